@@ -22,6 +22,8 @@ from epochal.errors import InvalidInput
 from epochal.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import KINDS, mapped, source_of
+from epochal.importing.text_columns import TextColumns
+from epochal.importing.typed_bodies import TypedBodies
 from epochal.importing.writing import HistoryWriter, Pace, pretended, writing
 from epochal.layout.port import layout_named
 from epochal.plugins import NATIVE, layouts
@@ -38,6 +40,13 @@ SHOWN: Final = 20
 @click.option("--from", "kind", type=click.Choice(KINDS), help="What PLACE is, where its name does not tell.")
 @click.option("--map", "text", default="", metavar="FIELD=COLUMN,…", help="Where the fields of an event are.")
 @click.option("--mapping", "file", default="", metavar="FILE", help="The same, as a TOML or JSON file.")
+@click.option(
+    "--codec",
+    "target",
+    default="",
+    metavar="MODULE:NAME",
+    help="Convert cells to the types of its events, and decode every event before it is written.",
+)
 @click.option(
     "--dry-run", is_flag=True, help="Only tell what would be written, and its price. Needs no store."
 )
@@ -74,6 +83,7 @@ def import_(
     kind: str | None,
     text: str,
     file: str,
+    target: str,
     dry_run: bool,
     verify: bool,
     rejected: str | None,
@@ -91,7 +101,13 @@ def import_(
     Events keep their times, ids, metadata, and order in their streams. Begin with --dry-run. Run it again after
     whatever ended it: what is there already is compared, and passed over.
     """
-    rows = source_of(kind or "", place).rows(place, mapped(text, file), closed=renumber)
+    source, fields = source_of(kind or "", place), mapped(text, file)
+    rows = source.rows(place, fields, closed=renumber)
+    codec, texts = inputs.codec_of(target) if target else None, TextColumns()
+    if codec is not None:
+        rows = map(TypedBodies(codec, cells=source.has_cells(fields)).typed, rows)
+    elif dry_run and source.has_cells(fields):
+        rows = texts.watched(rows)
     rejecting = _Rejecting(stop=stop)
     with ExitStack() as opened, output.progress("importing") as tell:
         if rejected:
@@ -105,14 +121,15 @@ def import_(
             window=window,
             past_unknown=skip_bad_lines,
             deleting=delete_emptied,
+            codec=codec,
         )
         done = importer.run(rows)
         if importer.verifying:
             tell("comparing")
             importer.verify()
-    _print(done, dry_run=dry_run)
-    if done.rejected or done.unlike:
-        raise ImportIncomplete(done.rejected, rejecting.first, done.unlike)
+    _print(done, texts, dry_run=dry_run)
+    if done.rejected or done.unlike or done.unread:
+        raise ImportIncomplete(done.rejected, rejecting.first, done.unlike, done.unread)
 
 
 class _Rejecting:
@@ -177,7 +194,7 @@ def _line(misfit: Misfit) -> str:
     return ": ".join(each for each in (misfit.at, misfit.stream, misfit.rule) if each)
 
 
-def _print(done: ImportCounts, *, dry_run: bool) -> None:
+def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
     units = round(done.units)
     dollars = units * PRICES["write units"]
     view = {
@@ -196,6 +213,8 @@ def _print(done: ImportCounts, *, dry_run: bool) -> None:
         "dollars": round(dollars, 4),
         "dryRun": dry_run,
         **({"verified": done.verified, "digest": done.digest, "unlike": done.unlike} if done.digest else {}),
+        **({"unread": done.unread} if done.unread else {}),
+        **({"storedAsText": texts.warnings} if texts.warnings else {}),
     }
     would = "would be written" if dry_run else "written"
     parts = [
@@ -218,6 +237,8 @@ def _print(done: ImportCounts, *, dry_run: bool) -> None:
         ),
         f"{count(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
         *([f"{count(done.verified)} read again, digest {done.digest}"] if done.digest else []),
+        *texts.lines(),
+        *(["--codec MODULE:NAME converts cells to the types of your events"] if texts.warnings else []),
     ]
     output.document(view, lines)
 

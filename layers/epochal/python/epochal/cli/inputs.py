@@ -14,6 +14,7 @@ import click
 
 from epochal.cli import output
 from epochal.codec import json
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.shapes import Node
 from epochal.model.events import Unfold
@@ -49,6 +50,14 @@ def named(target: str, field: str, what: str) -> Any:
         return getattr(import_module(module), name, None)
     except ModuleNotFoundError as error:
         raise InvalidInput(field, f"there is no module {error.name}") from error
+
+
+def codec_of(target: str) -> EventCodec[Any]:
+    """The codec that `module:name` names."""
+    found = named(target, "--codec", "a codec")
+    if not isinstance(found, EventCodec):
+        raise InvalidInput("--codec", f"{target} is no codec")
+    return found
 
 
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -204,14 +213,22 @@ class TableUnnamed(InvalidInput):
 
 
 class ImportIncomplete(EpochalError):
-    """Rows were not brought in, `first` says where and why; or streams read otherwise than their source (`unlike`)."""
+    """Rows were not brought in, `first` says where and why; streams read otherwise than their source (`unlike`), or
+    have events that the codec cannot read (`unread`).
+    """
 
-    def __init__(self, rejected: int, first: str, unlike: Sequence[str]) -> None:
+    def __init__(self, rejected: int, first: str, unlike: Sequence[str], unread: Sequence[str] = ()) -> None:
         rows = f"{output.count(rejected, 'row')} did not fit: {first}" if rejected else ""
         other = f"streams read otherwise than their source: {', '.join(unlike[:NAMED])}" if unlike else ""
-        super().__init__("; ".join(each for each in (rows, other) if each))
+        codec = (
+            f"the codec cannot read {output.count(len(unread), 'stream')}: {'; '.join(unread[:NAMED])}"
+            if unread
+            else ""
+        )
+        super().__init__("; ".join(each for each in (rows, other, codec) if each))
         self.rejected = rejected
         self.unlike = unlike
+        self.unread = unread
 
 
 class IndexUnsound(EpochalError):

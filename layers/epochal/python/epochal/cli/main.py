@@ -156,10 +156,7 @@ def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title
 
 def _opened(target: str) -> tuple[str, EventCodec[object]]:
     category, _, place = target.rpartition("=")
-    found = inputs.named(place, "--codec", "a codec")
-    if not isinstance(found, EventCodec):
-        raise InvalidInput("--codec", f"{place} is no codec")
-    return category, found
+    return category, inputs.codec_of(place)
 
 
 FAILED = 1

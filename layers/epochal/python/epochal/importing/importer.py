@@ -19,11 +19,14 @@ import sqlite3
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from epochal.copying.stream_copy import Digest, StreamSource, said_by
-from epochal.errors import CorruptData, EventsPruned
+from epochal.deciders.codecs import EventCodec
+from epochal.errors import CorruptData, EventsPruned, InvalidInput, UnknownType
 from epochal.importing.incoming import Gone, Incoming, Misfit, Row
+from epochal.importing.typed_bodies import must_be_readable
 from epochal.importing.writing import HistoryWriter, PartWritten, StreamPart, recorded
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import body_size
@@ -140,6 +143,7 @@ class ImportCounts:
         units: write units of the streams' table.
         digest: of all events of all streams, once it is asked for.
         unlike: streams that read otherwise than their source, by `verify`.
+        unread: streams with an event that the codec cannot read, by `verify`, each with the reason.
     """
 
     rows: int = 0
@@ -157,6 +161,7 @@ class ImportCounts:
     verified: int = 0
     digest: str = ""
     unlike: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -182,6 +187,7 @@ class StreamImporter:
         window: events of the source within which those of a stream go out together.
         past_unknown: nothing waits for a row that does not tell its stream: it is left out for good.
         deleting: streams of which nothing is left at their source are deleted, not begun empty.
+        codec: of the events, with which `verify` reads every event of the streams, also those that were there before.
     """
 
     writer: HistoryWriter
@@ -192,6 +198,7 @@ class StreamImporter:
     window: int = WINDOW
     past_unknown: bool = False
     deleting: bool = False
+    codec: EventCodec[Any] | None = None
     done: ImportCounts = field(default_factory=ImportCounts)
     ledger: Ledger = field(default_factory=Ledger)
     _held: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
@@ -385,12 +392,28 @@ class StreamImporter:
         count.
         """
         whole = hashlib.sha256()
+        if self.codec is not None:
+            unread = partial(self._unread, self.codec)
+            for why in ahead(unread, self.ledger.all(), self.at_once):
+                self.done.unread += why
         for stream, digest, events in ahead(self._reread, self.ledger.all(), self.at_once):
             self.done.verified += events
             whole.update(f"{stream} {events} ".encode() + digest)
             self.progress(self.done)
         self.done.digest = whole.hexdigest()
         return self.done
+
+    def _unread(self, codec: EventCodec[Any], of: tuple[str, Account]) -> list[str]:
+        """Why the codec cannot read a stream to its end; empty where it can."""
+        stream, account = of
+        try:
+            for event in self.writer.store.reader().events(stream, account.first, None, "forward"):
+                must_be_readable(codec, event)
+        except EventsPruned:
+            return []
+        except (InvalidInput, CorruptData, UnknownType) as error:
+            return [str(error)]
+        return []
 
     def _reread(self, of: tuple[str, Account]) -> tuple[str, bytes, int]:
         stream, account = of

@@ -106,7 +106,9 @@ FIELDS: Final = (
 _BODIES: Final = ("metadata", "data")
 _REQUIRED: Final = ("stream", "type")
 _SOON: Final = (*_REQUIRED, "time", *_BODIES)
-_REST: Final = "*"
+REST: Final = "*"
+"""Of data and metadata: all columns that no other field names."""
+
 _COLUMN: Final = re.compile(r"\{([^{}]+)\}")
 
 
@@ -154,8 +156,8 @@ class FieldMapping:
             if not self.fields.get(name):
                 raise InvalidInput("map", f"must say where {name} is")
         for name, where in self.fields.items():
-            if where == _REST and name not in _BODIES:
-                raise InvalidInput("map", f"{_REST} is of data and metadata, not of {name}")
+            if where == REST and name not in _BODIES:
+                raise InvalidInput("map", f"{REST} is of data and metadata, not of {name}")
         parts = {
             name: parse_tags(where) if name == "tags" else (str(where),)
             for name, where in self.fields.items()
@@ -253,7 +255,7 @@ class FieldMapping:
 
     def _body(self, row: Mapping[str, Any], name: str) -> bytes:
         try:
-            if self.fields.get(name) == _REST:
+            if self.fields.get(name) == REST:
                 return json.dumps_again(_without(row, self._taken))
             coded = _text(self._get[f"{name}64"](row), name)
             return b64decode(coded, validate=True) if coded else body_of(self._get[name](row))
@@ -295,7 +297,7 @@ def _text(value: Any, name: str) -> str | None:
 
 def _getter(name: str, where: str, *, needed: bool) -> _Get:
     """Reads a field. A column of the very name that a mapping has wins over what that says else."""
-    if not where or where == _REST:
+    if not where or where == REST:
         return lambda _: None
     if where.startswith("="):
         constant = where[1:]

@@ -21,7 +21,7 @@ from typing import IO, Any, Final, cast
 from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput, brought_by
-from epochal.importing.incoming import FieldMapping, Misfit, Row, Where, has
+from epochal.importing.incoming import REST, FieldMapping, Misfit, Row, Where, has
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plugins import at
 
@@ -63,12 +63,18 @@ class HistorySource:
         free: files of columns of the user's own, or a folder of them: a mapping that he gives is all there is. Of other
             sources it replaces single fields.
         whole: every row has all columns.
+        cells: values are texts, whatever they mean.
     """
 
     columns: Callable[[str], Columns]
     mapping: FieldMapping = field(default_factory=FieldMapping)
     free: bool = False
     whole: bool = False
+    cells: bool = False
+
+    def has_cells(self, fields: Mapping[str, Where]) -> bool:
+        """Whether bodies are made of texts under this mapping: of the columns of a table that nothing else takes."""
+        return self.cells and fields.get("data") == REST
 
     def rows(self, place: str, fields: Mapping[str, Where], *, closed: bool = False) -> Iterator[Row]:
         """The rows of a place, under fields that the user has mapped.
@@ -282,7 +288,7 @@ def _between(head: str) -> str:
     return max(",;\t", key=named.count)
 
 
-CSV: Final = HistorySource(columns=records, free=True, whole=True)
+CSV: Final = HistorySource(columns=records, free=True, whole=True, cells=True)
 
 
 # Parquet.
