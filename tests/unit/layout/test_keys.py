@@ -171,6 +171,17 @@ def test_the_bound_of_a_key_is_lowered_to_a_try_below_it_and_never_raised(
     assert perform(tables, recall("tips", record)) == lowered
 
 
+@pytest.mark.parametrize(
+    "seen", [Remembered(first=2), Remembered(first=3), Remembered(first=9, append_id=b"done", etag="0")]
+)
+def test_a_key_whose_bound_is_low_enough_or_whose_unfolds_are_written_asks_for_nothing(
+    seen: Remembered,
+) -> None:
+    with pytest.raises(StopIteration) as ended:
+        next(lower("tips", KeyRecord.of(STREAM, "pay-1", 1_000), 3, seen))
+    assert ended.value.value == seen
+
+
 @pytest.mark.parametrize("lowest", [0, 2, 5])
 def test_the_bound_of_a_key_that_another_call_lowers_meanwhile_is_not_above_either(
     tables: MemoryTables, lowest: int
