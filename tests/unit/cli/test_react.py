@@ -12,6 +12,8 @@ import pytest
 
 from epochal.cli import inputs
 from epochal.errors import GroupMissing, InvalidInput
+from epochal.index.epochs import register
+from epochal.index.tip_append import Ids
 from epochal.reactions.reaction import Delivery, reaction
 from tests.support.terminal import Terminal
 
@@ -266,3 +268,39 @@ def test_a_checkpoint_of_no_partition_is_refused(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
     refused = filled.run("groups", "reset", "board", "--to", "0@0", "--yes").exception
     assert "partition: must be named" in str(refused)
+
+
+def refuse_partitions(terminal: Terminal) -> None:
+    """As an indexer does that is deployed for another number of partitions."""
+    driver = terminal.store.feed.driver
+    ids = Ids.drawn(0, bytes)
+    driver.run(register(terminal.store.feed.table, {"tips": 4}, ids))
+
+
+@pytest.mark.parametrize("command", ["groups show board", "index status", "stats"])
+def test_while_the_indexer_does_not_start_no_command_says_that_all_is_well(
+    filled: Terminal, command: str
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    refuse_partitions(filled)
+    said = "\n".join(filled.lines(*command.split()))
+    assert "up to date" not in said
+    assert "the indexer fails since" in said
+    assert "deployed for 4 partitions of tips, and the index has 1" in said
+    assert "the indexer fails since" in str(filled.documents(*command.split()))
+
+
+def test_groups_show_has_the_stream_and_the_cause_of_the_last_failure(filled: Terminal) -> None:
+    FAILING.update(("Cart-1", "Cart-2"))
+    filled.run("react", "boards:board", "--until-done")
+    (shown,) = filled.documents("groups", "show", "board")[0]["partitions"]
+    parked = filled.documents("parked", "list", "board")
+    last = max(parked, key=lambda each: each["since"])
+    assert shown["lastFailure"] == {
+        name: last[name] for name in ("stream", "index", "cause", "attempts", "since")
+    }
+    said = filled.lines("groups", "show", "board")
+    assert any(
+        f"{last['stream']} is parked at {last['index']} since {last['since']}" in line for line in said
+    )
+    assert any(last["cause"] in line for line in said)

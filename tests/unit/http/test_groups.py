@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from epochal.index.groups import Sign, give_sign
+from epochal.index.epochs import register
+from epochal.index.groups import Cause, Sign, give_sign
+from epochal.index.tip_append import Ids
 from epochal.reactions.handling import Member
+from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Answer, Api
@@ -57,6 +62,8 @@ def test_a_group_is_shown_with_who_runs_it(api: Api) -> None:
         "events": 2,
         "parked": 0,
         "paused": None,
+        "indexerFailure": None,
+        "lastFailure": None,
     }
     assert found["processes"] == [{"owner": "laptop-7", "partitions": [0]}]
 
@@ -120,3 +127,30 @@ def test_what_cannot_be_done_is_refused_by_its_field(api: Api, body: dict[str, o
     answer = api.call("POST", "/groups/board", body)
     assert (answer.status, answer.json["type"]) == (400, "urn:epochal:problem:invalid-input")
     assert answer.json["field"] == field
+
+
+def test_a_group_is_shown_with_why_the_indexer_does_not_start(api: Api) -> None:
+    ids = Ids.drawn(0, bytes)
+    api.deployment.driver.run(register("index", {"tips": 4}, ids))
+    (shown,) = api.call("GET", "/groups/board").json["partitions"]
+    assert shown["indexerFailure"].startswith(
+        f"the indexer fails since {ids.timestamp}: it is deployed for 4"
+    )
+
+
+def test_a_group_is_shown_with_the_failure_of_the_stream_that_was_parked_last(api: Api) -> None:
+    member = Parking.of("board", api.deployment.feed).reactor.member
+    held = member.load(0)
+    assert held.state is not None
+    member.save(held, replace(held.state, parked={"Cat-1": 0, "Cat-2": 3}))
+    for stream, moment in (("Cat-1", "2026-02-01T00:00:00Z"), ("Cat-2", "2026-01-01T00:00:00Z")):
+        cause = Cause(stream=stream, index=0, text="ValueError: no", attempts=5, timestamp=moment)
+        member.record(0, cause)
+    (shown,) = api.call("GET", "/groups/board").json["partitions"]
+    assert shown["lastFailure"] == {
+        "stream": "Cat-1",
+        "index": 0,
+        "cause": "ValueError: no",
+        "attempts": 5,
+        "since": "2026-02-01T00:00:00Z",
+    }

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
-from epochal.index.epochs import EpochLimits
+from epochal.index.epochs import EpochLimits, RefusedCount, read_series, register, start_epoch
 from epochal.indexer import Indexer, Report
 from epochal.layout.port import partition_of
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put
@@ -372,6 +372,35 @@ def test_a_process_told_another_number_of_partitions_is_refused() -> None:
     with pytest.raises(InvalidInput, match="4 on record") as refusal:
         feeds.indexer().register()
     assert refusal.value.field == "EPOCHAL_PARTITIONS"
+
+
+def test_a_refused_number_of_partitions_is_on_record_until_the_right_one_is_back() -> None:
+    feeds = Feeds(partitions=4)
+    feeds.indexer().register()
+
+    def failure() -> str:
+        return feeds.indexer().driver.run(read_series("index")).indexer_failure("tips")
+
+    assert failure() == ""
+    for count in (8, 2):
+        feeds.partitions = count
+        for _ in range(2):
+            with pytest.raises(InvalidInput, match="4 on record"):
+                feeds.indexer().register()
+        assert f"deployed for {count} partitions of tips, and the index has 4" in failure()
+    feeds.partitions = 4
+    feeds.indexer().register()
+    assert failure() == ""
+
+
+def test_a_refused_number_is_on_record_since_the_first_refusal_and_through_new_epochs() -> None:
+    feeds = Feeds(partitions=4)
+    feeds.indexer().register()
+    driver, right = feeds.indexer().driver, feeds.indexer().ids()
+    driver.run(register("index", {"tips": 8}, replace(right, timestamp="first")))
+    driver.run(register("index", {"tips": 8}, replace(right, timestamp="second")))
+    driver.run(start_epoch("index", 0, 1, right))
+    assert driver.run(read_series("index")).refused == {"tips": RefusedCount(partitions=8, since="first")}
 
 
 def test_where_the_epoch_that_it_holds_is_deleted_it_begins_as_a_new_process_does() -> None:
