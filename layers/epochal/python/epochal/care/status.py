@@ -19,7 +19,7 @@ from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.tip import event_bytes, read_data
 from epochal.layout.port import Span, source_of
-from epochal.lazy_dataclasses import dataclass
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.ops import (
     Absent,
     All,
@@ -78,6 +78,7 @@ class PartitionStanding:
         tail: the checkpoint after its last entry.
         entries: in its newest epoch.
         bytes: of those, as stored.
+        indexer: why the indexer puts no further events into the partition; empty where nothing is on record.
     """
 
     source: str
@@ -86,12 +87,15 @@ class PartitionStanding:
     entries: int
     bytes: int
     groups: tuple[GroupStanding, ...] = ()
+    indexer: str = ""
 
 
 def standings(driver: Driver, table: str, groups: Collection[str] = ()) -> Iterator[PartitionStanding]:
     """Every partition on record, with those of these groups that have been there."""
-    for partition, epoch in driver.run(read_series(table)).reached():
-        yield driver.run(_standing(table, partition, epoch, groups))
+    series = driver.run(read_series(table))
+    for partition, epoch in series.reached():
+        standing = driver.run(_standing(table, partition, epoch, groups))
+        yield replace(standing, indexer=series.indexer_failure(standing.source))
 
 
 def groups_of(driver: Driver, table: str) -> list[str]:

@@ -266,6 +266,7 @@ def standing(found: PartitionStanding) -> dict[str, Any]:
         "tail": str(found.tail),
         "entries": found.entries,
         "bytes": found.bytes,
+        "indexerFailure": found.indexer or None,
         "groups": [
             {
                 "group": each.group,
@@ -285,6 +286,8 @@ def standing_lines(found: Sequence[PartitionStanding], poison: Mapping[str, int]
             f"{each.source} {each.partition}  tail {each.tail}, its epoch {each.entries:,} entries, "
             f"{each.bytes:,} bytes"
         )
+        if each.indexer:
+            yield f"  {each.indexer}"
         for group in each.groups:
             behind = (
                 "beyond the end: of another index" if group.behind is None else f"{group.behind:,} behind"

@@ -196,6 +196,7 @@ def show_group(store: OpenedStore, *, group: str) -> None:
         f"{f'  paused since {each.paused}' if each.paused else ''}"
         for each in found
     ]
+    lines += [line for each in found for line in _troubles(group, each)]
     lines += [f"{each.owner}  {', '.join(map(str, each.partitions))}" for each in members]
     output.document(view, lines)
 
@@ -300,7 +301,22 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
 def _behind(each: GroupFigures) -> str:
     if each.events is None:
         return "beyond the end"
-    return f"{each.events:,} events behind, {each.seconds:,.0f} s" if each.events else "up to date"
+    if each.events:
+        return f"{each.events:,} events behind, {each.seconds:,.0f} s"
+    return "at the end of an index that gets no events" if each.indexer else "up to date"
+
+
+def _troubles(group: str, each: GroupFigures) -> Iterator[str]:
+    """Why a partition does not get on, or a stream of it."""
+    if each.indexer:
+        yield f"{each.partition}  {each.indexer}"
+    if (cause := each.last_failure) is not None:
+        tried = output.count(cause.attempts, "attempt")
+        text = (
+            f"{cause.stream} is parked at {cause.index} since {cause.timestamp}, after {tried}: {cause.text}"
+        )
+        yield " ".join(output.harmless(f"{each.partition}  {text}"))
+        yield f"{each.partition}  epochal parked list {group} lists all parked streams"
 
 
 _REACTION = "MODULE:REACTION", "a reaction"

@@ -28,6 +28,16 @@ def _act(*acts: str, needs: tuple[str, ...] = (), **more: shapes.Schema) -> shap
     return {"properties": {"act": {"enum": [*acts]}, **more}, "required": ["act", *needs]}
 
 
+_FAILURE: Final = shapes.record(
+    {
+        "stream": shapes.words("Its name."),
+        "index": shapes.whole("Of the first event that is not handled."),
+        "cause": shapes.words("What the handler raised."),
+        "attempts": shapes.whole("Calls of the handler, or processes that died."),
+        "since": shapes.words("When it was parked."),
+    }
+)
+
 STANDING: Final = shapes.Shown(
     "Group",
     {
@@ -44,6 +54,12 @@ STANDING: Final = shapes.Shown(
                     "seconds": {"type": "number", "description": "Since the oldest of them was indexed."},
                     "parked": shapes.whole("Streams that are parked."),
                     "paused": shapes.or_null(shapes.words(), "Since when it pauses."),
+                    "indexerFailure": shapes.or_null(
+                        shapes.words(), "Why the indexer puts no further events into the partition."
+                    ),
+                    "lastFailure": shapes.or_null(
+                        _FAILURE, "Of the streams that are parked: why the last one was."
+                    ),
                 }
             ),
             "Where it has begun.",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData, InvalidInput
@@ -21,7 +21,7 @@ from epochal.index.entries import Entry, Part, epoch_tip, read_entry, stored_ent
 from epochal.index.tip import Tip, advance, event_bytes, load_tip, read_event, read_unfold, stand
 from epochal.layout.port import Change, Gap, Removal, Touched, base_of, end_of_mark
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
-from epochal.lazy_dataclasses import dataclass, field
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:
@@ -249,10 +249,19 @@ def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) 
 # `$AppendsIndex-0`: the epoch each partition has reached, and the partitions of each source. Started
 # {"partition","epoch"} one for each epoch begun Snapshotted unfold
 # {"active":{"<partition>":epoch},"partitions":{"<source>":P}} `active` may lag behind the truth, which is the epochs
-# themselves: its readers walk on past closed ones.
+# themselves: its readers walk on past closed ones. `refused` {"<source>":[P,"since"]} is there while an indexer cannot
+# run, since it is deployed for another number of partitions.
 
 STARTED: Final = "Started"
 SNAPSHOTTED: Final = "Snapshotted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedCount:
+    """A number of partitions that an indexer is deployed for and the index does not have, and since when."""
+
+    partitions: int
+    since: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,10 +271,23 @@ class Series:
     Attributes:
         active: epoch by partition; a partition that is missing is in epoch 0.
         partitions: number of partitions by source.
+        refused: by source, the other number that its indexer is deployed for, with which it does not start.
     """
 
     active: dict[int, int] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, RefusedCount] = field(default_factory=dict)
+
+    def indexer_failure(self, source: str) -> str:
+        """Why the indexer of a source does not start, and what to do; empty where nothing is on record."""
+        refused = self.refused.get(source)
+        if refused is None:
+            return ""
+        return (
+            f"the indexer fails since {refused.since}: it is deployed for {refused.partitions} partitions of "
+            f"{source}, and the index has {self.partitions[source]}. Deploy {self.partitions[source]} again, "
+            "or rebuild the index"
+        )
 
     def reached(self) -> Iterator[tuple[int, int]]:
         """Every partition on record, in order, with the epoch that it has reached, or an earlier one."""
@@ -284,7 +306,7 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
 
     def change(series: Series) -> Series:
         reached = max(epoch, series.active.get(partition, 0))
-        return Series(active={**series.active, partition: reached}, partitions=series.partitions)
+        return replace(series, active={**series.active, partition: reached})
 
     body = json.dumps({"partition": partition, "epoch": epoch}, separators=(",", ":")).encode()
     started = EncodedEvent(type=STARTED, data=encode(body), timestamp=ids.timestamp)
@@ -292,15 +314,25 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
 
 
 def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[str, int]]:
-    """The number of partitions on record for each source; one met for the first time is recorded as given."""
+    """The number of partitions on record for each source; one met for the first time is recorded as given. A number
+    other than the recorded one is recorded as refused, until the source is registered with the right one.
+    """
     series = yield from read_series(table)
-    if not partitions.keys() <= series.partitions.keys():
-        series = yield from _change(table, lambda now: _registered(now, partitions), (), ids)
+    if _registered(series, partitions, ids) != series:
+        series = yield from _change(table, lambda now: _registered(now, partitions, ids), (), ids)
     return series.partitions
 
 
-def _registered(series: Series, partitions: Mapping[str, int]) -> Series:
-    return Series(active=series.active, partitions={**partitions, **series.partitions})
+def _registered(series: Series, partitions: Mapping[str, int], ids: Ids) -> Series:
+    recorded = {**partitions, **series.partitions}
+    refused = {source: each for source, each in series.refused.items() if source not in partitions}
+    for source, count in partitions.items():
+        if count != recorded[source]:
+            before = series.refused.get(source)
+            if before is None or before.partitions != count:
+                before = RefusedCount(partitions=count, since=ids.timestamp)
+            refused[source] = before
+    return Series(active=series.active, partitions=recorded, refused=refused)
 
 
 def _change(
@@ -334,12 +366,19 @@ def _decode(stored: EncodedUnfold) -> Series:
         fields = json.loads(decode_inline(stored.data))
         active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
         partitions = {str(source): int(count) for source, count in fields.get("partitions", {}).items()}
+        refused = {
+            str(source): RefusedCount(partitions=int(count), since=str(since))
+            for source, (count, since) in fields.get("refused", {}).items()
+        }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{SERIES}: its snapshot is not one") from error
-    return Series(active=active, partitions=partitions)
+    return Series(active=active, partitions=partitions, refused=refused)
 
 
 def _unfold(series: Series, ids: Ids) -> EncodedUnfold:
     active = {str(partition): epoch for partition, epoch in sorted(series.active.items())}
-    body = json.dumps({"active": active, "partitions": series.partitions}, separators=(",", ":")).encode()
+    fields: dict[str, Any] = {"active": active, "partitions": series.partitions}
+    if series.refused:
+        fields["refused"] = {source: [each.partitions, each.since] for source, each in series.refused.items()}
+    body = json.dumps(fields, separators=(",", ":")).encode()
     return EncodedUnfold(version=0, type=SNAPSHOTTED, data=encode(body), timestamp=ids.timestamp)

@@ -22,8 +22,10 @@ from typing import Any, Final
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
+from epochal.index.epochs import read_series
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.groups import (
+    Cause,
     GroupState,
     Held,
     group_stream,
@@ -33,7 +35,7 @@ from epochal.index.groups import (
     share,
     with_resets_drawn,
 )
-from epochal.layout.port import Span
+from epochal.layout.port import Span, source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Member, stand_in
@@ -58,6 +60,8 @@ class GroupFigures:
         seconds: since the oldest of them was indexed; 0 where there is none.
         parked: streams that are.
         paused: since when; empty where it is not.
+        indexer: why the indexer puts no further events into the partition; empty where nothing is on record.
+        last_failure: why the stream was parked that was parked last, of those that are.
     """
 
     partition: int
@@ -67,6 +71,8 @@ class GroupFigures:
     seconds: float
     parked: int
     paused: str
+    indexer: str = ""
+    last_failure: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +137,14 @@ class Groups:
             GroupMissing: it has begun nowhere.
         """
         tails = {each.partition: each.tail for each in self.reader.partitions()}
+        series, member = self.reader.driver.run(read_series(self.reader.table)), self._member(group)
         return [
-            self._standing(partition, state, tails[partition])
-            for partition, _, state in self._begun(self._member(group))
+            replace(
+                self._standing(partition, state, tails[partition]),
+                indexer=series.indexer_failure(source_of(partition)),
+                last_failure=_last_failure(member, partition, state),
+            )
+            for partition, _, state in self._begun(member)
         ]
 
     def members(self, group: str) -> list[GroupProcess]:
@@ -369,12 +380,30 @@ def standing_view(each: GroupFigures) -> dict[str, Any]:
         "seconds": round(each.seconds, 1),
         "parked": each.parked,
         "paused": each.paused or None,
+        "indexerFailure": each.indexer or None,
+        "lastFailure": None if each.last_failure is None else failure_view(each.last_failure),
+    }
+
+
+def failure_view(cause: Cause) -> dict[str, Any]:
+    """Why a stream was parked, as JSON."""
+    return {
+        "stream": cause.stream,
+        "index": cause.index,
+        "cause": cause.text,
+        "attempts": cause.attempts,
+        "since": cause.timestamp,
     }
 
 
 def reset_view(each: Reset) -> dict[str, Any]:
     """What a reset does to a partition, as JSON."""
     return asdict(each) | {"before": str(each.before), "after": str(each.after)}
+
+
+def _last_failure(member: Member, partition: int, state: GroupState) -> Cause | None:
+    causes = member.causes(partition, state) if state.parked else {}
+    return max(causes.values(), key=lambda cause: cause.timestamp, default=None)
 
 
 def _waiting(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
