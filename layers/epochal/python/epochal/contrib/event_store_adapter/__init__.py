@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.opening import memory_aggregates as memory_aggregates
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
+    from epochal.contrib.event_store_adapter.sealed_states import sealed_state as sealed_state
     from epochal.contrib.event_store_adapter.store import AggregateAppended as AggregateAppended
     from epochal.contrib.event_store_adapter.store import AggregateConflict as AggregateConflict
     from epochal.contrib.event_store_adapter.store import AggregateStore as AggregateStore
@@ -77,6 +78,7 @@ _NAMES: Final = {
     ),
     "model": ("AggregateEvent", "AggregateId", "AggregateTypes", "Lock", "Serializer", "aggregate_id"),
     "opening": ("memory_aggregates", "open_aggregates"),
+    "sealed_states": ("sealed_state",),
     "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
 }
 

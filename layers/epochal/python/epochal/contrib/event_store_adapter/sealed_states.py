@@ -1,0 +1,55 @@
+"""Snapshots of aggregates, sealed for the person whose data the state holds.
+
+A snapshot stands beside events that are sealed, and holds what was in them. Once the person is forgotten it cannot be
+read, and the state is made from the events, in which the codec has something else for the person. A state that has
+something of a forgotten person in it is not stored: the snapshot is then `null`, and no state is read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.errors import SubjectForgotten
+from epochal.lazy_dataclasses import replace
+from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.subjects.sealing import Shredded, Subjects
+
+S = TypeVar("S")
+
+_NO_STATE: Final = b"null"
+
+
+def sealed_state(
+    codec: StateCodec[S], subjects: Subjects, *, subject_of: Callable[[S], str | None]
+) -> StateCodec[S]:
+    """A codec of states that seals each for its subject; events are sealed by `sealed_codec`.
+
+    Args:
+        codec: of the states, as of `json_state(…)`.
+        subjects: the keys.
+        subject_of: the person whose data a state holds; None for nobody, whose state is stored as it is.
+
+    Raises:
+        InvalidInput: `subject_of` is no plain function.
+    """
+    must_be_plain(subject_of, "subject_of")
+
+    def encode(state: S) -> bytes:
+        body = must_be_done(codec.encode(state), "encode")
+        subject = must_be_done(subject_of(state), "subject_of")
+        if subject is None:
+            return body
+        try:
+            return subjects.seal(subject, body)
+        except SubjectForgotten:
+            return _NO_STATE
+
+    def decode(data: bytes) -> S:
+        body = subjects.unseal(data)
+        if isinstance(body, Shredded) or data == _NO_STATE:
+            raise ValueError("the state was sealed for a person who is forgotten")
+        return codec.decode(body)
+
+    return replace(codec, encode=encode, decode=decode)
