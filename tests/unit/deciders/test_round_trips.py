@@ -159,6 +159,7 @@ def test_a_member_of_a_subclass_is_refused_since_its_own_members_would_be_lost(
         (datetime, Finer(2026, 1, 1, tzinfo=UTC), "must be an ISO 8601 time (2026-01-01T00:00:00.000000001"),
         (Any, (1,), "must be JSON where the type is Any"),
         (Any, {1: 1}, "must be JSON where the type is Any"),
+        (Any, Decimal("NaN"), "must be JSON where the type is Any"),
         (
             Any,
             0.1,
@@ -288,6 +289,14 @@ class Shouted(pydantic.BaseModel):
         return name.upper()
 
 
+class Shortened(pydantic.BaseModel):
+    numbers: Annotated[list[int], pydantic.AfterValidator(lambda numbers: numbers[:-1])]
+
+
+class Unsigned(pydantic.BaseModel):
+    number: Annotated[float, pydantic.PlainSerializer(abs)]
+
+
 class Worded(pydantic.BaseModel):
     number: Annotated[int, pydantic.PlainSerializer(lambda number: f"number {number}")]
 
@@ -302,6 +311,8 @@ class Worded(pydantic.BaseModel):
         (Added(number=1), "events.Added.number"),
         (Shouted(name="ada"), "events.Shouted.name"),
         (Worded(number=1), "events.Worded.number"),
+        (Shortened(numbers=[1, 2, 3]), "events.Shortened.numbers"),
+        (Unsigned(number=-0.0), "events.Unsigned.number"),
     ],
     ids=lambda part: type(part).__name__,
 )
