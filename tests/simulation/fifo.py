@@ -3,6 +3,7 @@
     a deduplication id        is taken once within five minutes, by the topic and by the queue
     a group                   comes in order, and nothing of it while some of it is in flight
     named as failed, raises   comes again after the visibility timeout, counted; what was not named is gone
+    a receipt                 changes for how long its message is invisible, until the message is received again or seen
     received too often        goes to the dead-letter queue, and its group goes on
     now and then              a message that was handled is not deleted in time, and comes again
 
@@ -57,6 +58,11 @@ class Message:
     attributes: Answer
     visible: float = 0.0
     receives: int = 0
+
+    @property
+    def receipt(self) -> str:
+        """Of the last time that it was received."""
+        return f"{self.id} {self.receives}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,6 +123,24 @@ class FifoQueue:
                 entry.get("MessageAttributes", {}),
             )
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    def change_message_visibility_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> Answer:  # noqa: N803  # boto3's
+        """Show messages so many seconds from now."""
+        assert QueueUrl
+        _sound(Entries)
+        answer: Answer = {"Successful": [], "Failed": []}
+        with self._lock:
+            flying = {each.receipt: each for each in self.messages if each.visible > self.clock()}
+            for entry in Entries:
+                seconds = entry["VisibilityTimeout"]
+                assert isinstance(seconds, int)
+                assert 0 <= seconds <= 43_200
+                if entry["ReceiptHandle"] in flying:
+                    flying[entry["ReceiptHandle"]].visible = self.clock() + seconds
+                    answer["Successful"].append({"Id": entry["Id"]})
+                else:
+                    answer["Failed"].append({"Id": entry["Id"], "Code": "InvalidParameterValue"})
+        return answer
 
     def take(self, group: str, deduplication_id: str, body: str, attributes: Answer) -> None:
         """Take a message in, unless it was before."""
@@ -246,6 +270,7 @@ def _record(message: Message) -> dict[str, Any]:
     told = {name: {"stringValue": each["StringValue"]} for name, each in message.attributes.items()}
     return {
         "messageId": message.id,
+        "receiptHandle": message.receipt,
         "body": message.body,
         "attributes": attributes,
         "messageAttributes": told,
