@@ -33,6 +33,7 @@ PRICES: Final[Mapping[str, tuple[float, str]]] = {
     "read unit": (0.125 / MILLION, "DynamoDB on demand"),
     "publish": (0.30 / MILLION, "a request to an SNS FIFO topic"),
     "message": (2 * 0.50 / MILLION, "a message of an SQS FIFO queue, received and deleted"),
+    "lease": (0.50 / MILLION, "a request to an SQS FIFO queue, for what an invocation was given of it"),
     "logged": (0.50 / 1e9, "a byte taken into CloudWatch Logs"),
     "seldom read": (0.25 / 1e9, "a byte taken into a log of infrequent access"),
     "sent": (0.09 / 1e9, "a byte to the internet"),
@@ -203,7 +204,7 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
         "feed: notices": dollars("publish", feed.published),
         "feed: logs and metrics": logged("indexer"),
         "reaction: Lambda": running("reaction"),
-        "reaction: queue": dollars("message", reaction.messages),
+        "reaction: queue": dollars("message", reaction.messages) + dollars("lease", reaction.leases),
         "reaction: DynamoDB": dollars("write unit", reaction.units.write)
         + dollars("read unit", reaction.units.read),
     }

@@ -30,6 +30,7 @@ from epochal import metrics
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, interpreter
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.leases import Beat
 from epochal.hosting.wakeups import Queue
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
@@ -68,7 +69,9 @@ CONTEXT: Final[Any] = _Context()
 
 @dataclass(slots=True)
 class Used:
-    """What invocations of one function took. `requests`: to DynamoDB. `messages`: that its queue has had."""
+    """What invocations of one function took. `requests`: to DynamoDB. `messages`: that its queue has had. `leases`:
+    requests for which it keeps what its queue gave it.
+    """
 
     invocations: int = 0
     requests: int = 0
@@ -77,6 +80,7 @@ class Used:
     answered: int = 0
     published: int = 0
     messages: int = 0
+    leases: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +240,7 @@ class Functions:
             queue=Queue(self, "queue"),  # type: ignore[arg-type]  # it answers as the client does
             logger=logging.getLogger("reaction"),  # type: ignore[arg-type]  # none fails, so it logs nothing
             metrics=self._metrics_of("epochal-prod-reaction"),
+            beats=_once,
         )
         self.used["reaction"] = Used()
         return made
@@ -253,6 +258,11 @@ class Functions:
         for function, counted in self._metrics:
             with _logged(self.used[function]):
                 counted.write_all()
+
+    def change_message_visibility_batch(self, **request: Any) -> dict[str, Any]:
+        """As the queue's client."""
+        self.used[self._running].leases += 1
+        return {"Successful": [{"Id": each["Id"]} for each in request["Entries"]]}
 
     def publish_batch(self, **request: Any) -> dict[str, Any]:
         """As the topic's client."""
@@ -325,10 +335,17 @@ def _logged(used: Used) -> Iterator[None]:
     used.logged += len(printed.getvalue().encode())
 
 
+def _once(renew: Callable[[], object]) -> Beat:
+    """The lease of an invocation that is over before it is renewed."""
+    renew()
+    return Beat(wait=lambda: None, stop=lambda: None)
+
+
 def _message(notice: Mapping[str, Any]) -> dict[str, Any]:
     """What a queue hands on of a notice."""
     return {
         "messageId": notice["MessageDeduplicationId"],
+        "receiptHandle": notice["MessageDeduplicationId"],
         "body": notice["Message"],
         "attributes": {"MessageGroupId": notice["MessageGroupId"]},
     }

@@ -8,6 +8,7 @@ export const PRICES = {
   readUnit: 0.125e-6,
   publish: 0.3e-6,
   message: 1.0e-6, // of a FIFO queue, received and deleted
+  lease: 0.5e-6, // a request to a FIFO queue, for what an invocation was given of it
   logged: 0.5e-9,
   sent: 0.09e-9,
   stored: 0.25e-9, // a byte for a month
@@ -50,7 +51,7 @@ export function bill({ events, bytes, together = 1, bulk = 1, loads = 0, keyed =
     "feed": batches * (PRICES.invocation + SECONDS.feed * PRICES.gigabyteSecond
       + PRICES.writeUnit + PRICES.readUnit + PRICES.publish),
     // A batch wakes each reaction: its place is read and written, the index is read, and each stream of the batch.
-    "reactions": reactions * (batches * (PRICES.message + PRICES.invocation + SECONDS.reaction * PRICES.gigabyteSecond
+    "reactions": reactions * (batches * (PRICES.message + PRICES.lease + PRICES.invocation + SECONDS.reaction * PRICES.gigabyteSecond
       + PRICES.writeUnit + 2 * PRICES.readUnit) + appends * PRICES.readUnit),
     "storage": stays * (kept === "seldom" ? PRICES.seldom : PRICES.stored),
     "recovery to any second": stays * PRICES.restored,

@@ -56,6 +56,7 @@ def test_its_prices_are_those_of_the_bill() -> None:
         "readUnit": "read unit",
         "publish": "publish",
         "message": "message",
+        "lease": "lease",
         "logged": "logged",
         "sent": "sent",
     }

@@ -191,7 +191,7 @@ class FifoQueue:
         receipts = {each.id: each.receives for each in batch}
         try:
             failures = {each["itemIdentifier"] for each in function(event)["batchItemFailures"]}
-        except (Exception, Killed) as cause:  # noqa: BLE001  # as Lambda does, whatever it was
+        except (Exception, SystemExit, Killed) as cause:  # noqa: BLE001  # as Lambda does, whatever it was
             self.raised.append(cause)
             return
         assert failures <= {each.id for each in batch}, "an unknown id fails the whole batch"

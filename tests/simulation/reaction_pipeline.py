@@ -49,6 +49,7 @@ from tests.simulation.fifo import Context, FifoQueue, FifoTopic, publishing
 from tests.simulation.index_event_source import EventSource, IndexerFunction, StreamRecord, records_of
 from tests.simulation.scheduler import Killed, alone, failing
 from tests.simulation.world import Calm
+from tests.support.leases import once
 from tests.support.tables import Tables
 
 GROUP = "board"
@@ -175,6 +176,7 @@ class Pipeline:
             logger=Logger(service=GROUP),
             metrics=Metrics(GROUP),
             now=self.clock,
+            beats=once,
         )
         context = Context(clock=self.clock, ends=self.clock() + self.function_seconds)
         return function.handle(event, cast("Any", context))

@@ -26,10 +26,13 @@ from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, mortal
 from tests.simulation.system_weather import Weather
 from tests.simulation.world import Calm, bytes_of, driver_on
 from tests.support.inline import Inline
+from tests.support.leases import once
 
 FUNCTION_SECONDS = 60.0
 
-SILENT: Any = SimpleNamespace(error=lambda *_, **__: None, add=lambda **_: None)
+SILENT: Any = SimpleNamespace(
+    error=lambda *_, **__: None, warning=lambda *_, **__: None, add=lambda **_: None
+)
 """A logger, and metrics, that nobody reads."""
 
 
@@ -66,6 +69,7 @@ class Consumer:
             logger=SILENT,
             metrics=SILENT,
             now=self.clock,
+            beats=once,
         )
         return lambda event: function.handle(
             event, cast("Any", Context(self.clock, self.clock() + FUNCTION_SECONDS))

@@ -71,7 +71,7 @@ def process_exits(world: WakeUpWorld, until: float) -> None:
 
 def partition_blocks(world: WakeUpWorld, until: float) -> None:
     """The handler raises, and the reaction parks nothing."""
-    world.reaction = {"on_failure": "block"}
+    world.reaction = {"on_failure": "block", "attempts": 1}
 
     def does(_: Delivery, __: Life) -> None:
         if world.clock() < until:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.leases import MAX_RECEIVES, RENEW_SECONDS, Beat, hidden_seconds
 from epochal.hosting.wakeups import Queue
 from epochal.metrics import Metrics
 from epochal.plan.ops import Op
@@ -25,7 +27,7 @@ from epochal.reactions.reaction import Delivery
 from tests.simulation.fifo import Answer, Context, FifoQueue
 from tests.simulation.scheduler import Killed
 from tests.simulation.timeline import Timeline
-from tests.unit.feed.feeds import Feeds
+from tests.unit.feed.feeds import Feeds, no_fault
 from tests.unit.reactions.world import Told, World
 
 GROUP = "0"
@@ -33,14 +35,6 @@ GROUP = "0"
 
 POLL_SECONDS = 0.1
 """Between two looks of Lambda's at a queue that shows nothing."""
-
-
-def hidden_seconds(timeout: int) -> int:
-    """The visibility timeout of a deployed queue, by the timeout of its function."""
-    return 6 * timeout
-
-
-MAX_RECEIVES = 10
 
 
 @dataclass
@@ -139,7 +133,15 @@ class WakeUpWorld:
             logger=Logger(service="board"),
             metrics=Metrics("board"),
             now=self.clock,
+            beats=partial(self._beats, life),
         )
+
+    def _beats(self, life: Life, renew: Callable[[], object]) -> Beat:
+        """Renewals by this clock, which end with their process."""
+        renew()
+        stop = self.clock.every(RENEW_SECONDS, renew)
+        life.stops.append(stop)
+        return Beat(wait=life.check, stop=stop)
 
     def invoke(self, batch: list[Any]) -> None:
         """Lambda invokes a new process with a batch, and ends it at its timeout."""
@@ -162,6 +164,7 @@ class WakeUpWorld:
         if not failed:  # it raised, or died
             failed.append(True)
         life.alive = False
+        self.world.feeds.fault = no_fault
         self.invocations.append(Invocation(began, self.clock(), failed[0]))
 
     def poll(self, seconds: float) -> None:

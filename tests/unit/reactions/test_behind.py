@@ -14,6 +14,7 @@ from epochal.hosting.function import ReactionFunction
 from epochal.hosting.wakeups import Queue
 from epochal.metrics import Metrics
 from epochal.reactions.reactor import Reactor
+from tests.support.leases import once
 from tests.unit.reactions.test_wakeups import Context, Sent, message
 from tests.unit.reactions.world import Told, World
 
@@ -74,6 +75,7 @@ def test_a_function_tells_it_in_each_run_of_a_catch_up(
         logger=Logger(service="board"),
         metrics=Metrics("board"),
         now=world.feeds.clock,
+        beats=once,
     )
     behind: list[float] = []
     for _ in range(5):

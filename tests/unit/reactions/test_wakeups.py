@@ -32,6 +32,7 @@ from epochal.metrics import Metrics
 from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import Groups
+from tests.support.leases import Visibility, once
 from tests.unit.reactions.world import Told, World
 
 FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)
@@ -41,6 +42,7 @@ def message(partition: int, position: int, *, id_: str = "m", receives: int = 1)
     """A message of a FIFO queue, as Lambda hands it on."""
     return {
         "messageId": id_,
+        "receiptHandle": f"receipt {id_}",
         "body": str(position),
         "attributes": {"MessageGroupId": str(partition), "ApproximateReceiveCount": str(receives)},
     }
@@ -56,10 +58,11 @@ class Context:
         return int(self.seconds * 1000)
 
 
-class Sent:
+class Sent(Visibility):
     """A queue's client that takes everything."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.entries: list[dict[str, Any]] = []
 
     def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
@@ -79,6 +82,7 @@ def woken_by(client: Any, world: World, **reaction: Any) -> ReactionFunction:
         logger=Logger(service="board"),
         metrics=Metrics("board"),
         now=world.feeds.clock,
+        beats=once,
     )
 
 
@@ -109,7 +113,12 @@ def test_a_group_that_is_resumed_goes_on_by_a_wake_up_though_the_last_one_found_
         for each in found:
             client.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
         records = [
-            {"messageId": each["MessageId"], "body": each["Body"], "attributes": each["Attributes"]}
+            {
+                "messageId": each["MessageId"],
+                "receiptHandle": each["ReceiptHandle"],
+                "body": each["Body"],
+                "attributes": each["Attributes"],
+            }
             for each in found
         ]
         if records:
@@ -159,6 +168,10 @@ class Lines:
 
     def error(self, message: str, **fields: Any) -> None:
         self.said.append((message, fields))
+
+    def warning(self, message: str, **fields: Any) -> None:
+        assert message == "wake-ups failed and come again"
+        assert fields.keys() == {"messages", "receives", "seconds"}
 
 
 @pytest.mark.parametrize(
@@ -275,10 +288,11 @@ def test_of_several_wake_ups_the_furthest_is_to_be_reached_and_the_longest_stand
     assert len(again) == 6
 
 
-class Attributes:
+class Attributes(Visibility):
     """A client that hands what is sent back, as Lambda would."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.records: list[dict[str, Any]] = []
 
     def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803

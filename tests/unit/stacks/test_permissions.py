@@ -137,7 +137,8 @@ EXPECTED: dict[str, Allowed] = {
         *on("bodies/*", "GetObject", service="s3"),
         *on(
             "own queue",
-            *("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "SendMessage"),
+            *("ReceiveMessage", "DeleteMessage", "GetQueueAttributes"),
+            *("ChangeMessageVisibility", "SendMessage"),
             service="sqs",
         ),
         *on("board", "PutItem"),

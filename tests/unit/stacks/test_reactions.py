@@ -113,16 +113,16 @@ def test_a_queue_wakes_it_by_partition_and_batches_may_fail_in_part(deployed: De
 
 
 @pytest.mark.parametrize(("name", "timeout"), [("board", 120), ("delays", 60)])
-def test_a_failed_wake_up_is_hidden_for_six_timeouts_and_set_aside_after_ten(
+def test_a_wake_up_is_hidden_for_as_long_as_the_function_may_run_and_set_aside_after_240_receives(
     deployed: Deployment, name: str, timeout: int
 ) -> None:
     queue = properties(deployed, QUEUE_TYPE, f"{name}Queue")
     failed = id_of(deployed, QUEUE_TYPE, f"{name}Failed")
     assert properties(deployed, FUNCTION, f"{name}Function")["Timeout"] == timeout
-    assert queue["VisibilityTimeout"] == 6 * timeout
+    assert queue["VisibilityTimeout"] == timeout
     assert queue["RedrivePolicy"] == {
         "deadLetterTargetArn": {"Fn::GetAtt": [failed, "Arn"]},
-        "maxReceiveCount": 10,
+        "maxReceiveCount": 240,
     }
 
 

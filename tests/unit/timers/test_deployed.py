@@ -15,6 +15,7 @@ from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
 
 from epochal.errors import InvalidRequest, Refused, Unavailable
+from epochal.hosting.leases import Leases
 from epochal.hosting.timers import TimerQueue, TimersFunction, sent_or_swept
 from epochal.layout.port import TIMERS
 from epochal.metrics import Metrics
@@ -23,6 +24,7 @@ from epochal.plan.ops import Delete, Op, Put, Query
 from epochal.scheduling import call_off
 from epochal.settings import Settings
 from epochal.timers.protocol import GRACE, NEAR, Armed, Sent, Wake
+from tests.support.leases import Visibility, once
 from tests.unit.reactions.test_wakeups import Context
 from tests.unit.timers.world import BEGIN, World
 
@@ -36,12 +38,19 @@ GROUP = SCHEDULES[0]
 SETTINGS = Settings.of(timers_queue="queue", timers_schedules=SCHEDULES)
 
 
+def record(id_: str, body: str) -> dict[str, Any]:
+    """A message, as Lambda hands it on the first time."""
+    attributes = {"ApproximateReceiveCount": "1"}
+    return {"messageId": id_, "receiptHandle": f"receipt {id_}", "body": body, "attributes": attributes}
+
+
 @dataclass
-class Queue:
+class Queue(Visibility):
     """A client of SQS that takes messages, or refuses them."""
 
     messages: list[tuple[str, int]] = field(default_factory=list)
     refuses: str = ""
+    hidden: list[dict[str, int]] = field(default_factory=list)
 
     def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
         assert QueueUrl == "queue"
@@ -56,7 +65,7 @@ class Queue:
         """What is not kept back for longer than `by`, as Lambda hands it on; taken."""
         came = [body for body, seconds in self.messages if seconds <= by]
         self.messages = [each for each in self.messages if each[1] > by]
-        return [{"messageId": f"m{number}", "body": body} for number, body in enumerate(came)]
+        return [record(f"m{number}", body) for number, body in enumerate(came)]
 
 
 @pytest.fixture
@@ -80,10 +89,12 @@ def armed(due: Ticks, number: int = 0) -> Armed:
 
 def function(world: World, queue: Queue, scheduler: Any = None) -> TimersFunction:
     send = TimerQueue(sqs=queue, scheduler=scheduler, settings=SETTINGS)  # type: ignore[arg-type]
+    logger = Logger(service="timers")
     return TimersFunction(
         engine=replace(world.engine, send=send),
-        logger=Logger(service="timers"),
+        logger=logger,
         metrics=Metrics("timers"),
+        leases=Leases(client=queue, url="queue", logger=logger, beats=once),
     )
 
 
@@ -215,7 +226,7 @@ def test_what_fails_of_a_batch_comes_again_and_the_rest_is_done(
         world.set(f"Loan-{number}", "reminder", 5)
     world.arm()
     world.time += 10 * 10**9
-    records = [*queue.records(by=5), {"messageId": "strange", "body": "{}"}]
+    records = [*queue.records(by=5), record("strange", "{}")]
 
     broken = [each["messageId"] for each in records if "Loan-1#" in each["body"]]
     world.fails = _failing("Loan-1")
@@ -276,7 +287,7 @@ def test_what_was_fired_before_an_outage_ends_all_is_counted(
                 raise Unavailable("out")
 
     world.fails = out
-    slots = [{"messageId": str(each.shard), "body": Wake.of_slot(each).body} for each in world.items()]
+    slots = [record(str(each.shard), Wake.of_slot(each).body) for each in world.items()]
     event = {} if swept else {"Records": [*{str(each["body"]): each for each in slots}.values()]}
     with pytest.raises(Unavailable):
         deployed.handle(event, Context())  # type: ignore[arg-type]

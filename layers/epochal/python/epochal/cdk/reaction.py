@@ -7,7 +7,8 @@ wake-ups.
 
     a deployment wakes every partition    so a new reaction begins with old events, and a mended one goes on at once
     so does a schedule                    in case a notice was lost
-    a wake-up may fail in part            others of its batch are done; it comes again when the queue shows it again
+    a wake-up may fail in part            others of its batch are done; it comes again after some seconds
+    a function dies                       its wake-ups come again when its lease on them is over (`hosting.leases`)
     a partition is run by one at a time   its wake-ups are one group; no two of a group are out at once
 
 A store of another stack is found by its names, so the construct stands in any stack of the same account and region. The
@@ -66,6 +67,7 @@ from epochal.cdk.parts.functions import (
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage, known_are
 from epochal.hosting.function import ENTRY, PROCESS
+from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
 from epochal.layout.port import INDEX, READ_MODELS
 from epochal.lazy_dataclasses import replace
 from epochal.settings import variable
@@ -75,20 +77,13 @@ if TYPE_CHECKING:
 
 
 TIMEOUT: Final = Duration.minutes(1)
-"""A long catch-up is many runs, so that longer ones gain nothing. What a wake-up costs that fails, the next attempt's
-delay, is six times this (below): minutes, not half an hour."""
+"""A long catch-up is many runs, so that longer ones gain nothing."""
 
 BATCH_SIZE: Final = 10
 """Wake-ups of one invocation, which divides its time among their partitions. The most that a FIFO queue gives."""
 
-MAX_RECEIVES: Final = 10
-"""Wake-ups fail where a reaction blocks or the store is out; an hour of that is a failure that someone should see."""
-
 SCHEDULE: Final = Duration.minutes(15)
 """Asks each partition's group once whether it has missed anything: some hundred requests a day and partition."""
-
-RETRY_FACTOR: Final = 6
-"""What AWS asks of a queue's visibility timeout, in timeouts of its function: throttled batches are tried again."""
 
 FUNCTION_NAME: Final = 64
 """Characters of a function's name, at most."""
@@ -188,7 +183,7 @@ class Reaction(Construct):
             stage,
             queue_of(stage, name),
             queue_of(stage, name, failed=True),
-            hidden=Duration.seconds(RETRY_FACTOR * timeout.to_seconds()),
+            hidden=Duration.seconds(hidden_seconds(timeout.to_seconds())),
             receives=max_receives,
             fifo=True,
             content_based_deduplication=False,
@@ -241,9 +236,11 @@ class Reaction(Construct):
         self.outputs: Final = self._outputs(name)
 
     def _waking(self, stage: Stage) -> iam.PolicyStatement:
-        """Lambda receives wake-ups under the function's role; the function sends some of its own."""
+        """Lambda receives wake-ups under the function's role; the function says when they come again, and sends some of
+        its own.
+        """
         sending = grants.batched("SendMessage", named=stage.batches_named)
-        return grants.on_queue(self.queue, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes", *sending)
+        return grants.on_queue(self.queue, *grants.CONSUMING, *sending)
 
     def _mapping(self, batch_size: int) -> lambda_.CfnEventSourceMapping:
         return lambda_.CfnEventSourceMapping(

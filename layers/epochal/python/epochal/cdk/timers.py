@@ -6,7 +6,7 @@ the feed ──► reaction `timers` ──► table of timers, THEN ──► q
 
 what is due soon has a message of its own    which the queue keeps back for so long, at most 15 minutes
 what is due later has a schedule             one for all that is due in the same minute and shard
-a wake-up may fail in part                   others of its batch are done; it comes again when the queue shows it
+a wake-up may fail in part                   others of its batch are done; it comes again after some seconds
 nothing is lost with a wake-up               a tick fires what is due and was not fired (`SWEEP`)
 a deployment without timers has none of it   and nothing that it has knows of them
 """
@@ -43,6 +43,7 @@ from epochal.cdk.parts.functions import (
     watch_function,
 )
 from epochal.cdk.reaction import Reaction
+from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
 from epochal.layout.port import TIMERS
 from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings
@@ -53,15 +54,8 @@ if TYPE_CHECKING:
 TIMEOUT: Final = Duration.minutes(1)
 """Of the function. What a wake-up leaves undone, another one that it sends goes on with."""
 
-HIDDEN: Final = Duration.minutes(2)
-"""A wake-up that failed comes again after so long: whoever waits for a timer waits for that. AWS asks for six times the
-function's time where Lambda may be throttled; here it asks for no more invocations than there may be."""
-
 AT_ONCE: Final = 10
 """Invocations side by side. Each does the timers of a stream one after the other, so that two of them hardly meet."""
-
-MAX_RECEIVES: Final = 30
-"""An hour of failures. What is set aside then, a sweep finds all the same."""
 
 SWEEP: Final = Duration.minutes(15)
 """A wake-up that was lost delays a timer so long. It asks each shard once: 1,600 requests a day."""
@@ -95,7 +89,12 @@ class Timers(Construct):
         self._stage: Final = stage
         self._name: Final = stage.named(TIMERS.kind)
         queue, failed = wake_up_queues(
-            self, stage, self._name, f"{self._name}-failed", hidden=HIDDEN, receives=MAX_RECEIVES
+            self,
+            stage,
+            self._name,
+            f"{self._name}-failed",
+            hidden=Duration.seconds(hidden_seconds(TIMEOUT.to_seconds())),
+            receives=MAX_RECEIVES,  # what is set aside then, a sweep finds all the same
         )
         self.queue: Final = queue
         self.failed: Final = failed
@@ -163,7 +162,7 @@ class Timers(Construct):
             allowed=[
                 *grants.allowed("timers", stage, shared.stores),
                 on_timers,
-                grants.on_queue(self.queue, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"),
+                grants.on_queue(self.queue, *grants.CONSUMING),
                 self._waking,
             ],
             wakes_itself=True,

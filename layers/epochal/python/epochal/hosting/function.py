@@ -22,6 +22,7 @@ from epochal.dynamo.aws_errors import kinds_of
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
 from epochal.errors import EpochalError, InvalidInput, brought_by
+from epochal.hosting.leases import Beat, Beats, Leases, in_thread
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
@@ -35,6 +36,7 @@ from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.settings import Settings, service_name, variable
+from epochal.wire.sqs import queue_client
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -72,7 +74,7 @@ def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, s
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(variable("reaction"), rule)
-    queue = Queue(lazily(_sqs_client), settings.queue)
+    queue = Queue(lazily(light_sqs_client), settings.queue)
     logger = logger_of(service)
     member = Member(reaction=reaction, reader=deployment.feed)
     reactor = Reactor(member=member, on_failed=partial(log_attempt, logger))
@@ -80,8 +82,13 @@ def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, s
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
 
 
-def _sqs_client() -> Any:
-    from epochal.dynamo.clients import service_client  # noqa: PLC0415  needed where a run does not end
+def light_sqs_client() -> Any:
+    """A client of SQS, without botocore where the environment says all that there is to know."""
+    return queue_client(_botocores_sqs)
+
+
+def _botocores_sqs() -> Any:
+    from epochal.dynamo.clients import service_client  # noqa: PLC0415  mostly not needed
 
     return service_client("sqs", retried=True)
 
@@ -123,6 +130,7 @@ class ReactionFunction:
 
     Attributes:
         logger, metrics: made once, not for each batch.
+        beats: renews the lease on messages while they are handled.
     """
 
     reactor: Reactor
@@ -130,25 +138,37 @@ class ReactionFunction:
     logger: Logger
     metrics: Metrics
     now: Callable[[], float] = time.time
+    beats: Beats = in_thread
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one event."""
 
+        def left() -> float:
+            return context.get_remaining_time_in_millis() / 1000
+
         def remaining() -> float:
-            return context.get_remaining_time_in_millis() / 1000 * (1 - SPARED)
+            return left() * (1 - SPARED)
 
         if "Records" in event:
-            return self._wake(event, remaining)
+            leases = Leases(
+                client=self.queue.client, url=self.queue.url, logger=self.logger, beats=self.beats
+            )
+            return leases.hold(event["Records"], left, partial(self._wake, event, remaining))
         if "command" in event:
             return operate(Parking(reactor=self.reactor), event, remaining())
         self._tell_of_unmet()
         return {"woken": self._wake_all()}
 
-    def _wake(self, event: dict[str, Any], remaining: Callable[[], float]) -> dict[str, Any]:
+    def _wake(self, event: dict[str, Any], remaining: Callable[[], float], beat: Beat) -> dict[str, Any]:
         def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
             partition, share = unit
             return self.reactor.run(
-                partition, share=share, seconds=seconds, careful=careful, tell=self._tell_behind
+                partition,
+                share=share,
+                seconds=seconds,
+                careful=careful,
+                tell=self._tell_behind,
+                before=beat.wait,
             )
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]

@@ -19,7 +19,8 @@ from epochal.dynamo.aws_errors import kinds_of, translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
-from epochal.hosting.function import SPARED, Handler, lambda_handler, logger_of
+from epochal.hosting.function import SPARED, Handler, lambda_handler, light_sqs_client, logger_of
+from epochal.hosting.leases import Beat, Leases
 from epochal.indexer import sent
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.metrics import Metrics, metrics_of
@@ -143,27 +144,39 @@ def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent
 
 def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the function that fires timers."""
-    service = service_name(environment, "timers")
+    service, settings = service_name(environment, "timers"), Settings.from_environment(environment)
+    logger = logger_of(service)
     return TimersFunction(
-        engine=engine_deployed(Settings.from_environment(environment)),
-        logger=logger_of(service),
+        engine=engine_deployed(settings),
+        logger=logger,
         metrics=metrics_of(service, environment),
+        leases=Leases(client=lazily(light_sqs_client), url=settings.timers_queue, logger=logger),
     ).handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimersFunction:
-    """The function that fires timers."""
+    """The function that fires timers.
+
+    Attributes:
+        leases: on messages while they are handled.
+    """
 
     engine: Engine
     logger: Logger
     metrics: Metrics
+    leases: Leases
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one event."""
-        seconds = context.get_remaining_time_in_millis() / 1000 * (1 - SPARED)
+
+        def left() -> float:
+            return context.get_remaining_time_in_millis() / 1000
+
+        seconds = left() * (1 - SPARED)
         if "Records" in event:
-            return self._woken(event["Records"], seconds)
+            records = event["Records"]
+            return self.leases.hold(records, left, partial(self._woken, records, seconds))
         swept = Worked()
         try:
             self.engine.sweep(seconds, worked=swept)
@@ -171,7 +184,7 @@ class TimersFunction:
             self._tell(swept, swept=swept.fired)
         return {"fired": swept.fired}
 
-    def _woken(self, records: Sequence[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    def _woken(self, records: Sequence[dict[str, Any]], seconds: float, _: Beat) -> dict[str, Any]:
         wake_ups, failed = dict[str, Wake](), list[str]()
         for each in records:
             try:

@@ -404,6 +404,7 @@ class Reactor:
         share: int = 0,
         careful: bool = False,
         tell: Callable[[float], object] = lambda _behind: None,
+        before: Callable[[], object] | None = None,
     ) -> Ran:
         """Handle what there is, to the tail, or for about `seconds`.
 
@@ -411,6 +412,7 @@ class Reactor:
             share: of the partition's streams, where the reaction has several members.
             careful: processes have died; find out over what.
             tell: called every few seconds of a long run with how far the group is behind, as `Ran.behind` has it.
+            before: called before each call of the handler.
 
         Raises:
             InvalidInput: the reaction has no such share.
@@ -419,7 +421,7 @@ class Reactor:
         must_be_whole(share, "share", 0, self.member.reaction.members - 1)
         run = Run(
             member=self.member,
-            call=self.calls,
+            call=self.calls if before is None else partial(_call_after, before, self.calls),
             on_failed=self.on_failed,
             partition=partition,
             share=share,
@@ -443,3 +445,8 @@ class Reactor:
             behind=run.behind,
             seen=frozenset(run.meeting.seen),
         )
+
+
+def _call_after(before: Callable[[], object], call: Callable[[Delivery], object], delivery: Delivery) -> None:
+    before()
+    call(delivery)

@@ -138,6 +138,11 @@ def on_queue(queue: sqs.IQueue, *actions: str) -> iam.PolicyStatement:
     return _allow("sqs", actions, [queue.queue_arn])
 
 
+CONSUMING: Final = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")
+"""What Lambda does with a queue under a function's role, and how the function keeps its lease on what it was given, one
+message or several."""
+
+
 def batched(action: str, *, named: bool) -> tuple[str, ...]:
     """`action`, one by one and in batches. AWS takes the one permission for both; the embedded AWS has a name of its
     own for the second.

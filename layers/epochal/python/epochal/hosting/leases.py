@@ -1,0 +1,172 @@
+"""Leases on the messages of a running function, so that what it leaves undone comes again soon.
+
+SQS hides a message that was received for the visibility timeout of its queue, which AWS wants to be at least the
+timeout of the function: a minute, or a quarter of an hour. Lambda does not show it sooner where the function fails, and
+of a FIFO queue all of its message group waits. So the function itself says for how long its messages are hidden:
+
+    it begins            for `LEASE_SECONDS`, before anything of a user's is called
+    it runs              again for so long, every `RENEW_SECONDS`, from a thread of its own
+    near its timeout     until a moment after it, when Lambda has ended it
+    it fails             for a few seconds, twice as many after each failure
+    it dies              nothing more: the lease runs out
+
+The messages of one invocation have one lease. Where SQS does not take a renewal, the visibility timeout of the queue
+holds; the log says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.dynamo.aws_errors import kinds_of
+from epochal.indexer import sent
+from epochal.lazy_dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+LEASE_SECONDS: Final = 45
+"""A process that dies keeps its messages for at most so long. With what Lambda takes to poll and to start a process,
+others go on within a minute."""
+
+RENEW_SECONDS: Final = 15
+"""Of three renewals two may fail."""
+
+GRACE_SECONDS: Final = 3
+"""After the timeout of a function, by when Lambda has ended it."""
+
+MAX_RECEIVES: Final = 240
+"""After so many a message is set aside. It is received at most every 30 seconds while something fails, so that this is
+two hours at least, and an outage of an hour sets nothing aside."""
+
+WAIT_SECONDS: Final = 10.0
+"""The longest wait for a renewal under way."""
+
+
+def hidden_seconds(timeout: float) -> int:
+    """The visibility timeout of a queue, by the timeout of its function: the least that AWS takes, since a function
+    says for how long its messages are hidden. It holds as long as Lambda has no process to spare for them, too.
+    """
+    return max(int(timeout), LEASE_SECONDS)
+
+
+def pause_after(receives: int) -> int:
+    """Seconds until a message comes again that has failed, and was received so many times."""
+    return min(1 << receives, LEASE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """Renewals under way.
+
+    Attributes:
+        wait: returns when the first one has been tried.
+        stop: ends them; none is under way afterwards.
+    """
+
+    wait: Callable[[], object]
+    stop: Callable[[], object]
+
+
+Beats = Callable[[Callable[[], object]], Beat]
+"""Renews at once, and every `RENEW_SECONDS`, until it is stopped."""
+
+
+def in_thread(renew: Callable[[], object]) -> Beat:
+    """Renewals in a thread, which ends with its process."""
+    tried, over = threading.Event(), threading.Event()
+
+    def run() -> None:
+        while not over.is_set():
+            renew()
+            tried.set()
+            over.wait(RENEW_SECONDS)
+
+    thread = threading.Thread(target=run, name="lease", daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        over.set()
+        thread.join(WAIT_SECONDS)
+
+    return Beat(wait=partial(tried.wait, WAIT_SECONDS), stop=stop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leases:
+    """Leases on messages of one queue.
+
+    Attributes:
+        client: of SQS.
+        url: the queue's.
+    """
+
+    client: Any
+    url: str
+    logger: Logger
+    beats: Beats = in_thread
+
+    def hold(
+        self,
+        records: Sequence[Mapping[str, Any]],
+        remaining: Callable[[], float],
+        work: Callable[[Beat], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Do some work that messages ask for, and answer what it answers: `batchItemFailures`. What fails, or all where
+        it raises, comes again after a pause.
+
+        Args:
+            remaining: seconds until Lambda ends the function.
+            work: waits for the lease before it calls what may take the process with it.
+        """
+        failed: Collection[str] = {each["messageId"] for each in records}
+        beat = self.beats(partial(self._renew, records, remaining))
+        try:
+            answer = work(beat)
+            failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
+        finally:
+            beat.stop()
+            self._put_back([each for each in records if each["messageId"] in failed])
+        return answer
+
+    def _renew(self, records: Sequence[Mapping[str, Any]], remaining: Callable[[], float]) -> None:
+        if (left := remaining()) > 0:
+            seconds = min(LEASE_SECONDS, int(left) + GRACE_SECONDS)
+            self._hide([(each, seconds) for each in records])
+
+    def _put_back(self, records: Sequence[Mapping[str, Any]]) -> None:
+        if not records:
+            return
+        pauses = [(each, pause_after(_receives(each))) for each in records]
+        self.logger.warning(
+            "wake-ups failed and come again",
+            messages=len(records),
+            receives=max(map(_receives, records)),
+            seconds=max(seconds for _, seconds in pauses),
+        )
+        self._hide(pauses)
+
+    def _hide(self, pauses: Sequence[tuple[Mapping[str, Any], int]]) -> None:
+        """Show messages again after so many seconds; or say that they wait for longer."""
+        entries = [
+            {"Id": str(number), "ReceiptHandle": record["receiptHandle"], "VisibilityTimeout": seconds}
+            for number, (record, seconds) in enumerate(pauses)
+        ]
+
+        def request(batch: list[dict[str, Any]]) -> Any:
+            return self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=batch)
+
+        try:
+            sent("the queue", entries, request)
+        except Exception as error:  # noqa: BLE001  without a lease the work goes on
+            self.logger.warning(
+                "a lease on wake-ups was not renewed: if this run dies, they wait for the queue's visibility timeout",
+                error=kinds_of(error),
+            )
+
+
+def _receives(record: Mapping[str, Any]) -> int:
+    return int(record["attributes"].get("ApproximateReceiveCount", "1"))
