@@ -16,7 +16,7 @@ import msgspec
 import pydantic
 import pytest
 
-from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.shapes import form_of, shape_of
 from epochal.errors import InvalidInput
 
@@ -153,7 +153,7 @@ def test_a_member_of_a_subclass_is_refused_since_its_own_members_would_be_lost(
         (Literal["north"], Gate.NORTH, "must be one of 'north', got <Gate.NORTH: 'north'>"),
         (list[int], (1,), "must be a list, got (1,)"),
         (tuple[int, ...], [1], "must be a tuple, got [1]"),
-        (Sequence[int], [1], "must be a tuple, got [1]"),
+        (Sequence[int], {1}, "must be a list or a tuple, got {1}"),
         (set[int], frozenset({1}), "must be a set, got frozenset({1})"),
         (Mapping[str, int], {Gate.NORTH: 1}, "must be a dict of strings, got {<Gate.NORTH: 'north'>: 1}"),
         (datetime, Finer(2026, 1, 1, tzinfo=UTC), "must be an ISO 8601 time (2026-01-01T00:00:00.000000001"),
@@ -476,3 +476,14 @@ def test_an_integer_of_more_digits_than_python_writes_is_refused_and_not_shown(h
         message = refused(made(value=10**5_000))
         assert message.startswith("events.Made")
         assert len(message) < 200
+
+
+def test_a_list_in_a_sequence_is_written_and_comes_back_as_a_tuple() -> None:
+    @dataclass(frozen=True)
+    class Packed:
+        items: Sequence[str]
+
+    codec = json_codec(Packed)
+    event = codec.encode(Packed(["lamp", "rug"]))
+    stored = Stored(type=event.type, data=event.content)
+    assert codec.decode(stored) == Packed(("lamp", "rug"))

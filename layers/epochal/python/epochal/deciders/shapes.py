@@ -93,10 +93,12 @@ def optional_of(shape: Shape) -> Shape:
     )
 
 
-def array_of(shape: Shape, build: Callable[[Iterable[Any]], Any]) -> Shape:
-    """An array of any length, read into what `build` makes of it."""
+def array_of(origin: Any, shape: Shape) -> Shape:
+    """An array of any length. A `Sequence` may be a list or a tuple when it is written, and is read as a tuple."""
+    build = ARRAYS[origin]
     unordered = build in (set, frozenset)
-    rule = f"must be a {getattr(build, '__name__', 'list')}"
+    kinds = (list, tuple) if origin is Sequence else (build,)
+    rule = f"must be a {' or a '.join(kind.__name__ for kind in kinds)}"
 
     def write(value: Any) -> list[Any]:
         written = [_within(str(position), shape.write, element) for position, element in enumerate(value)]
@@ -106,7 +108,7 @@ def array_of(shape: Shape, build: Callable[[Iterable[Any]], Any]) -> Shape:
         return build([_within(str(position), shape.read, element) for position, element in enumerate(value)])
 
     return Shape(
-        _one(lambda value: type(value) is build, rule, write), _one(_is(list), "must be an array", read)
+        _one(lambda value: type(value) in kinds, rule, write), _one(_is(list), "must be an array", read)
     )
 
 
@@ -358,7 +360,7 @@ SCALARS: Final[Mapping[Any, Shape]] = {
 
 _AWARE_TIME: Final = Shape(_one(_is(datetime), _TIME_RULE, _write_aware_time), _READ_TIME)
 
-ARRAYS: Final[Mapping[Any, Callable[[Iterable[Any]], Any]]] = {
+ARRAYS: Final[Mapping[Any, type]] = {
     list: list,
     tuple: tuple,
     Sequence: tuple,
@@ -447,7 +449,7 @@ class _Shapes:
         if origin is tuple and parts[-1:] != (Ellipsis,):
             return fixed_of([self.of(part) for part in parts])
         if origin in ARRAYS:
-            return array_of(self.of(parts[0]), ARRAYS[origin])
+            return array_of(origin, self.of(parts[0]))
         if origin in (dict, Mapping) and parts[0] is str:
             return object_of(self.of(parts[1]))
         raise _formless(hint)
