@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from epochal.errors import Unavailable
+from epochal.hosting.wakeups import Queue, steered
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from tests.simulation.wakeup_world import Life, WakeUpWorld
@@ -133,4 +136,53 @@ def test_an_hour_without_a_process_to_spare_sets_no_wake_up_aside(timeout: int) 
     world.append("A-1")
     world.poll(HOUR + max(timeout, WITHIN))
     assert world.queue.dead == []
+    assert world.handled() == [("A-1", 0)]
+
+
+def steer(world: WakeUpWorld) -> None:
+    """What a command of an operator or a deployment of other code sends."""
+    queue = Queue(cast("Any", world.queue), "queue")
+    queue.send(steered(world.world.feeds.reader().partitions(), f"now-{world.clock()}"))
+
+
+@pytest.mark.parametrize("timeout", TIMEOUTS)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.__name__)
+def test_a_command_or_a_deployment_takes_effect_in_seconds_though_a_run_has_failed(
+    failure: Failure, timeout: int
+) -> None:
+    world = WakeUpWorld(timeout=timeout)
+    failure(world, 1_000.0)
+    world.append("A-1")
+    while not any(each.failed for each in world.invocations):
+        world.poll(1.0)
+    for message in world.queue.messages:  # as after many failures
+        message.visible = world.clock() + WITHIN
+    world.does, world.fault = (lambda *_: None), (lambda _: None)
+    steer(world)
+    began = world.clock()
+    world.poll(10.0)
+    assert world.handled() == [("A-1", 0)]
+    assert world.clock() - began <= 11.0
+    world.poll(WITHIN)
+    assert world.queue.messages == []
+    assert world.handled() == [("A-1", 0)]
+
+
+def test_a_wake_up_that_comes_aside_leaves_a_partition_that_is_run_to_its_run() -> None:
+    world = WakeUpWorld()
+    world.append("A-1")
+    world.poll(1.0)
+    world.world.append("B-1")
+    steer(world)
+    world.queue.messages = [each for each in world.queue.messages if "!" in each.group]
+    member = world.world.reactor().member
+
+    def save() -> None:
+        held = member.load(0)
+        assert held.state is not None
+        member.save(held, replace(held.state, trying={"B-1": 1}))
+
+    world.clock.at(world.clock() + 3.0, save)
+    world.poll(10.0)
+    assert world.queue.messages == []
     assert world.handled() == [("A-1", 0)]
