@@ -92,7 +92,8 @@ def test_a_deployment_is_answered_whatever_happens(
     sent = Sent()
     monkeypatch.setattr(clients, "service_client", lambda *_, **__: sent)
     loaded().handler(EVENT, Context())
-    assert [(each["MessageGroupId"], each["MessageBody"]) for each in sent.entries] == [("0", "1")]
+    messages = [(each["MessageGroupId"].partition("-")[0], each["MessageBody"]) for each in sent.entries]
+    assert messages == [("0", "1"), ("0!deployed", "1")]
     loaded().handler({**EVENT, "RequestType": "Delete"}, Context())
     assert len(sent.entries) == 1
     monkeypatch.setattr(clients, "service_client", lambda *_, **__: Sent(refusing=True))

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 """What Lambda calls."""
 
+WATCH_SECONDS: Final = 6.0
+"""A run saves what it has done every five seconds. A group whose state does not change for so long is not run."""
+
 SPARED: Final = 0.2
 """Share of the function's time that is left for the call under way when time is over, and for saving."""
 
@@ -175,9 +178,23 @@ class ReactionFunction:
         self._tell_members(wake_ups)
         members = self.reactor.member.reaction.members
         here = [each for each in wake_ups if each.unit.share < members]
+        here = self._without_running(here, remaining)
         woken = wake(here, remaining, run, self._again)
         self._emit(woken)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
+
+    def _without_running(self, wake_ups: list[WakeUp], remaining: Callable[[], float]) -> list[WakeUp]:
+        """Wake-ups but for those that came aside of a partition which is run: that run goes on by what was changed, and
+        two would do everything twice.
+        """
+        aside = {each.partition for each in wake_ups if each.aside}
+        if not aside:
+            return wake_ups
+        member = self.reactor.member
+        before = {each: member.load(each).state for each in aside}
+        member.driver.sleep(min(WATCH_SECONDS, remaining() / 4))
+        running = {each for each in aside if member.load(each).state != before[each]}
+        return [each for each in wake_ups if not (each.aside and each.partition in running)]
 
     def _tell_members(self, wake_ups: list[WakeUp]) -> None:
         """Wake the members of a partition that are not there yet: notices are for the first one.

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 TICK_SECONDS: Final = 60
 
+ASIDE: Final = "!"
+"""Separates a unit from an occasion, in the message group of a wake-up that waits for no other one of its unit."""
+
 
 def read_wake_ups(records: Iterable[dict[str, Any]]) -> list[WakeUp]:
     """Messages of a queue, as a function is given them: the body is the position, the group the partition or share."""
@@ -30,6 +33,7 @@ def read_wake_ups(records: Iterable[dict[str, Any]]) -> list[WakeUp]:
         WakeUp(
             id=record["messageId"],
             unit=_unit(record["attributes"]["MessageGroupId"]),
+            aside=ASIDE in record["attributes"]["MessageGroupId"],
             position=parse_checkpoint(record["body"], "body"),
             receives=int(record["attributes"].get("ApproximateReceiveCount", "1")),
             standing=_standing(record.get("messageAttributes", {})),
@@ -39,7 +43,7 @@ def read_wake_ups(records: Iterable[dict[str, Any]]) -> list[WakeUp]:
 
 
 def _unit(group: str) -> Unit:
-    partition, _, share = group.partition("/")
+    partition, _, share = group.partition(ASIDE)[0].partition("/")
     return Unit(int(partition), int(share or 0))
 
 
@@ -55,17 +59,19 @@ def _standing(attributes: dict[str, Any]) -> Standstill:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WakeUpCall:
     """A wake-up to be sent: for a position, and where a group stands that wakes itself. Two of the same `occasion`
-    count as one.
+    count as one. One that goes `aside` has a message group of its own.
     """
 
     unit: Unit
     position: Checkpoint
     occasion: str
     standing: Standstill | None = None
+    aside: bool = False
 
     def entry(self, id_: str) -> SendMessageBatchRequestEntryTypeDef:
         """Of a request."""
         at = self.standing
+        group = f"{self.unit}{ASIDE}{self.occasion}" if self.aside else str(self.unit)
         told = {} if at is None else {"At": int(at.at), "Hops": at.hops}
         return {
             "Id": id_,
@@ -73,8 +79,8 @@ class WakeUpCall:
             "MessageAttributes": {
                 name: {"DataType": "Number", "StringValue": str(each)} for name, each in told.items()
             },
-            "MessageGroupId": str(self.unit),
-            "MessageDeduplicationId": f"{self.unit}-{int(self.position)}-{self.occasion}",
+            "MessageGroupId": group,
+            "MessageDeduplicationId": f"{group}-{int(self.position)}-{self.occasion}",
         }
 
 
@@ -84,6 +90,16 @@ def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
     return (
         WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=f"tick-{minute}") for each in tails
     )
+
+
+def steered(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCall]:
+    """Wake-ups of every partition after a command or a deployment, which take effect at once. One goes with the others
+    of its partition. One goes aside, since the others wait where a run has failed; where none has, it finds nothing
+    left to do.
+    """
+    for each in tails:
+        for aside in (False, True):
+            yield WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=occasion, aside=aside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +169,7 @@ class WakeUp:
         position: the partition had got there.
         receives: how often the message has come, this time included.
         standing: of one that the reaction has sent itself.
+        aside: whether it has come beside the others of its unit.
     """
 
     id: str
@@ -160,6 +177,7 @@ class WakeUp:
     position: Checkpoint
     receives: int = 1
     standing: Standstill = Standstill()
+    aside: bool = False
 
     @property
     def partition(self) -> int:
@@ -219,7 +237,8 @@ def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, a
         elif ran is None or (ran.blocked is None and ran.moved):
             again(unit, position, stands)
             continue
-        failed += [message.id for message in messages]
+        # What came aside has another one with the others, which comes again.
+        failed += [message.id for message in messages if not message.aside]
     return Woken(failed=tuple(failed), runs=runs, stuck=stuck)
 
 
@@ -260,10 +279,7 @@ def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[Parti
     """
     queue = deployed_queue(client, prefix, group)
     if queue is not None:
-        occasion = f"steered-{time.time_ns()}"
-        queue.send(
-            WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=occasion) for each in tails
-        )
+        queue.send(steered(tails, f"steered-{time.time_ns()}"))
     return queue is not None
 
 
@@ -281,7 +297,7 @@ def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
     """
 
     def wake() -> None:
-        queue.send(tick(reader.partitions(), time.time()))
+        queue.send(steered(reader.partitions(), f"deployed-{time.time_ns()}"))
 
     patiently(wake, seconds - SPARED_SECONDS)
 
