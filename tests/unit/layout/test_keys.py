@@ -27,11 +27,13 @@ from epochal.model.versions import (
     Token,
 )
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.driver import Patience
 from epochal.store.encoding import identity_of
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
 from tests.simulation.index_checks import perform
+from tests.simulation.world import driver_on
 
 STREAM = "Account-1"
 PAID = Event(type="Paid", data=b"7")
@@ -171,6 +173,18 @@ def test_the_bound_of_a_key_is_lowered_to_a_try_below_it_and_never_raised(
     assert perform(tables, recall("tips", record)) == lowered
 
 
+def test_a_key_is_remembered_to_the_last_second_of_its_window_and_free_from_then_on(
+    tables: MemoryTables,
+) -> None:
+    perform(tables, remember("tips", KeyRecord.of(STREAM, "pay-1", 1_000), 4))
+    last, after = (KeyRecord.of(STREAM, "pay-1", 1_000 + KEY_WINDOW_SECONDS + more) for more in (0, 1))
+    assert perform(tables, recall("tips", last)) == Remembered(first=4)
+    assert perform(tables, recall("tips", after)) is None
+    assert perform(tables, remember("tips", last, 7)) == Remembered(first=4)
+    assert perform(tables, remember("tips", after, 7)) is None
+    assert perform(tables, recall("tips", after)) == Remembered(first=7)
+
+
 @pytest.mark.parametrize(
     "seen", [Remembered(first=2), Remembered(first=3), Remembered(first=9, append_id=b"done", etag="0")]
 )
@@ -189,7 +203,13 @@ def test_the_bound_of_a_key_that_another_call_lowers_meanwhile_is_not_above_eith
     record = KeyRecord.of(STREAM, "pay-1", 1_000)
     perform(tables, remember("tips", record, 9))
     perform(tables, lower("tips", record, lowest, Remembered(first=9)))
-    found = perform(tables, lower("tips", record, 3, Remembered(first=9)))
+    left = iter(range(3))
+
+    def execute(op: Op) -> Reply:
+        assert next(left, None) is not None, "it is lowered without end"
+        return tables.execute(op)
+
+    found = driver_on(execute).run(lower("tips", record, 3, Remembered(first=9)))
     assert found == perform(tables, recall("tips", record)) == Remembered(first=min(lowest, 3))
 
 

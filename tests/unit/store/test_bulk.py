@@ -35,6 +35,7 @@ from epochal.model.versions import (
 )
 from epochal.plan.ops import Lost, NotApplied, Op, Put, Reply, Update
 from epochal.store.driver import Patience
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
@@ -266,6 +267,18 @@ def test_a_write_takes_so_many_appends_and_bytes() -> None:
     body = random.Random(1).randbytes(JOINED_BYTES // 5).hex()
     network.append(*(to(OTHER, body) for _ in range(5)))
     assert len(network.writes) == 2 + 2
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_append_of_more_bytes_than_a_write_takes_goes_out_all_the_same(place: int) -> None:
+    streams = replace(memory_streams(), codec=BodyCodec(compress=False))
+    readings = iter(range(1_000))
+    driver = replace(streams.driver, deadline=900, clock=lambda: next(readings))
+    large = "x" * (JOINED_BYTES + 1)
+    many = [to(S, large if number == place else str(number)) for number in range(3)]
+    answers = Bulk(replace(streams, driver=driver)).append(many)
+    assert [each.first for each in answers if isinstance(each, Appended)] == [0, 1, 2], answers
+    assert [len(event.data) for event in streams.read(S)] == [len(each.events[0].data) for each in many]
 
 
 def test_another_writer_in_between_is_no_conflict_but_for_who_expects_otherwise() -> None:

@@ -459,3 +459,46 @@ def test_many_tasks_append_each_its_own_once() -> None:
     assert len(events) == 160
     assert streams.driver.meter.requests < 100, "they go out together"
     assert joined._lines == {}  # noqa: SLF001  nothing is left behind
+
+
+def test_the_ends_of_the_streams_written_last_are_remembered_and_of_others_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joined, "TOKENS", 2)
+    gate = Gate()
+    gate.opened.set()
+
+    def requests(stream: str) -> int:
+        gate.ops.clear()
+        gate.append(stream, [measured(1)])
+        return len(gate.ops)
+
+    for stream in ("Sensor-1", "Sensor-2", "Sensor-3"):
+        requests(stream)
+    assert [requests(stream) for stream in ("Sensor-3", "Sensor-2")] == [1, 1]
+    assert requests("Sensor-1") > 1
+    assert (requests("Sensor-2"), requests("Sensor-1")) == (1, 1)
+    assert requests("Sensor-3") > 1
+
+
+def test_an_event_with_an_id_is_appended_once(gate: Gate) -> None:
+    gate.opened.set()
+    if isinstance(gate, Looped):
+        gate.go_on.set()
+    event = replace(measured(1), id="1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11")
+    first, second = gate.append(S, [event]), gate.append(S, [event])
+    assert (first.first, second.first, second.replayed) == (0, 0, True)
+    assert gate.read() == [event.data]
+
+
+def test_an_error_says_what_it_came_from_to_each_that_it_is_told(gate: Gate) -> None:
+    cause = OSError("no route")
+
+    def fail(op: Op, reply: Reply) -> Reply:
+        if isinstance(op, Put | Update):
+            raise MissingTable("streams") from cause
+        return reply
+
+    gate.meddle = fail
+    told = gate.meet([[measured(k)] for k in range(3)])
+    assert [each.__cause__ for each in told if isinstance(each, MissingTable)] == [cause] * 3
