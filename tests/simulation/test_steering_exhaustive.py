@@ -95,24 +95,12 @@ def a_renamed_group_whose_stream_is_replayed() -> Explorer:
     return steered("begin", "replay", begun=None)
 
 
-def a_replay_beside_a_reset_and_a_deletion() -> Explorer:
-    return steered("replay", "reset to here", "delete")
-
-
 def a_replay_beside_a_deletion_and_a_beginning() -> Explorer:
     return steered("replay", "delete", "begin")
 
 
-def a_skip_beside_two_resets() -> Explorer:
-    return steered("skip", "reset", "reset to 1")
-
-
 def a_discard_beside_a_reset_and_a_pause() -> Explorer:
     return steered("discard", "reset to here", "pause")
-
-
-def a_replay_beside_a_reset_and_other_members() -> Explorer:
-    return steered("replay", "reset", "react 1 of 2")
 
 
 WORLDS = {
@@ -122,11 +110,8 @@ WORLDS = {
     a_group_that_begins_like_another_beside_a_process_of_its_own: {"begin"},
     a_reset_of_a_group_that_begins_like_another: {"begin", "reset", "counted"},
     a_renamed_group_whose_stream_is_replayed: {"begin", "replay"},
-    a_replay_beside_a_reset_and_a_deletion: {"reset", "replay", "delete", "counted"},
     a_replay_beside_a_deletion_and_a_beginning: {"begin", "replay", "delete"},
-    a_skip_beside_two_resets: {"skip", "reset", "counted"},
     a_discard_beside_a_reset_and_a_pause: {"discard", "reset", "counted"},
-    a_replay_beside_a_reset_and_other_members: {"replay", "reset", "shared", "counted"},
 }
 """Each with what must come about in it."""
 
