@@ -219,7 +219,7 @@ def test_a_group_pauses_and_goes_on(filled: Terminal) -> None:
     filled.index()
     assert filled.lines("react", "boards:board", "--until-done") == []
     (line,) = filled.lines("groups", "show", "board")
-    assert "1 events behind" in line
+    assert "1 event behind" in line
     assert "paused since 2" in line
     assert filled.lines("groups", "resume", "board") == ["board goes on"]
     assert filled.lines("react", "boards:board", "--until-done") == ["0  0@2  1 handled"]
@@ -304,3 +304,56 @@ def test_groups_show_has_the_stream_and_the_cause_of_the_last_failure(filled: Te
         f"{last['stream']} is parked at {last['index']} since {last['since']}" in line for line in said
     )
     assert any(last["cause"] in line for line in said)
+
+
+def test_groups_list_and_show_without_a_group_have_every_group(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("groups", "begin", "panel", "--like", "board")
+    filled.lines("groups", "pause", "panel")
+    for _ in range(2):
+        filled.lines("append", "Cart-1", "Added")
+    filled.index()
+    for command in (("groups", "list"), ("groups", "show")):
+        board, panel = filled.lines(*command)
+        assert board.startswith("board  2 events behind, ")
+        assert panel.startswith("panel  2 events behind, ")
+        assert "paused since" not in board
+        assert "paused since" in panel
+        found = filled.documents(*command)
+        assert [(each["group"], each["events"], each["parked"]) for each in found] == [
+            ("board", 2, 0),
+            ("panel", 2, 0),
+        ]
+
+
+def test_groups_list_tells_of_an_indexer_that_does_not_start(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    refuse_partitions(filled)
+    (line,) = filled.lines("groups", "list")
+    assert line.startswith(
+        "board  at the end of an index that gets no events  0 parked  the indexer fails since"
+    )
+
+
+def test_groups_show_of_a_reaction_counts_the_events_that_it_wants_alone(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    for _ in range(2):
+        filled.lines("append", "User-1", "Renamed")
+    filled.index()
+    (every,) = filled.documents("groups", "show", "board")[0]["partitions"]
+    (wanted,) = filled.documents("groups", "show", "boards:board")[0]["partitions"]
+    assert (every["events"], wanted["events"]) == (2, 0)
+    filled.lines("append", "Cart-1", "Added")
+    filled.index()
+    (wanted,) = filled.documents("groups", "show", "boards:board")[0]["partitions"]
+    assert wanted["events"] == 1
+
+
+@pytest.mark.parametrize("place", ["beginning", "tail"])
+def test_a_reset_that_names_its_place_without_the_option_says_how(filled: Terminal, place: str) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    refused = filled.run("groups", "reset", "board", place)
+    assert refused.exit_code == 2
+    assert f"epochal groups reset board --to {place}" in refused.output
+    assert "epochal groups reset board --to beginning" in filled.run("groups", "reset", "board").output
+    assert filled.lines("groups", "show", "board") == ["0  0@1  up to date  0 parked"]
