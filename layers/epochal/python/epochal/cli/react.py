@@ -7,13 +7,15 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
 from math import inf
 from typing import Any, TypeVar
 
 import click
 
+from epochal.care.status import groups_of
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
@@ -22,7 +24,7 @@ from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
-from epochal.lazy_dataclasses import asdict
+from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
@@ -180,16 +182,93 @@ def groups() -> None:
     """
 
 
-@groups.command("show")
-@click.argument("group")
+@groups.command("list")
 @on_store
-def show_group(store: OpenedStore, *, group: str) -> None:
-    """Print how far GROUP is, and which processes run it.
+def list_groups(store: OpenedStore) -> None:
+    """List all groups, with how far each is.
 
-    In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses.
+    Finding them scans the index table, once.
     """
+    _list_groups(store)
+
+
+def _list_groups(store: OpenedStore) -> None:
+    with output.progress("scanning"):
+        names = groups_of(store.feed.driver, store.feed.table)
+    output.stream(_summaries(store, names), _summary_view, _summary_line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summary:
+    """A group in all partitions where it has begun."""
+
+    group: str
+    figures: Sequence[GroupFigures]
+
+    @property
+    def events(self) -> int | None:
+        """Events that it is behind; None where a checkpoint is of another index."""
+        counts = [each.events for each in self.figures]
+        return None if None in counts else sum(each or 0 for each in counts)
+
+    @property
+    def parked(self) -> int:
+        """Streams that are parked."""
+        return sum(each.parked for each in self.figures)
+
+    @property
+    def paused(self) -> str:
+        """Since when it pauses; empty where it does not."""
+        return min((each.paused for each in self.figures if each.paused), default="")
+
+    @property
+    def indexer(self) -> str:
+        """Why an indexer that feeds it does not start; empty where nothing is on record."""
+        return next((each.indexer for each in self.figures if each.indexer), "")
+
+
+def _summaries(store: OpenedStore, names: Iterable[str]) -> Iterator[_Summary]:
+    for name in names:
+        with suppress(GroupMissing):  # deleted since the scan
+            yield _Summary(group=name, figures=store.deployment.groups.standing(name))
+
+
+def _summary_view(each: _Summary) -> dict[str, Any]:
+    return {
+        "group": each.group,
+        "events": each.events,
+        "parked": each.parked,
+        "paused": each.paused or None,
+        "indexerFailure": each.indexer or None,
+    }
+
+
+def _summary_line(each: _Summary) -> str:
+    seconds = max((figures.seconds for figures in each.figures), default=0.0)
+    parts = [each.group, _lag(each.events, seconds, each.indexer), f"{each.parked:,} parked"]
+    if each.paused:
+        parts.append(f"paused since {each.paused}")
+    if each.indexer:
+        parts.append(each.indexer)
+    return "  ".join(parts)
+
+
+@groups.command("show")
+@click.argument("group", metavar="[GROUP|MODULE:REACTION]", required=False)
+@on_store
+def show_group(store: OpenedStore, *, group: str | None) -> None:
+    """Print how far GROUP is, why it does not get on, and which processes run it.
+
+    In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses. With the
+    reaction itself, only events that it wants are counted. Without GROUP, all groups are listed.
+    """
+    if group is None:
+        _list_groups(store)
+        return
     steered = store.deployment.groups
-    found, members = steered.standing(group), steered.members(group)
+    asked = load_reaction(group) if ":" in group else group
+    group = asked if isinstance(asked, str) else asked.name
+    found, members = steered.standing(asked), steered.members(group)
     view = {"partitions": [standing_view(each) for each in found], "processes": list(map(asdict, members))}
     lines = [
         f"{each.partition}  {each.checkpoint}  {_behind(each)}  {each.parked:,} parked"
@@ -221,9 +300,9 @@ def resume(store: OpenedStore, *, group: str) -> None:
     _wake(store, group)
 
 
-@groups.command()
+@groups.command(context_settings={"allow_extra_args": True})
 @click.argument("group", metavar="GROUP|MODULE:REACTION")
-@click.option("--to", required=True, help="beginning, tail, a moment, or a checkpoint of a partition.")
+@click.option("--to", help="Required: beginning, tail, a moment, or a checkpoint of a partition.")
 @click.option(
     "--partition", "partitions", type=int, multiple=True, help="Only this partition; may be repeated."
 )
@@ -231,12 +310,16 @@ def resume(store: OpenedStore, *, group: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @on_store
 def reset(
-    store: OpenedStore, *, group: str, to: str, partitions: tuple[int, ...], dry_run: bool, yes: bool
+    store: OpenedStore, *, group: str, to: str | None, partitions: tuple[int, ...], dry_run: bool, yes: bool
 ) -> None:
     """Set the checkpoints of GROUP.
 
     What comes again or never comes is counted; with the reaction itself, only what it wants.
     """
+    extra = click.get_current_context().args
+    if to is None or extra:
+        place = to or next(iter(extra), "beginning")
+        raise click.UsageError(f"--to says where: epochal groups reset {group} --to {place}")
     steered = load_reaction(group) if ":" in group else group
     start = start_of(to, partitions)
     planned = store.deployment.groups.reset(steered, start, dry_run=True)
@@ -299,11 +382,15 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
 
 
 def _behind(each: GroupFigures) -> str:
-    if each.events is None:
+    return _lag(each.events, each.seconds, each.indexer)
+
+
+def _lag(events: int | None, seconds: float, indexer: str) -> str:
+    if events is None:
         return "beyond the end"
-    if each.events:
-        return f"{each.events:,} events behind, {each.seconds:,.0f} s"
-    return "at the end of an index that gets no events" if each.indexer else "up to date"
+    if events:
+        return f"{output.count(events)} behind, {seconds:,.0f} s"
+    return "at the end of an index that gets no events" if indexer else "up to date"
 
 
 def _troubles(group: str, each: GroupFigures) -> Iterator[str]:

@@ -55,8 +55,8 @@ class GroupFigures:
 
     Attributes:
         tail: the checkpoint after the partition's last entry.
-        events: that it has not handled, whatever it wants of them; `COUNTED` means so many at least, None that the
-            checkpoint is of another index.
+        events: that it has not handled: those that it wants where the reaction was named, else all; `COUNTED` means so
+            many at least, None that the checkpoint is of another index.
         seconds: since the oldest of them was indexed; 0 where there is none.
         parked: streams that are.
         paused: since when; empty where it is not.
@@ -130,17 +130,21 @@ class Groups:
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
-    def standing(self, group: str) -> list[GroupFigures]:
+    def standing(self, group: str | Reaction) -> list[GroupFigures]:
         """How far a group is, in each partition where it has begun.
+
+        Args:
+            group: its name; or its reaction, so that only events that it wants are counted.
 
         Raises:
             GroupMissing: it has begun nowhere.
         """
         tails = {each.partition: each.tail for each in self.reader.partitions()}
         series, member = self.reader.driver.run(read_series(self.reader.table)), self._member(group)
+        wants = group if isinstance(group, Reaction) else None
         return [
             replace(
-                self._standing(partition, state, tails[partition]),
+                self._standing(partition, state, tails[partition], self._counted(partition, wants)),
                 indexer=series.indexer_failure(source_of(partition)),
                 last_failure=_last_failure(member, partition, state),
             )
@@ -268,7 +272,9 @@ class Groups:
             _replace(member, held, change)
         return [partition for partition, _, _ in begun]
 
-    def _standing(self, partition: int, state: GroupState, tail: Checkpoint) -> GroupFigures:
+    def _standing(
+        self, partition: int, state: GroupState, tail: Checkpoint, count: Callable[[Span], int]
+    ) -> GroupFigures:
         events: int | None = None if state.checkpoint > tail else 0
         oldest: PlacedEntry | None = None
         try:
@@ -276,7 +282,7 @@ class Groups:
                 if placed.after > tail:
                     break
                 left = [
-                    len(span.since(state.next_of(span.stream)).types)
+                    count(span.since(state.next_of(span.stream)))
                     for span in placed.entry().spans
                     if placed.after > state.checkpoint_of(span.stream)
                 ]
