@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -163,7 +164,8 @@ def test_a_blocked_partition_fails_its_messages_so_that_they_come_again() -> Non
 class Lines:
     """A log that keeps what is said in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_level: int = logging.INFO) -> None:
+        self.log_level = log_level
         self.said: list[tuple[str, dict[str, Any]]] = []
 
     def error(self, message: str, **fields: Any) -> None:
@@ -187,6 +189,20 @@ def test_of_a_stream_that_fails_the_log_has_neither_its_name_nor_the_handlers_wo
     logged.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
     line, fields = said
     assert lines.said == [(line, {**fields, "partition": 0, "index": 0, "kind": "ValueError"})]
+
+
+@pytest.mark.parametrize(("on_failure", "line"), [("park", "parked a stream"), ("block", "blocked")])
+def test_of_a_stream_that_fails_the_log_has_its_name_and_the_handlers_words_where_all_is_logged(
+    on_failure: str, line: str
+) -> None:
+    world, lines = World(told=Told(fails=lambda _: True)), Lines(logging.DEBUG)
+    world.append("Person-maria.lopez")
+    logged = replace(function(world, on_failure=on_failure, attempts=1), logger=lines)  # type: ignore[arg-type]
+    logged.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
+    ((said, fields),) = lines.said
+    assert said == line
+    assert fields["stream"] == "Person-maria.lopez"
+    assert fields["cause"].startswith("ValueError: ")
 
 
 def test_a_long_catch_up_goes_on_by_a_wake_up_of_its_own() -> None:
