@@ -234,9 +234,11 @@ class ReactionFunction:
     def _emit(self, woken: Woken) -> None:
         for (partition, _), ran in woken.runs.items():
             for failure in ran.parked:
-                self.logger.error("parked a stream", attempts=failure.attempts, **_place(partition, failure))
+                self.logger.error(
+                    "parked a stream", attempts=failure.attempts, **self._place(partition, failure)
+                )
             if ran.blocked is not None:
-                self.logger.error("blocked", **_place(partition, ran.blocked))
+                self.logger.error("blocked", **self._place(partition, ran.blocked))
         for (partition, _), standing in woken.stuck.items():
             self.logger.error(
                 "a catch-up does not get on",
@@ -258,6 +260,15 @@ class ReactionFunction:
             urgent=parked + blocked > 0,
         )
 
+    def _place(self, partition: int, failure: Failure) -> dict[str, Any]:
+        """Where a failure was, and of what kind. The stream's name and the error's words may identify people, so they
+        are there at the level DEBUG alone, as for each attempt (`log_attempt`).
+        """
+        fields = {"partition": partition, "index": failure.index, "kind": failure.cause.partition(":")[0]}
+        if self.logger.log_level <= logging.DEBUG:
+            fields |= {"stream": failure.stream, "cause": failure.cause[:MAX_CAUSE]}
+        return fields
+
     def _tell_behind(self, seconds: float) -> None:
         """While a catch-up runs as well: each of its runs replaces the message whose age the queue would tell."""
         self.metrics.add(times={"Reaction.behind": seconds * 1000})
@@ -268,11 +279,6 @@ class ReactionFunction:
         if found:
             self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
         self.metrics.add(counts={"Reaction.unmet": len(found)}, urgent=True)
-
-
-def _place(partition: int, failure: Failure) -> dict[str, Any]:
-    """Where a failure was, and of what kind. Names of streams and texts of errors may identify people."""
-    return {"partition": partition, "index": failure.index, "kind": failure.cause.partition(":")[0]}
 
 
 # What an operator may ask of a reaction: to list parked streams, to replay or to discard them.
