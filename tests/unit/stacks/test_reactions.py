@@ -412,6 +412,27 @@ def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None
         alone(sources, name="mine", entry=sources.root / "board", read_models=["counts"])
 
 
+@pytest.mark.parametrize("name", ["mine", "timers"])
+def test_two_reactions_of_one_name_are_refused(sources: Sources, name: str) -> None:
+    """The second would go on from the checkpoints of the first."""
+    stack = Stack(App(), "mine")
+    code = Code(
+        library=sources.library("3.13"),
+        vendor=sources.vendor(Platform(python="3.13")),
+        packages=lambda _: sources.lambdas,
+        lambdas=sources.lambdas,
+        architecture=lambda_.Architecture.ARM_64,
+    )
+    entry = sources.root / "board"
+    store = Store(stack, "Store", stage=STAGES["prod"], code=lambda *_: code)
+    other = Store(stack, "Other", stage=stage_from("dev", {"dev": {}}), code=lambda *_: code)
+    Reaction(stack, "First", store=store, entry=entry, name=name)
+    Reaction(stack, "Elsewhere", store=other, entry=entry, name=name)
+    with pytest.raises(BadSetting, match="must be another name: mine/First has it") as refused:
+        Reaction(stack, "Second", store=store, entry=entry, name=name)
+    assert refused.value.name == f"reactions.{name}"
+
+
 @pytest.mark.parametrize(
     "declared",
     [
