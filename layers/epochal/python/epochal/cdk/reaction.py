@@ -162,14 +162,15 @@ class Reaction(Construct):
             python, architecture: of the function; the store's where they are not given.
 
         Raises:
-            BadSetting: a name is too long, the code is not there, there is no table of read models, or functions cannot
-                run on that Python.
+            BadSetting: a name is too long, or another reaction to the store has it; the code is not there, there is no
+                table of read models, or functions cannot run on that Python.
             InstallerFailed: pip has no wheels of what the function needs for that Python and processor.
         """
         super().__init__(scope, id_)
         entry, stage, code = Path(entry).resolve(), store.stage, store.code(python, architecture)
         layers = store.layers(self, python=python, architecture=architecture)
         name = declared_name(entry, handler, name, self._decorator)
+        store.add_reaction(name, self.node.path)
         self._name: Final = stage.named(function_of(name))
         if len(self._name) > FUNCTION_NAME:
             must = f"must be shorter: {self._name} has more than {FUNCTION_NAME} characters"

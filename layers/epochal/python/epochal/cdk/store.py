@@ -85,6 +85,18 @@ class Store(Construct):
         self._make: Final = code
         self._made: Final[dict[tuple[str, str], Code]] = {}
         self._layers: Final = layers
+        self._reactions: Final[dict[str, str]] = {}
+
+    def add_reaction(self, name: str, path: str) -> None:
+        """Note the reaction of a name, and the path of its construct.
+
+        Raises:
+            BadSetting: another construct is the reaction of that name.
+        """
+        other = self._reactions.setdefault(name, path)
+        if other != path:
+            must = f"must be another name: {other} has it, and the checkpoints of a reaction are kept by its name"
+            raise BadSetting(f"reactions.{name}", must)
 
     def code(self, python: str | None = None, architecture: lambda_.Architecture | None = None) -> Code:
         """The library, for functions that use the store: fetched when the first one of a Python and processor does.
