@@ -108,13 +108,16 @@ def _paging(op: ops.Query | ops.Scan) -> dict[str, Any]:
 def _transaction(op: ops.Transact) -> dict[str, Any]:
     kinds = {ops.Put: "Put", ops.Update: "Update", ops.Delete: "Delete", ops.Check: "ConditionCheck"}
     return {
-        "TransactItems": [{kinds[type(write)]: _write(write)} for write in op.writes],
+        "TransactItems": [
+            {kinds[type(write)]: _write(write, shown=op.shows(position))}
+            for position, write in enumerate(op.writes)
+        ],
         **({"ClientRequestToken": op.token} if op.token is not None else {}),
         **_MEASURED,
     }
 
 
-def _write(op: ops.TransactionWrite) -> dict[str, Any]:
+def _write(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
     expressions = Expressions()
     request: dict[str, Any] = {"TableName": op.table}
     if isinstance(op, ops.Put):
@@ -123,19 +126,17 @@ def _write(op: ops.TransactionWrite) -> dict[str, Any]:
         request["Key"] = op.key
     if isinstance(op, ops.Update):
         request["UpdateExpression"] = expressions.update(op)
-    request.update(_condition(op.condition, expressions))
+    request.update(_condition(op.condition, expressions, shown=shown))
     request.update(expressions.parameters())
     return request
 
 
-def _condition(condition: ops.Condition | None, expressions: Expressions) -> dict[str, str]:
+def _condition(condition: ops.Condition | None, expressions: Expressions, *, shown: bool) -> dict[str, str]:
     if condition is None:
         return {}
+    written = {"ConditionExpression": expressions.condition(condition)}
     # The item that stood in the way comes back with the refusal: a conflict costs no second read.
-    return {
-        "ConditionExpression": expressions.condition(condition),
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
+    return {**written, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if shown else written
 
 
 # Conditions and updates to DynamoDB's expression language.
@@ -280,6 +281,7 @@ def _total(answer: Answer) -> float:
 #
 # condition failed                             Refusal, with the item that stood in the way
 # item too large                               Overflow
+# items too large for the response             Oversized
 # throttled, in conflict with a transaction    NotApplied; Lost where the carrier had tried before by itself
 # cut off, internal error                      Lost: it may have been applied
 # no such table, other keys                    MissingTable, WrongTable
@@ -344,6 +346,9 @@ DENIED: Final = frozenset(
 _TOO_LARGE: Final = re.compile("Item size.*exceeded the maximum allowed size")
 """Of an expression DynamoDB says nearly the same."""
 
+_OVERSIZED: Final = "Payload in response is too large"
+"""What DynamoDB Local says where a response has no room for the items of a refused transaction or a TransactGet."""
+
 _OTHER_KEYS: Final = (
     "does not match the schema",
     "missed key schema element",
@@ -370,6 +375,8 @@ def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
         return _cancelled(fault, op)
     if code == "ValidationException" and _TOO_LARGE.search(message):
         return ops.Overflow()
+    if _OVERSIZED in message and isinstance(op, ops.Transact | ops.TransactGet):
+        return ops.Oversized(ambiguous=fault.retried)
     raise _error_of(fault, op) from fault
 
 

@@ -236,10 +236,19 @@ TransactionWrite = Put | Update | Delete | Check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transact:
-    """All writes or none. The same `token` within ten minutes is applied once (1 to 36 characters)."""
+    """All writes or none. The same `token` within ten minutes is applied once (1 to 36 characters).
+
+    Attributes:
+        shown: positions of the writes whose items a refusal returns; None for all of them.
+    """
 
     writes: tuple[TransactionWrite, ...]
     token: str | None = None
+    shown: range | None = None
+
+    def shows(self, position: int) -> bool:
+        """Whether a refusal returns the item of the write at this position."""
+        return self.shown is None or position in self.shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +258,9 @@ class TransactGet:
     A plain read answers whatever is under way: of a transaction it may find one item written and another not yet. This
     one is refused until all that concerns its items is over; so what it does not find was never committed, or is gone.
     It costs twice as much.
+
+    Items of more than 4 MB together are read in parts, one after another, each as it is at its own moment. So a caller
+    may only conclude what also holds if the later items were read later.
     """
 
     keys: tuple[tuple[str, Key], ...]
@@ -354,7 +366,20 @@ class Overflow:
     units: Units = NONE
 
 
-Reply = Found | Items | Together | Done | Refusal | Overflow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oversized:
+    """Reply to a Transact that was refused, or to a TransactGet, whose items do not fit into one response. Nothing was
+    written. Only a driver sees it: it asks for the items in parts.
+
+    Attributes:
+        ambiguous: as in `Refusal`.
+    """
+
+    ambiguous: bool = False
+    units: Units = NONE
+
+
+Reply = Found | Items | Together | Done | Refusal | Overflow | Oversized
 
 Execute = Callable[[Op], Reply]
 """An interpreter: performs one operation, or raises a `RequestFailure`."""
@@ -372,6 +397,16 @@ TRANSACTION_ITEMS: Final = 100
 TRANSACTION_BYTES: Final = 4 * 1024 * 1024
 PAGE_BYTES: Final = 1024 * 1024
 BATCH_KEYS: Final = 100
+RESPONSE_BYTES: Final = 4 * 1024 * 1024
+"""Of the items in the response to a TransactGet, and to a Transact that is refused."""
+
+_RESPONSE_ITEM_BYTES: Final = 4
+"""What each item adds to its size there: found by bisection on DynamoDB Local."""
+
+
+def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> bool:
+    """Whether the response to a TransactGet or to a refused Transact has room for these items."""
+    return sum(item_size(item) + _RESPONSE_ITEM_BYTES for item in items if item is not None) <= most
 
 
 def check(op: Op) -> None:

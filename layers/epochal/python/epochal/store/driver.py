@@ -25,7 +25,7 @@ from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Capacity
 from epochal.plan import ops
-from epochal.plan.values import Units
+from epochal.plan.values import Item, Units
 from epochal.settings import REQUEST_SECONDS
 
 # Where calls run side by side, and how one waits for another: in threads, or as tasks of an event loop where
@@ -300,7 +300,22 @@ class Driver:
 
     def _perform(self, op: ops.Op, limit: float, doubt: _Doubt) -> ops.Reply:
         """The reply, which is ambiguous where a response to this very write was lost."""
-        tries, lost = 0, object()
+
+        def ask(part: ops.Op) -> ops.Reply:
+            return self._answer(part, limit, doubt, lost)
+
+        lost = object()
+        reply = ask(op)
+        if not isinstance(reply, ops.Oversized):
+            return reply
+        if isinstance(op, ops.TransactGet):
+            return _read_in_halves(op, ask)
+        assert isinstance(op, ops.Transact)  # noqa: S101  no other operation is replied to so
+        return _refuse_in_halves(op, reply, ask)
+
+    def _answer(self, op: ops.Op, limit: float, doubt: _Doubt, lost: object) -> ops.Reply:
+        """The reply to one request; `lost` stands in `doubt` for an earlier try of the same write."""
+        tries = 0
         while True:
             try:
                 reply = self.execute(op)
@@ -319,7 +334,7 @@ class Driver:
             self.meter.add(reply.units)
             if isinstance(reply, ops.Done):
                 doubt.discard(lost)
-            elif isinstance(reply, ops.Refusal) and lost in doubt:
+            elif isinstance(reply, ops.Refusal | ops.Oversized) and lost in doubt:
                 reply = replace(reply, ambiguous=True)
             return reply
 
@@ -329,6 +344,58 @@ class Driver:
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=bool(doubt)) from failure
         self.sleep(pause)
+
+
+# Transactions whose items have no room in one response: the same again, for half of the items at a time. Ten items
+# always have room.
+
+
+def _read_in_halves(op: ops.TransactGet, ask: Callable[[ops.Op], ops.Reply]) -> ops.Together:
+    """All of the items: the first half, and then the rest."""
+    items: list[Item | None] = []
+    middle = len(op.keys) // 2
+    for keys in (op.keys[:middle], op.keys[middle:]):
+        half = replace(op, keys=keys)
+        reply = ask(half)
+        read = _read_in_halves(half, ask) if isinstance(reply, ops.Oversized) else reply
+        assert isinstance(read, ops.Together)  # noqa: S101  the reply to a TransactGet
+        items += read.items
+    return ops.Together(items=tuple(items))
+
+
+def _refuse_in_halves(
+    op: ops.Transact, oversized: ops.Oversized, ask: Callable[[ops.Op], ops.Reply]
+) -> ops.Reply:
+    """What came of a transaction whose refusal had no room for the items that stood in its way.
+
+    It is sent again, with the same conditions, and asks for some of the items; so another try is as safe as a retry
+    after a lost response, and may be applied. Where it is refused for writes whose items were asked for by another try,
+    the next one asks for those.
+    """
+    items: list[Item | None] = [None] * len(op.writes)
+    failed = [False] * len(op.writes)
+    ambiguous = oversized.ambiguous
+    parts = _halves(range(len(op.writes)))
+    while parts:
+        part = parts.pop(0)
+        reply = ask(replace(op, shown=part))
+        if isinstance(reply, ops.Oversized):
+            parts = [*_halves(part), *parts]
+            ambiguous = ambiguous or reply.ambiguous
+            continue
+        if not isinstance(reply, ops.Refusal) or reply.reused:
+            return reply
+        ambiguous = ambiguous or reply.ambiguous
+        for position in part:
+            items[position], failed[position] = reply.items[position], reply.failed[position]
+        if not parts and not any(failed):
+            parts = _halves(range(len(op.writes)))
+    return ops.Refusal(items=tuple(items), failed=tuple(failed), ambiguous=ambiguous)
+
+
+def _halves(positions: range) -> list[range]:
+    middle = len(positions) // 2
+    return [positions[:middle], positions[middle:]]
 
 
 def _alone(op: ops.Op) -> ops.Steps[ops.Reply]:

@@ -22,7 +22,7 @@ from typing import Any
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
-from epochal.lazy_dataclasses import dataclass, field
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan import ops
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
 from epochal.plan.values import Item, Key, Units, item_size, read_units, write_units
@@ -75,7 +75,14 @@ class _Table:
 class MemoryTables:
     """Tables in memory; safe under threads. `execute` is the interpreter."""
 
-    def __init__(self, tables: dict[str, ops.TableSpec]) -> None:
+    def __init__(self, tables: dict[str, ops.TableSpec], *, response_bytes: int = ops.RESPONSE_BYTES) -> None:
+        """Empty tables by name.
+
+        Args:
+            response_bytes: most bytes of items in the response to a transaction; fewer than DynamoDB's let small items
+                meet that limit.
+        """
+        self._response_bytes = response_bytes
         self._tables = {name: _Table(spec) for name, spec in tables.items()}
         self._lock = threading.RLock()
         self._tokens: dict[str, ops.Transact] = {}
@@ -109,6 +116,8 @@ class MemoryTables:
                 return ops.Items(items=tuple(filter(None, there)), units=ops.units(op, _one_by_one(there)))
             case ops.TransactGet(keys=keys):
                 found = tuple(self._stored(table, key) for table, key in keys)
+                if not ops.fits_response(found, self._response_bytes):
+                    return ops.Oversized()
                 return ops.Together(items=found, units=ops.units(op, _one_by_one(found)))
             case ops.Transact():
                 return self._transact(op)
@@ -129,7 +138,7 @@ class MemoryTables:
     def copy(self) -> MemoryTables:
         """The same tables, which go their own way from here."""
         with self._lock:
-            twin = MemoryTables({})
+            twin = MemoryTables({}, response_bytes=self._response_bytes)
             twin._tables = {name: table.copy() for name, table in self._tables.items()}
             twin._tokens = dict(self._tokens)
             return twin
@@ -169,6 +178,10 @@ class MemoryTables:
             cost = ops.units(op, self._stored)
             return ops.Done(units=cost) if self._tokens[op.token] == op else _reused(op, cost)
         reply = self._write(op.writes, times=2)
+        if isinstance(reply, ops.Refusal):
+            items = tuple(item if op.shows(position) else None for position, item in enumerate(reply.items))
+            fits = ops.fits_response(items, self._response_bytes)
+            return replace(reply, items=items) if fits else ops.Oversized(units=reply.units)
         if op.token is not None and isinstance(reply, ops.Done):
             self._tokens[op.token] = op
         return reply
