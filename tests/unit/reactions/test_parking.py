@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import string
+from typing import Any, NoReturn
 
 import pytest
 
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, Unavailable
+from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, Held
 from epochal.layout.port import Span
@@ -343,6 +345,29 @@ def test_a_process_that_dies_over_an_event_is_found_out_and_the_stream_parked() 
     assert "died" in ran.parked[0].cause
     assert world.told.handled == [("B-1", 0), ("A-1", 0), ("C-1", 0)]
     assert world.state() == GroupState(checkpoint=Checkpoint.of(0, 1), parked={"A-1": 1})
+
+
+@pytest.mark.parametrize("failures", [1, 2, 5])
+def test_a_careful_run_that_cannot_read_a_stream_does_not_take_that_for_a_death(
+    monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    world = World()
+    world.append("A-1", "x", "y")
+    events = FeedReader.events
+    with monkeypatch.context() as out:
+
+        def fail(*_: Any) -> NoReturn:
+            raise Unavailable("the store is out")
+
+        out.setattr(FeedReader, "events", fail)
+        for _ in range(failures):
+            with pytest.raises(Unavailable):
+                world.reactor(attempts=2).run(0, seconds=600, careful=True)
+    assert FeedReader.events is events
+    assert world.state().trying == {}
+    ran = world.reactor(attempts=2).run(0, seconds=600, careful=True)
+    assert ran.parked == ()
+    assert world.told.of("A-1") == [0, 1]
 
 
 def test_a_careful_run_that_survives_remembers_nothing_of_it() -> None:
