@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -284,13 +284,20 @@ class Run:
 
     def _announced(self, work: Work, task: Task) -> Progress | None:
         """Record which stream comes next, then handle it. None: another process has changed the state."""
-        tried = self.state.trying.get(task.stream, 0)
+        before = self.state.trying
+        tried = before.get(task.stream, 0)
         if tried >= self.member.reaction.attempts:
             failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=tried)
             return Progress(next=task.first, failure=failure, left=bool(task.removals))
-        if not self._save(replace(self.state, trying={**self.state.trying, task.stream: tried + 1})):
+        if not self._save(replace(self.state, trying={**before, task.stream: tried + 1})):
             return None
-        return work.handle(task)
+        try:
+            return work.handle(task)
+        except Exception:
+            # The process lives: its events could not be read, and that is no death to count.
+            with suppress(Exception):
+                self._save(replace(self.state, trying=before))
+            raise
 
     def _parks(self, failure: Failure, begun: GroupState, parked: Collection[str]) -> bool:
         """Whether a stream that failed is parked, besides those that are by now; otherwise it blocks."""
