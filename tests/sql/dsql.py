@@ -34,9 +34,11 @@ def dsql_engine(url: str) -> Engine:
     default = {"options": "-c default_transaction_isolation=repeatable\\ read"}
     engine = create_engine(url, connect_args=default)
     event.listen(engine, "before_cursor_execute", _rewritten, retval=True)
-    event.listen(engine, "do_execute", _judge)
-    event.listen(engine, "do_execute_no_params", lambda *given: _judge(given[0], given[1], None, given[2]))
-    event.listen(engine, "do_executemany", _judge_many)
+    # These listeners return nothing, so AWS's dialect then executes the statement itself.
+    event.listen(engine, "do_execute", lambda *given: _judge(given[0], given[1]))
+    event.listen(engine, "do_execute_no_params", lambda *given: _judge(given[0], given[1]))
+    event.listen(engine, "do_executemany", lambda *given: _judge(given[0], given[1]))
+    event.listen(engine, "after_cursor_execute", _count)
     return engine
 
 
@@ -58,9 +60,17 @@ def refuse_commits(engine: Engine, times: int) -> Callable[[], int]:
 
 @dataclass(slots=True)
 class _Seen:
-    """Rows that a transaction has changed so far."""
+    """What a transaction has done so far.
+
+    Attributes:
+        rows: number of rows that it has changed.
+        writes: whether it has a statement that changes rows.
+        schema: whether it has one that changes the schema.
+    """
 
     rows: int = 0
+    writes: bool = False
+    schema: bool = False
 
 
 _SEEN: Final[WeakKeyDictionary[Any, _Seen]] = WeakKeyDictionary()
@@ -82,7 +92,8 @@ def _rewritten(
     return _INDEX.sub(r"\1", statement), parameters
 
 
-def _judge(cursor: Any, statement: str, parameters: Any, _: Any) -> bool:
+def _judge(cursor: Any, statement: str) -> None:
+    """Raise what Aurora DSQL answers to a statement that it does not take here."""
     seen = _seen(cursor)
     if (found := _UNKNOWN.search(statement)) is not None:
         raise psycopg.errors.FeatureNotSupported(f"{found[0]} is not supported")
@@ -91,25 +102,21 @@ def _judge(cursor: Any, statement: str, parameters: Any, _: Any) -> bool:
     if getattr(cursor.connection, "waits", False):
         raise psycopg.errors.FeatureNotSupported("unsupported mode. please use CREATE INDEX ASYNC")
     if _SCHEMA.match(statement):
-        if seen.rows:
-            raise psycopg.errors.FeatureNotSupported("ddl and dml are not supported in the same transaction")
-        cursor.execute(statement)
-        cursor.connection.commit()  # as AWS's dialect does: a second one is in a transaction of its own
-        return True
-    cursor.execute(statement, parameters)
+        if seen.schema:
+            raise psycopg.errors.FeatureNotSupported(
+                "multiple ddl statements are not supported in a transaction"
+            )
+        seen.schema = True
     if _ROWS.match(statement):
-        _count(seen, cursor.rowcount)
-    return True
+        seen.writes = True
+    if seen.schema and seen.writes:
+        raise psycopg.errors.FeatureNotSupported("ddl and dml are not supported in the same transaction")
 
 
-def _judge_many(cursor: Any, statement: str, parameters: Any, _: Any) -> bool:
+def _count(_: Connection, cursor: Any, statement: str, parameters: Any, __: Any, executemany: bool) -> None:
+    if not _ROWS.match(statement):
+        return
     seen = _seen(cursor)
-    cursor.executemany(statement, parameters)
-    _count(seen, len(parameters))
-    return True
-
-
-def _count(seen: _Seen, rows: int) -> None:
-    seen.rows += rows
+    seen.rows += len(parameters) if executemany else cursor.rowcount
     if seen.rows > MAX_ROWS:
         raise psycopg.errors.ProgramLimitExceeded("transaction row limit exceeded")
