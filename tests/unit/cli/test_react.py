@@ -231,13 +231,13 @@ def test_the_function_of_a_group_that_goes_on_is_woken_in_every_partition_each_t
     filled.lines("groups", "pause", "board")
     assert queue == []
     filled.lines("groups", "resume", "board")
-    (sent,) = queue
-    assert (sent["MessageGroupId"], sent["MessageBody"]) == ("0", "1")
+    messages = [(sent["MessageGroupId"].partition("-")[0], sent["MessageBody"]) for sent in queue]
+    assert messages == [("0", "1"), ("0!steered", "1")]
     filled.lines("groups", "reset", "board", "--to", "beginning", "--dry-run")
-    assert len(queue) == 1
+    assert len(queue) == 2
     filled.lines("groups", "reset", "board", "--to", "beginning", "--yes")
     filled.lines("groups", "resume", "board")
-    assert len({each["MessageDeduplicationId"] for each in queue}) == len(queue) == 3
+    assert len({each["MessageDeduplicationId"] for each in queue}) == len(queue) == 6
 
 
 def test_a_group_goes_on_though_its_queue_may_not_be_asked_for(filled: Terminal) -> None:
