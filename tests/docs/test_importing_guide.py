@@ -62,7 +62,7 @@ def test_the_guides_commands_print_what_it_says(monkeypatch: pytest.MonkeyPatch,
 def test_the_guides_upcast_reads_what_was_imported_as_text(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _, source = blocks("python")
+    _, source, _ = blocks("python")
     module = module_of(source, "lending", monkeypatch)
     place = tmp_path / "history.csv"
     place.write_text("loan,book,late,at\nh0,b0,false,2024-05-01T09:30:00Z\nh0,b1,true,2024-05-02T09:30:00Z\n")
@@ -78,6 +78,11 @@ def test_the_guides_upcast_reads_what_was_imported_as_text(
     later = module.returns.encode(module.Returned("b2", True))
     terminal.streams.append("Loan-h0", [later])
     assert module.returns.read([*terminal.streams.read("Loan-h0")][2]) == module.Returned("b2", True)
+
+
+def test_the_guides_encoded_names_are_those_that_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = module_of(blocks("python")[2], "names", monkeypatch)
+    assert module.decode_name(module.encode_name("Order-7/ä")) == "Order-7/ä"
 
 
 def test_the_guide_has_the_bounds_and_the_sources_that_there_are() -> None:

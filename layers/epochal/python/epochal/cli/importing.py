@@ -55,6 +55,7 @@ SHOWN: Final = 20
 @click.option("--stop", is_flag=True, help="Stop at the first event that does not fit.")
 @click.option("--skip-bad-lines", is_flag=True, help="Leave out for good what does not tell its stream.")
 @click.option("--renumber", is_flag=True, help="Number events anew, where a source has gaps.")
+@click.option("--encode-names", is_flag=True, help="Write other characters of streams' names as ~XX.")
 @click.option(
     "--delete-emptied", is_flag=True, help="Delete streams of which nothing is left at their source."
 )
@@ -90,6 +91,7 @@ def import_(
     stop: bool,
     skip_bad_lines: bool,
     renumber: bool,
+    encode_names: bool,
     delete_emptied: bool,
     write_units: int | None,
     window: int,
@@ -102,7 +104,7 @@ def import_(
     whatever ended it: what is there already is compared, and passed over.
     """
     source, fields = source_of(kind or "", place), mapped(text, file)
-    rows = source.rows(place, fields, closed=renumber)
+    rows = source.rows(place, fields, closed=renumber, encoded=encode_names)
     codec, texts = inputs.codec_of(target) if target else None, TextColumns()
     if codec is not None:
         rows = map(TypedBodies(codec, cells=source.has_cells(fields)).typed, rows)

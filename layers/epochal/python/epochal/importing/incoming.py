@@ -21,9 +21,11 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.importing.encoded_names import encode_name
 from epochal.importing.tag_mapping import parse_tags, tags_in
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import (
+    MAX_NAME_BYTES,
     Event,
     check_event,
     format_ticks,
@@ -139,12 +141,14 @@ class FieldMapping:
         first: the index that the source gives the first event of a stream.
         closed: whether streams close up where the source's indices have gaps: these are not asked for then.
         whole: every row has all columns: one that is not there is misspelt.
+        encoded: names of streams are encoded, once their templates are filled in.
     """
 
     fields: Mapping[str, Where] = field(default_factory=lambda: {name: name for name in FIELDS})
     first: int = 0
     closed: bool = False
     whole: bool = False
+    encoded: bool = False
     _get: Mapping[str, _Get] = field(init=False, repr=False, compare=False)
     _taken: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
@@ -212,7 +216,7 @@ class FieldMapping:
             if self._get["tags"](row):
                 raise _TagsAlone("stream", "has tags alone: `epochal tagged import` brings those")
             raise InvalidInput("stream", "must be given")
-        return no_step(stream_name(name), "stream")
+        return no_step(_encoded(name) if self.encoded else _unencoded(name), "stream")
 
     def _event(self, row: Mapping[str, Any]) -> tuple[Event, bool]:
         """The event, and whether the store names it anew."""
@@ -263,6 +267,22 @@ class FieldMapping:
             raise
         except (ValueError, TypeError) as error:
             raise InvalidInput(name, f"cannot be read: {error}") from error
+
+
+def _encoded(text: str) -> str:
+    name = encode_name(text)
+    if len(name) > MAX_NAME_BYTES:
+        raise InvalidInput("stream", f"must be at most {MAX_NAME_BYTES} bytes once encoded, got {len(name)}")
+    return stream_name(name)
+
+
+def _unencoded(text: str) -> str:
+    try:
+        return stream_name(text)
+    except InvalidInput as error:
+        if text.startswith("$") or len(encode_name(text)) > MAX_NAME_BYTES:
+            raise
+        raise InvalidInput("stream", f"{error.rule}; --encode-names encodes others") from None
 
 
 _NOT: Final = (None, False, "", "false", "False")

@@ -76,11 +76,14 @@ class HistorySource:
         """Whether bodies are made of texts under this mapping: of the columns of a table that nothing else takes."""
         return self.cells and fields.get("data") == REST
 
-    def rows(self, place: str, fields: Mapping[str, Where], *, closed: bool = False) -> Iterator[Row]:
+    def rows(
+        self, place: str, fields: Mapping[str, Where], *, closed: bool = False, encoded: bool = False
+    ) -> Iterator[Row]:
         """The rows of a place, under fields that the user has mapped.
 
         Args:
             closed: streams close up where the source's indices have gaps.
+            encoded: names of streams are encoded.
 
         Raises:
             InvalidInput: the place cannot be read, or the mapping is none, or names a column that a file lacks, or a
@@ -88,7 +91,9 @@ class HistorySource:
         """
         own = {} if self.free and fields else self.mapping.fields
         whole = self.whole and bool(fields)
-        mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed, whole=whole)
+        mapping = FieldMapping(
+            {**own, **fields}, first=self.mapping.first, closed=closed, whole=whole, encoded=encoded
+        )
         files = files_of(place) if self.free else [place]
         parts = (self._rows(file, mapping, named=len(files) > 1) for file in files)
         if whole:
