@@ -55,7 +55,7 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> N
             "termination_protection": stage.deletion_protection,
         }
 
-    store = StoreStack(app, stage.named("store"), stage=stage, **common("tables and bucket"))
+    store = StoreStack(app, stage.named("store"), stage=stage, code=code, **common("tables and bucket"))
     watched = target is Target.AWS
     feed = FeedStack(
         app, stage.named("feed"), stage=stage, code=code, watched=watched, **common("indexer and auditor")

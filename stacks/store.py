@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aws_cdk import CfnResource, CfnWaitConditionHandle, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from epochal.cdk.parts.functions import Code, Layers, Shared
+from epochal.cdk.parts.guard import Guard
 from epochal.cdk.parts.storage import Storage, stream_of
 from epochal.cdk.stages import Stage
 
 
 class StoreStack(Stack):
-    """The tables of every layout, the index, and the bucket."""
+    """The tables of every layout, the index, the bucket, and the guard of what they depend on."""
 
-    def __init__(self, scope: Construct, id_: str, *, stage: Stage, **stack: Any) -> None:
+    def __init__(self, scope: Construct, id_: str, *, stage: Stage, code: Code, **stack: Any) -> None:
         super().__init__(scope, id_, **stack)
         self.storage: Final = Storage(self, stage=stage)
         self._tell_streams(stage)
-        self._exist()
+        layers = Layers(self, "Layers", code=code)
+        Guard(self, "Guard", Shared(stage=stage, stores=self.storage.stores, code=code, layers=layers))
 
     def _tell_streams(self, stage: Stage) -> None:
         """To the stack that follows them; of a table that is taken over, the setting says it."""
@@ -36,11 +39,3 @@ class StoreStack(Stack):
                     string_value=arn,
                     description=f"Epochal: the stream of {stage.named(kind)}",
                 )
-
-    def _exist(self) -> None:
-        """Where everything is taken over, make what costs and does nothing.
-
-        A stack without resources is not deployed, or deleted where it was, and with it go the outputs.
-        """
-        if not any(CfnResource.is_cfn_resource(each) for each in self.node.find_all()):
-            CfnWaitConditionHandle(self, "Nothing")

@@ -174,6 +174,7 @@ def sources_in(place: Path) -> Sources:
         "auditor",
         "publisher",
         "waker",
+        "guard",
         "timers",
     ):
         (place / "lambdas" / name).mkdir(parents=True)

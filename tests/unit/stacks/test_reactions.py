@@ -181,12 +181,13 @@ def test_its_deployment_wakes_it_once_it_is_subscribed(deployed: Deployment) -> 
 def test_no_function_with_a_users_code_answers_cloudformation(deployed: Deployment) -> None:
     """One that cannot be imported answers neither the creation nor the rollback's deletion."""
     waker = id_of(deployed, FUNCTION, "EpochalWaker")
+    guard = next(id_ for id_ in deployed.of_type("store", FUNCTION) if id_.startswith("GuardFunction"))
     answering = {
         str(each["Properties"]["ServiceToken"])
         for each in deployed.resources()
         if each["Type"].startswith("Custom::") or "ServiceToken" in each.get("Properties", {})
     }
-    assert answering == {str({"Fn::GetAtt": [waker, "Arn"]})}
+    assert answering == {str({"Fn::GetAtt": [each, "Arn"]}) for each in (waker, guard)}
     function = deployed.of_type("reactions", FUNCTION)[waker]["Properties"]
     assert function["Handler"] == "handler.handler"
     assert function["Environment"]["Variables"].keys() == {

@@ -9,6 +9,7 @@ a stage's field         in `cdk.json`, with the rule of its kind (`epochal.cdk.s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import Field
 from functools import partial
 from typing import Any, Final
@@ -55,6 +56,27 @@ class Names:
 
 Kind = Text | Number | Flag | OneOf | Names
 
+Broken = Callable[[str, str], str]
+"""The rule that a change of a setting breaks once there are events: of its text before and after; empty where it breaks
+none.
+"""
+
+
+def must_stay(before: str, now: str) -> str:
+    """What is stored was written with this value."""
+    return "" if before == now else f"must stay {before or 'unset'}"
+
+
+def must_not_fall(before: str, now: str) -> str:
+    """What is stored may be anywhere below this number."""
+    return "" if int(now) >= int(before) else f"must stay at least {before}"
+
+
+def must_keep(before: str, now: str) -> str:
+    """What is stored depends on each of these names, and on none that is added."""
+    missing = [each for each in before.split(",") if each and each not in now.split(",")]
+    return f"must keep {', '.join(missing)}" if missing else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -67,6 +89,7 @@ class Setting:
         option: whether the command line has an option of this name.
         chosen: of what a plug-in declares: by a stage; else its deployment alone knows it.
         table: the kind of the table that it names; empty where it names none.
+        broken: says which rule a change breaks once there are events; None where it may change at any time.
     """
 
     name: str
@@ -77,6 +100,7 @@ class Setting:
     output: str
     option: bool
     chosen: bool = True
+    broken: Broken | None = None
 
     @property
     def variable(self) -> str:
@@ -131,6 +155,7 @@ def setting(
     output: bool | str = False,
     option: bool = False,
     chosen: bool = True,
+    broken: Broken | None = None,
 ) -> Any:
     """Declare a setting, as the default of a field of a dataclass. An output has the field's name, or the one given."""
     told = {
@@ -140,6 +165,7 @@ def setting(
         "output": output,
         "option": option,
         "chosen": chosen,
+        "broken": broken,
     }
     return field(default=default, metadata=told)
 

@@ -22,6 +22,8 @@ from epochal.declaration import (
     Setting,
     Text,
     declared,
+    must_keep,
+    must_stay,
     of_tables,
     setting,
 )
@@ -84,10 +86,14 @@ class Options:
     of_layouts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     # Each is a stream that all such events are in: for the whole table, and from the first event on.
     tagged_types: tuple[str, ...] = of_tables(
-        (), Names(), "Types of tagged events, separated by commas, that have streams", ("append", "replay")
+        (),
+        Names(),
+        "Types of tagged events, separated by commas, that have streams",
+        ("append", "replay"),
+        broken=must_keep,
     )
     tagged_everything: bool = of_tables(
-        False, Flag(), "All tagged events are in one stream, too", ("append", "replay")
+        False, Flag(), "All tagged events are in one stream, too", ("append", "replay"), broken=must_stay
     )
     # A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second.
     max_upload_bytes: int = setting(

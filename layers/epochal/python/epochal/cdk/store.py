@@ -43,6 +43,7 @@ from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared, settings_of
 from epochal.cdk.parts.grants import on_key, on_table
+from epochal.cdk.parts.guard import Guard
 from epochal.cdk.parts.principals import (
     add_statements,
     refuse_no_grantee,
@@ -296,12 +297,19 @@ class EventStore(Store):
         self.tables: Final = self._stores.tables
         self.bucket: Final = self._stores.bucket
         shared = Shared(stage=stage, stores=self._stores, code=self.code(), layers=layers, outputs=outputs)
-        feed = Feed(Construct(self, "Feed"), shared, storage.streams, storage.changes)
+        agreed = Guard(self, "Guard", shared).agreed
+        parts = [Construct(self, "Feed")]
+        feed = Feed(parts[0], shared, storage.streams, storage.changes)
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
         if stage.timers:
-            Timers(self, "Timers", store=self, shared=shared, notices=feed.notices)
-        served = Api(Construct(self, "Api"), shared) if api else None
+            parts.append(Timers(self, "Timers", store=self, shared=shared, notices=feed.notices))
+        served = None
+        if api:
+            parts.append(Construct(self, "Api"))
+            served = Api(parts[-1], shared)
+        for part in parts:
+            part.node.add_dependency(agreed)
         self.functions: Final = served.functions if served else {}
         self.gateway: Final = served.gateway if served else None
         # The embedded AWS knows no alarms on several metrics.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
+
+T = TypeVar("T")
 
 TICK_SECONDS: Final = 60
 
@@ -302,13 +304,11 @@ def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
     patiently(wake, seconds - SPARED_SECONDS)
 
 
-def patiently(do: Callable[[], object], seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+def patiently(do: Callable[[], T], seconds: float, sleep: Callable[[float], None] = time.sleep) -> T:
     """Do it, again and again for so long: a permission that was granted a moment ago does not hold everywhere yet."""
     for _ in range(int(seconds // PAUSE_SECONDS)):
         try:
-            do()
+            return do()
         except Exception:  # noqa: BLE001  the last attempt raises it
             sleep(PAUSE_SECONDS)
-        else:
-            return
-    do()
+    return do()

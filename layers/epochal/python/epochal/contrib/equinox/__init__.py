@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from epochal.declaration import Flag, Number, OneOf, Text, of_tables
+from epochal.declaration import Flag, Number, OneOf, Text, must_stay, of_tables
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, fields
 from epochal.plugins import Plugin, named_later
@@ -74,7 +74,9 @@ TIP_BYTES = 32 * 1024
 class EquinoxOptions:
     """Settings of tips, by their names."""
 
-    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", EVENTS)
+    equinox: bool = of_tables(
+        False, Flag(), "Equinox applications use the table of tips too", EVENTS, broken=must_stay
+    )
     calving: str = of_tables(
         CALVING[0], OneOf(of=CALVING), "When events leave the Tip of a stream of tips", ("append",)
     )

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from epochal.declaration import Names, Number, OneOf, of_tables, setting
+from epochal.declaration import Names, Number, OneOf, must_keep, must_stay, of_tables, setting
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import Plugin, named_later
 from epochal.settings import EVENTS
@@ -104,21 +104,36 @@ SHARDS = 64
 """Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
 
 
+def _must_keep_hyphenated(before: str, now: str) -> str:
+    """An id such as `user-account-7` tells its type only where that is declared."""
+    return must_keep(",".join(each for each in before.split(",") if "-" in each), now)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterOptions:
     """Settings of aggregates, by their names."""
 
     # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
     # nothing any further.
-    journal_shards: int = of_tables(SHARDS, Number(most=10_000), "Shards of aggregates' keys", EVENTS)
+    journal_shards: int = of_tables(
+        SHARDS, Number(most=10_000), "Shards of aggregates' keys", EVENTS, broken=must_stay
+    )
     journal_keys: str = of_tables(
-        LIBRARY, OneOf(of=LIBRARIES), "Library by whose hash aggregates' keys are made", EVENTS
+        LIBRARY,
+        OneOf(of=LIBRARIES),
+        "Library by whose hash aggregates' keys are made",
+        EVENTS,
+        broken=must_stay,
     )
     journal_serializer: str = of_tables(
-        LIBRARY, OneOf(of=PAYLOADS), "Library as which aggregates are written", EVENTS
+        LIBRARY, OneOf(of=PAYLOADS), "Library as which aggregates are written", EVENTS, broken=must_stay
     )
     aggregate_types: tuple[str, ...] = of_tables(
-        (), Names(), "Types of aggregates, separated by commas; those that hold - must be declared", EVENTS
+        (),
+        Names(),
+        "Types of aggregates, separated by commas; those that hold - must be declared",
+        EVENTS,
+        broken=_must_keep_hyphenated,
     )
     # Each append with a snapshot looks for the copies that are beyond these.
     snapshot_copies: int = setting(

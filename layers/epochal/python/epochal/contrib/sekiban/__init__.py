@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from epochal.declaration import Flag, Number, Text, of_tables, setting
+from epochal.declaration import Flag, Number, Text, must_not_fall, must_stay, of_tables, setting
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import Plugin, named_later
 from epochal.settings import EVENTS
@@ -89,9 +89,15 @@ class SekibanOptions:
     """Settings of tagged events in Sekiban's tables, and of states of projections, by their names."""
 
     # A read of all events asks every shard. May be raised later, never lowered.
-    write_shards: int = of_tables(1, Number(most=1_000), "Shards of the index of all tagged events", _BOTH)
+    write_shards: int = of_tables(
+        1, Number(most=1_000), "Shards of the index of all tagged events", _BOTH, broken=must_not_fall
+    )
     type_heads: bool = of_tables(
-        False, Flag(), "Tagged events are written with heads of types, for conditions by type alone", _BOTH
+        False,
+        Flag(),
+        "Tagged events are written with heads of types, for conditions by type alone",
+        _BOTH,
+        broken=must_stay,
     )
     # As Sekiban has it; `#` and `|` would end it early within keys.
     service: str = of_tables(
@@ -99,6 +105,7 @@ class SekibanOptions:
         Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),
         "Tenant of tagged events and states",
         EVENTS,
+        broken=must_stay,
     )
     state_inline_bytes: int = setting(
         INLINE_BYTES,

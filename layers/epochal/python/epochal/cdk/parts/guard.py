@@ -1,0 +1,82 @@
+"""The guard of a store: a function that refuses a deployment which changes what stored events depend on.
+
+It stands with the tables, and every function of the store waits for it: what is refused changes no function and no
+output, and CloudFormation takes back what else it has changed. It is ours, and loads nothing of a user's: what answers
+CloudFormation has to answer, or a deployment that fails cannot be rolled back.
+
+The type of its resource has the store's name in it. CloudFormation refuses another type when it reads the template, and
+so another name, before it makes tables of that name, and deletes those that hold the events.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aws_cdk import Aws, CustomResource, Duration
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.functions import Function, Shared, settings_of
+from epochal.hosting.fixed_settings import fixed
+from epochal.layout.port import INDEX
+from epochal.settings import variable
+
+TIMEOUT: Final = Duration.minutes(1)
+
+ANSWERED_WITHIN: Final = Duration.minutes(2)
+"""CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
+
+
+class Guard(Construct):
+    """The function `guard`, and the custom resource that calls it.
+
+    Attributes:
+        agreed: what waits for it changes only after the guard has agreed.
+    """
+
+    def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
+        super().__init__(scope, id_)
+        stage, stores = shared.stage, shared.stores
+        heads = {layout.table: stores.tables[layout.port.heads.kind] for layout in stage.deployed_layouts()}
+        index = stores.tables[INDEX.kind]
+        environment = {variable("index_table"): index.table_name}
+        environment |= {variable(name): table.table_name for name, table in heads.items()}
+        if brought := stage.brought_layouts():
+            environment[variable("plugins")] = ",".join(brought)
+        function = Function(
+            self,
+            "Function",
+            name="guard",
+            named=False,
+            description="refuses deployments that change what stored events depend on",
+            shared=shared,
+            timeout=TIMEOUT,
+            environment=environment,
+            allowed=[
+                grants.on_table(index, "GetItem"),
+                *(grants.on_table(table, "Scan") for table in heads.values()),
+                iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[Aws.STACK_ID]),
+                *grants.on_key(stores.key, write=False),
+            ],
+        ).function
+        self.agreed: Final = CustomResource(
+            self,
+            "Settings",
+            service_token=function.function_arn,
+            resource_type=f"Custom::EpochalStore-{stage.named('')}",
+            service_timeout=ANSWERED_WITHIN,
+            properties={"Store": stage.named(""), "Index": index.table_name, "Layouts": _chosen(shared)},
+        )
+
+
+def _chosen(shared: Shared) -> dict[str, dict[str, Any]]:
+    """What a stage has chosen of its layouts, all as text: so CloudFormation passes it on."""
+    settings = settings_of(shared.stage, shared.stores)
+    return {
+        layout.name: {
+            "Partitions": str(settings.partitions(layout.partitions)),
+            "Settings": {each.name: each.text(settings.value(each.name)) for each in fixed(layout)},
+        }
+        for layout in shared.stage.deployed_layouts()
+    }

@@ -1,0 +1,127 @@
+"""Refusing a deployment that changes what stored events depend on.
+
+CloudFormation asks before it changes any function, with the settings that are to be deployed, and in an update with
+those before. The rules:
+
+    name                      another name is another store, without what this one holds
+    numbers of partitions     are those that the index has on record; an index without a record takes any
+    other settings            change as their declarations allow (`broken`), and freely while a layout has no events
+    a rollback                is never refused: it brings back what was there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from epochal.declaration import Setting
+from epochal.deployment import Deployment
+from epochal.dynamo.aws_errors import translated
+from epochal.errors import EpochalError, InvalidInput
+from epochal.hosting.wakeups import SPARED_SECONDS, patiently
+from epochal.index.epochs import read_series
+from epochal.layout.port import layout_named
+from epochal.lazy_dataclasses import dataclass
+from epochal.plan.ops import Scan
+from epochal.plugins import NATIVE, Layout, layouts, own_settings
+from epochal.settings import DECLARED
+
+
+def fixed(layout: Layout) -> Iterator[Setting]:
+    """The settings that the events of a layout depend on, but for its number of partitions."""
+    of_tags = DECLARED.values() if layout.name == NATIVE else ()
+    return (each for each in (*of_tags, *own_settings(layout).values()) if each.broken is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Broken:
+    """A rule that a change breaks if the layout has events."""
+
+    layout: str
+    setting: str
+    rule: str
+    now: str
+
+
+def check_settings(
+    now: Mapping[str, Any], before: Mapping[str, Any], deployment: Deployment, seconds: float
+) -> None:
+    """Refuse settings that do not fit what is stored.
+
+    Args:
+        now: the properties of the custom resource.
+        before: those that it had; empty where it is new.
+        deployment: tables to look into.
+        seconds: how long the function may still take.
+
+    Raises:
+        InvalidInput: one does not fit.
+        EpochalError: the tables cannot be read.
+    """
+    if before and before["Store"] != now["Store"]:
+        rule = (
+            f"must stay {before['Store']}: {now['Store']} is another store, without these events. "
+            "Add it as an EventStore with another id"
+        )
+        raise InvalidInput("name", rule)
+    broken = [*_changes(now, before)]
+
+    def read() -> tuple[dict[str, int], set[str]]:
+        series = deployment.driver.run(read_series(deployment.settings.index_table))
+        filled = {each for each in {each.layout for each in broken} if _has_events(deployment, each)}
+        return series.partitions, filled
+
+    recorded, filled = patiently(read, seconds - SPARED_SECONDS)
+    _check_partitions(now, recorded)
+    for each in broken:
+        if each.layout in filled:
+            rule = (
+                f"{each.rule}, not become {each.now or 'unset'}: the table {_table(deployment, each.layout)} "
+            )
+            raise InvalidInput(each.setting, f"{rule}has events that depend on it")
+
+
+def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[_Broken]:
+    were = before.get("Layouts", {})
+    for layout in layouts():
+        old, new = (each.get(layout.name, {}).get("Settings", {}) for each in (were, now["Layouts"]))
+        for each in fixed(layout):
+            if each.broken is None or each.name not in old or each.name not in new:
+                continue
+            if rule := each.broken(old[each.name], new[each.name]):
+                yield _Broken(layout=layout.name, setting=each.name, rule=rule, now=new[each.name])
+
+
+def _check_partitions(now: Mapping[str, Any], recorded: Mapping[str, int]) -> None:
+    for layout in layouts():
+        chosen = now["Layouts"].get(layout.name, {}).get("Partitions", "")
+        if chosen and layout.name in recorded and int(chosen) != recorded[layout.name]:
+            rule = (
+                f"must stay {recorded[layout.name]}, which the index {now['Index']} has on record, not {chosen}: "
+                "another number needs an index that is rebuilt (docs/guide/index-care.md)"
+            )
+            raise InvalidInput(layout.partitions, rule)
+
+
+def _has_events(deployment: Deployment, layout: str) -> bool:
+    scan = Scan(table=_table(deployment, layout), limit=1)
+    return any(page.items for page in deployment.driver.pages(scan))
+
+
+def _table(deployment: Deployment, layout: str) -> str:
+    return deployment.settings.table(layout_named(layout).port.heads.kind)
+
+
+def is_rolling_back(client: Any, stack: str) -> bool:
+    """Whether CloudFormation is taking a stack back to what it was; False where it does not say.
+
+    Args:
+        client: of CloudFormation.
+        stack: the stack's id.
+    """
+    try:
+        with translated("DescribeStacks"):
+            (described,) = client.describe_stacks(StackName=stack)["Stacks"]
+    except EpochalError:
+        return False
+    return "ROLLBACK" in described["StackStatus"]
