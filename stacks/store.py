@@ -13,7 +13,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from epochal.cdk.parts.functions import Code, Layers, Shared
-from epochal.cdk.parts.guard import Guard
+from epochal.cdk.parts.guard import SettingsGuard
 from epochal.cdk.parts.storage import Storage, stream_of
 from epochal.cdk.stages import Stage
 
@@ -26,7 +26,9 @@ class StoreStack(Stack):
         self.storage: Final = Storage(self, stage=stage)
         self._tell_streams(stage)
         layers = Layers(self, "Layers", code=code)
-        Guard(self, "Guard", Shared(stage=stage, stores=self.storage.stores, code=code, layers=layers))
+        SettingsGuard(
+            self, "Guard", Shared(stage=stage, stores=self.storage.stores, code=code, layers=layers)
+        )
 
     def _tell_streams(self, stage: Stage) -> None:
         """To the stack that follows them; of a table that is taken over, the setting says it."""

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "layers" / "epochal" / "python"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-BROUGHT = {"boto3": {"botocore"}, "aws-cdk-lib": {"jsii"}}
+BROUGHT = {"boto3": {"botocore"}, "aws-cdk-lib": {"jsii"}, "pydantic": {"pydantic-core"}}
 """What a dependency brings that is as much its own."""
 
 LATER = {"compression"}

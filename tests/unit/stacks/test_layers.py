@@ -31,7 +31,12 @@ import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]
 import epochal
 # Who uses them brings their packages, and those of `aio`.
-BROUGHT = {"epochal.otel", "epochal.read_models.sql"}
+BROUGHT = {
+    "epochal.otel",
+    "epochal.read_models.sql",
+    "epochal.deciders.msgspec_checks",
+    "epochal.deciders.pydantic_checks",
+}
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
     if "aio" not in module.name.split(".") and module.name not in BROUGHT:
         importlib.import_module(module.name)

@@ -43,7 +43,7 @@ from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared, settings_of
 from epochal.cdk.parts.grants import on_key, on_table
-from epochal.cdk.parts.guard import Guard
+from epochal.cdk.parts.guard import SettingsGuard
 from epochal.cdk.parts.principals import (
     add_statements,
     refuse_no_grantee,
@@ -297,7 +297,7 @@ class EventStore(Store):
         self.tables: Final = self._stores.tables
         self.bucket: Final = self._stores.bucket
         shared = Shared(stage=stage, stores=self._stores, code=self.code(), layers=layers, outputs=outputs)
-        agreed = Guard(self, "Guard", shared).agreed
+        agreed = SettingsGuard(self, "Guard", shared).agreed
         parts = [Construct(self, "Feed")]
         feed = Feed(parts[0], shared, storage.streams, storage.changes)
         self.indexer: Final = feed.indexer

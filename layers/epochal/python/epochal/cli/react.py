@@ -257,7 +257,7 @@ def _summary_line(each: _Summary) -> str:
 @click.argument("group", metavar="[GROUP|MODULE:REACTION]", required=False)
 @on_store
 def show_group(store: OpenedStore, *, group: str | None) -> None:
-    """Print how far GROUP is, why it does not get on, and which processes run it.
+    """Print how far GROUP is, and why it does not get on.
 
     In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses. With the
     reaction itself, only events that it wants are counted. Without GROUP, all groups are listed.

@@ -28,7 +28,7 @@ ANSWERED_WITHIN: Final = Duration.minutes(2)
 """CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
 
 
-class Guard(Construct):
+class SettingsGuard(Construct):
     """The function `guard`, and the custom resource that calls it.
 
     Attributes:
