@@ -131,7 +131,7 @@ floats = st.floats(allow_nan=False, allow_infinity=False)
 decimals = st.decimals(allow_nan=False, allow_infinity=False)
 prices = st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=0, max_value=10**9)
 plain = st.recursive(
-    st.none() | st.booleans() | wholes | floats | words,
+    st.none() | st.booleans() | wholes | prices | words,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=5,
 )
