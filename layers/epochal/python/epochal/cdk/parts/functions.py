@@ -51,7 +51,6 @@ DEVELOPERS_ONLY: Final = (
     "mcp.py",
     "proving",
     "pytest_plugin.py",
-    "schemas",
     "testing",
 )
 """What layer 1 is without, as patterns of paths: functions need plug-ins, and nothing of their commands and tests."""
