@@ -24,9 +24,10 @@ from botocore.session import Session
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.index.checkpoints import Checkpoint
 from epochal.indexer import Topic
+from epochal.wire.batches import TRIES
 from epochal.wire.environment import FixedKeys, Service, at_hand
 from epochal.wire.http import Answer, NoAnswer, Unsent
-from epochal.wire.sns import MEDIA, TRIES, LightTopics, topic_client
+from epochal.wire.sns import MEDIA, LightTopics, topic_client
 from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
@@ -85,8 +86,8 @@ class Sns:
         keys = FixedKeys("AKID", "secret", "token")
         service = Service(url=URL, region=region, credentials=keys, bundle=bundle)
         made = LightTopics(service, sleep=self.slept.append, luck=lambda: 0.5)
-        made._signer.now = NOW.timestamp  # noqa: SLF001
-        made._connections.send = self._send  # type: ignore[method-assign]  # noqa: SLF001
+        made._batches._signer.now = NOW.timestamp  # noqa: SLF001
+        made._batches._connections.send = self._send  # type: ignore[method-assign]  # noqa: SLF001
         return made
 
     def boto3(self) -> Any:
@@ -187,7 +188,7 @@ def test_a_signature_of_a_form_is_botocores(region: str) -> None:
 
 def test_the_roots_to_trust_are_those_that_the_environment_names(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Sns((200, b"")).light(bundle=str(tmp_path / "none.pem"))._connections.tls()  # noqa: SLF001
+        Sns((200, b"")).light(bundle=str(tmp_path / "none.pem"))._batches._connections.tls()  # noqa: SLF001
 
 
 @pytest.mark.slow
@@ -366,7 +367,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.indexer import Topic
 from epochal.wire.sns import topic_client
 client = topic_client(None)
-client._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
+client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
 print(json.dumps([Topic(client, {ARN!r}).publish({{1: Checkpoint(5)}}), "botocore" in sys.modules]))
 """
 

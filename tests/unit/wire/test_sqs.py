@@ -23,9 +23,10 @@ from botocore.loaders import create_loader
 from botocore.session import Session
 
 from epochal.errors import InvalidRequest, Unavailable
+from epochal.wire.batches import TRIES
 from epochal.wire.environment import FixedKeys, Service
 from epochal.wire.http import Answer, NoAnswer, Unsent
-from epochal.wire.sqs import MEDIA, TRIES, LightQueues, queue_client
+from epochal.wire.sqs import MEDIA, LightQueues, queue_client
 from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
@@ -72,8 +73,8 @@ class Sqs:
     def light(self, region: str = REGION) -> LightQueues:
         service = Service(url=URL, region=region, credentials=FixedKeys("AKID", "secret", "token"))
         made = LightQueues(service, sleep=self.slept.append, luck=lambda: 0.5)
-        made._signer.now = NOW.timestamp  # noqa: SLF001
-        made._connections.send = self._send  # type: ignore[method-assign]  # noqa: SLF001
+        made._batches._signer.now = NOW.timestamp  # noqa: SLF001
+        made._batches._connections.send = self._send  # type: ignore[method-assign]  # noqa: SLF001
         return made
 
     def boto3(self) -> Any:
@@ -297,7 +298,7 @@ LEASED = f"""
 import json, sys
 from epochal.wire.sqs import queue_client
 client = queue_client(None)
-client._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
+client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
 entries = [{{"Id": "1", "ReceiptHandle": "r", "VisibilityTimeout": 45}}]
 client.change_message_visibility_batch(QueueUrl={QUEUE!r}, Entries=entries)
 print(json.dumps("botocore" in sys.modules))

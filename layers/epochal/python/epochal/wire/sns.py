@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import os
 import random
-import re
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 from xml.parsers import expat
 
-from epochal.errors import InvalidRequest, Unavailable
-from epochal.wire.environment import Service, Signer, at_hand, hooked
-from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, is_busy, roots
+from epochal.wire.batches import BatchClient, Dialect
+from epochal.wire.environment import Service, at_hand, hooked
 
 MEDIA: Final = "application/x-www-form-urlencoded; charset=utf-8"
-TRIES: Final = 4
-
-_CODE: Final = re.compile(r"[A-Za-z0-9.]{1,80}")
 _ACTION: Final = "PublishBatch"
 _LEVELS: Final = 9
 
@@ -51,13 +43,8 @@ class LightTopics:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        bundle = service.bundle
-        self._connections = Connections(
-            service.url, tls=partial(ssl.create_default_context, cafile=bundle) if bundle else roots
-        )
-        self._signer = Signer(host_of(service.url), service.region, "sns")
-        self._credentials = service.credentials
-        self._sleep, self._luck = sleep, luck
+        dialect = Dialect(name="sns", what="the topic", media=MEDIA, results=_answered, error=_error)
+        self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
 
     def publish_batch(
         self,
@@ -72,26 +59,7 @@ class LightTopics:
             InvalidRequest: SNS takes the request for malformed, or denies it.
         """
         body = urlencode(list(_form(TopicArn, PublishBatchRequestEntries))).encode()
-        wanted = {each["Id"] for each in PublishBatchRequestEntries}
-        for tried in range(TRIES - 1):
-            try:
-                return self._once(body, wanted)
-            except Unavailable:
-                self._sleep(self._luck() * 2**tried)
-        return self._once(body, wanted)
-
-    def _once(self, body: bytes, wanted: set[str]) -> dict[str, list[dict[str, str]]]:
-        headers = self._signer.headers(self._credentials.get_frozen_credentials(), "", MEDIA, body)
-        try:
-            status, _, answer = self._connections.send(headers, body)
-        except (Unsent, NoAnswer) as error:
-            raise Unavailable(f"the topic: {error}") from error
-        if status != HTTPStatus.OK:
-            raise _meaning(status, answer)
-        found = _answered(answer)
-        if found is None or {each.get("Id") for each in (*found["Successful"], *found["Failed"])} != wanted:
-            raise Unavailable("the topic: an answer that is not SNS's")
-        return found
+        return self._batches.send(_ACTION, "", body, PublishBatchRequestEntries)
 
 
 def _form(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -108,14 +76,10 @@ def _form(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[st
                     yield f"{place}.{name}.entry.{count}.Value.{part}", text
 
 
-def _meaning(status: int, answer: bytes) -> Unavailable | InvalidRequest:
-    """The error that an answer other than success is."""
-    told = {path[-1]: text for path, text in _elements(answer) or () if path[-2:-1] == ("Error",)}
-    code = told.get("Code", "")
-    code = code if _CODE.fullmatch(code) else str(status)
-    if is_busy(status, code):
-        return Unavailable(f"the topic: {code}")
-    return InvalidRequest(_ACTION, code, told.get("Message", ""))
+def _error(answer: bytes) -> tuple[str, str]:
+    """Code and message of an answer other than success."""
+    texts = {path[-1]: text for path, text in _elements(answer) or () if path[-2:-1] == ("Error",)}
+    return texts.get("Code", ""), texts.get("Message", "")
 
 
 def _answered(answer: bytes) -> dict[str, list[dict[str, str]]] | None:

@@ -10,25 +10,15 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
-import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from epochal.errors import InvalidRequest, Unavailable
-from epochal.wire.environment import Service, Signer, at_hand, hooked
-from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, is_busy, roots
+from epochal.wire.batches import Answer, BatchClient, Dialect
+from epochal.wire.environment import Service, at_hand, hooked
 
 MEDIA: Final = "application/x-amz-json-1.0"
-TRIES: Final = 4
-
-_CODE: Final = re.compile(r"[A-Za-z0-9.]{1,80}")
-
-Answer = dict[str, list[dict[str, Any]]]
 
 
 def queue_client(otherwise: Callable[[], Any]) -> Any:
@@ -50,13 +40,8 @@ class LightQueues:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        bundle = service.bundle
-        self._connections = Connections(
-            service.url, tls=partial(ssl.create_default_context, cafile=bundle) if bundle else roots
-        )
-        self._signer = Signer(host_of(service.url), service.region, "sqs")
-        self._credentials = service.credentials
-        self._sleep, self._luck = sleep, luck
+        dialect = Dialect(name="sqs", what="the queue", media=MEDIA, results=_results, error=_error)
+        self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
 
     def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> Answer:  # noqa: N803  # boto3's
         """Send messages; answers which were taken, and which were not.
@@ -82,40 +67,14 @@ class LightQueues:
 
     def _batch(self, action: str, url: str, entries: Sequence[Mapping[str, Any]]) -> Answer:
         body = json.dumps({"QueueUrl": url, "Entries": [*entries]}).encode()
-        ids = {each["Id"] for each in entries}
-        for tried in range(TRIES - 1):
-            try:
-                return self._once(action, body, ids)
-            except Unavailable:
-                self._sleep(self._luck() * 2**tried)
-        return self._once(action, body, ids)
-
-    def _once(self, action: str, body: bytes, ids: set[str]) -> Answer:
-        keys = self._credentials.get_frozen_credentials()
-        headers = self._signer.headers(keys, f"AmazonSQS.{action}", MEDIA, body)
-        try:
-            status, _, answer = self._connections.send(headers, body)
-        except (Unsent, NoAnswer) as error:
-            raise Unavailable(f"the queue: {error}") from error
-        if status != HTTPStatus.OK:
-            raise _error_of(action, status, answer)
-        results = _results(answer)
-        if (
-            results is None
-            or {each.get("Id") for each in (*results["Successful"], *results["Failed"])} != ids
-        ):
-            raise Unavailable("the queue: an answer that is not SQS's")
-        return results
+        return self._batches.send(action, f"AmazonSQS.{action}", body, entries)
 
 
-def _error_of(action: str, status: int, answer: bytes) -> Unavailable | InvalidRequest:
-    """The error that an answer other than success is."""
+def _error(answer: bytes) -> tuple[str, str]:
+    """Code and message of an answer other than success."""
     fields = _fields(answer)
     code = str(fields.get("__type", "")).rpartition("#")[2]
-    code = code if _CODE.fullmatch(code) else str(status)
-    if is_busy(status, code):
-        return Unavailable(f"the queue: {code}")
-    return InvalidRequest(action, code, str(fields.get("message", fields.get("Message", ""))))
+    return code, str(fields.get("message", fields.get("Message", "")))
 
 
 def _results(answer: bytes) -> Answer | None:
