@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 import types
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from epochal.cli import inputs
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.index.epochs import register
+from epochal.index.indexer_failures import record_failures
 from epochal.index.tip_append import Ids
 from epochal.reactions.reaction import Delivery, reaction
 from tests.support.terminal import Terminal
@@ -288,6 +290,20 @@ def test_while_the_indexer_does_not_start_no_command_says_that_all_is_well(
     assert "the indexer fails since" in said
     assert "deployed for 4 partitions of tips, and the index has 1" in said
     assert "the indexer fails since" in str(filled.documents(*command.split()))
+
+
+@pytest.mark.parametrize("command", ["groups show board", "groups list", "index status", "stats"])
+def test_while_the_indexer_fails_at_every_batch_no_command_says_that_all_is_well(
+    filled: Terminal, command: str
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    driver, table = filled.store.feed.driver, filled.store.feed.table
+    driver.run(record_failures(table, {"tips": "MissingTable: streams"}, Ids.drawn(time.time_ns(), bytes)))
+    said = "\n".join(filled.lines(*command.split()))
+    assert "up to date" not in said
+    assert "the indexer fails since " in said
+    assert "MissingTable: streams" in said
+    assert "MissingTable: streams" in str(filled.documents(*command.split()))
 
 
 def test_groups_show_has_the_stream_and_the_cause_of_the_last_failure(filled: Terminal) -> None:

@@ -379,7 +379,7 @@ def test_a_refused_number_of_partitions_is_on_record_until_the_right_one_is_back
     feeds.indexer().register()
 
     def failure() -> str:
-        return feeds.indexer().driver.run(read_series("index")).indexer_failure("tips")
+        return feeds.indexer().driver.run(read_series("index")).refusal("tips")
 
     assert failure() == ""
     for count in (8, 2):

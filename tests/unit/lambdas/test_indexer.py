@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 from epochal.dynamo import clients, interpreter
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, Refused
 from epochal.index.checkpoints import epoch_stream
+from epochal.index.epochs import IndexerFailure, read_series, start_epoch
 from epochal.layout.port import partition_of
 from epochal.model.events import Event
-from epochal.plan.ops import NotApplied, Op
+from epochal.plan.ops import NotApplied, Op, Put, Transact, Update
 from epochal.settings import variable
 from epochal.store.driver import Patience
 from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record
-from tests.unit.feed.feeds import Feeds, streams_of
+from tests.unit.feed.feeds import Feeds, no_fault, streams_of
 from tests.unit.feed.layouts import ALICE, HEADS, Layouts
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "indexer" / "handler.py"
@@ -236,3 +237,109 @@ def test_a_process_that_was_given_another_number_of_partitions_does_not_start(
     monkeypatch.setitem(os.environ, variable("partitions"), "3")
     with pytest.raises(InvalidInput, match="2 on record"):
         start()
+
+
+# A failure is put on record where the number of partitions is, so that commands can show it.
+
+
+def on_record(feeds: Feeds) -> dict[str, IndexerFailure]:
+    return feeds.driver.run(read_series("index")).failing
+
+
+def without_an_image(feeds: Feeds) -> dict[str, Any]:
+    """A batch of a stream that carries no new images: reading it raises."""
+    batch = changes(feeds)
+    del batch["Records"][0]["dynamodb"]["NewImage"]
+    return batch
+
+
+def test_what_the_indexer_raises_is_on_record_and_raised(feeds: Feeds, start: Callable[[], Handler]) -> None:
+    feeds.append("Order-1", "a")
+    handler = start()
+    with pytest.raises(InvalidInput, match="StreamViewType"):
+        handler(without_an_image(feeds))
+    (failure,) = on_record(feeds).values()
+    assert failure.cause == "InvalidInput: StreamViewType: must be one that carries new images"
+    assert failure.since == failure.last
+
+
+def test_of_an_error_of_another_library_the_record_has_its_kind_alone(
+    feeds: Feeds, start: Callable[[], Handler]
+) -> None:
+    feeds.append("Order-1", "a")
+    handler = start()
+
+    def fail_once(_: Op) -> None:
+        feeds.fault = no_fault
+        raise ZeroDivisionError("of somebody's order")
+
+    feeds.fault = fail_once
+    with pytest.raises(ZeroDivisionError):
+        handler(changes(feeds))
+    assert {source: each.cause for source, each in on_record(feeds).items()} == {"tips": "ZeroDivisionError"}
+
+
+@pytest.mark.parametrize("through", ["a table's stream", "Kinesis"])
+def test_a_partition_that_cannot_be_written_is_on_record_until_its_batch_is_indexed(
+    feeds: Feeds, start: Callable[[], Handler], through: str
+) -> None:
+    handler = start()
+    streams = ten_of_which_partition_one_is_throttled(feeds)
+    images = feeds.tables.changes("tips")
+    sent = (
+        [stream_record(f"{k:021d}", image) for k, image in enumerate(images)]
+        if through == "a table's stream"
+        else [kinesis_record(k, sent_change(image, 1_000 * k)) for k, image in enumerate(images)]
+    )
+    assert handler(event(sent))["batchItemFailures"]
+    assert on_record(feeds)["tips"].cause.startswith("Unavailable: ")
+    feeds.fault = no_fault
+    others = [each for each, stream in zip(sent, streams, strict=True) if partition_of(stream, 2) == 0]
+    assert handler(event(others)) == {"batchItemFailures": []}
+    assert on_record(feeds)
+    assert handler(event(sent)) == {"batchItemFailures": []}
+    assert on_record(feeds) == {}
+
+
+def test_a_failure_that_may_not_be_put_on_record_is_raised_so_that_lambda_shows_it(
+    feeds: Feeds, start: Callable[[], Handler]
+) -> None:
+    feeds.append("Order-1", "a")
+    handler = start()
+
+    def refuse_writes(op: Op) -> None:
+        if isinstance(op, Put | Update | Transact):
+            raise Refused("UpdateItem", "not authorized")
+
+    feeds.fault = refuse_writes
+    with pytest.raises(Refused):
+        handler(changes(feeds))
+    feeds.fault = no_fault
+    assert handler(changes(feeds)) == {"batchItemFailures": []}
+
+
+def test_while_the_index_is_throttled_a_failure_that_cannot_be_put_on_record_is_no_error_of_the_function(
+    feeds: Feeds, start: Callable[[], Handler]
+) -> None:
+    feeds.append("Order-1", "a")
+    handler = start()
+
+    def throttle(_: Op) -> None:
+        raise NotApplied("throttled")
+
+    feeds.fault = throttle
+    assert handler(changes(feeds))["batchItemFailures"]
+    feeds.fault = no_fault
+    assert on_record(feeds) == {}
+
+
+def test_a_failure_on_record_stays_while_epochs_begin_and_processes_start(
+    feeds: Feeds, start: Callable[[], Handler]
+) -> None:
+    feeds.append("Order-1", "a")
+    with pytest.raises(InvalidInput):
+        start()(without_an_image(feeds))
+    before = on_record(feeds)
+    feeds.driver.run(start_epoch("index", 0, 1, feeds.indexer().ids()))
+    start()
+    assert on_record(feeds) == before != {}
