@@ -7,7 +7,7 @@ from epochal.http import coldstart  # before all others: see there
 # isort: split
 import os
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochal.dynamo.interpreter import deployed, lazily
 from epochal.indexer import Report, Topic, read_records
@@ -16,6 +16,9 @@ from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.wire.sns import topic_client
+
+if TYPE_CHECKING:
+    from epochal.hosting.indexer_failure_notes import FailureNotes
 
 
 def botocores() -> Any:
@@ -32,12 +35,30 @@ topic = Topic(lazily(partial(topic_client, botocores)), settings.topic)
 indexer = replace(deployed(settings, at_once=SIDE_BY_SIDE).indexer, publish=topic.publish)
 indexer.register()
 coldstart.over()
+notes: FailureNotes | None = None
+
+
+def failure_notes() -> FailureNotes:
+    """What this process has put on record: a process that has never failed does without."""
+    global notes  # noqa: PLW0603
+    if notes is None:
+        from epochal.hosting.indexer_failure_notes import FailureNotes  # noqa: PLC0415
+
+        notes = FailureNotes(indexer=indexer)
+    return notes
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """A batch of a stream of heads; answers with the records to be delivered again."""
-    report = indexer.index(read_records(event["Records"]))
+    records = event["Records"]
+    try:
+        report = indexer.index(read_records(records))
+    except Exception as error:
+        failure_notes().raised(error, records)
+        raise
     _emit(report)
+    if report.failing or notes is not None:
+        failure_notes().settle(report, records)
     return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}
 
 

@@ -137,6 +137,7 @@ class Report:
         told: partitions that reactions were told of,
         untold: and why they were not.
         errors: why records failed.
+        failing: by source, the first of the records that failed, by its sequence number, and why.
     """
 
     by_partition: dict[int, Ingested]
@@ -145,6 +146,7 @@ class Report:
     told: int = 0
     untold: Exception | None = None
     errors: tuple[EpochalError, ...] = ()
+    failing: Mapping[str, tuple[str, EpochalError]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -157,10 +159,13 @@ class _Outcome:
     told: int = 0
     untold: Exception | None = None
     errors: list[EpochalError] = field(default_factory=list)
+    failing: dict[str, tuple[str, EpochalError]] = field(default_factory=dict)
 
-    def fail(self, records: Iterable[Record], error: EpochalError) -> None:
-        self.failed += [record.sequence_number for record in records]
+    def fail(self, source: Source, records: Iterable[Record], error: EpochalError) -> None:
+        numbers = [record.sequence_number for record in records]
+        self.failed += numbers
         self.errors.append(error)
+        self.failing.setdefault(source.name, (numbers[0], error))
 
     def report(self) -> Report:
         return Report(
@@ -170,6 +175,7 @@ class _Outcome:
             told=self.told,
             untold=self.untold,
             errors=tuple(self.errors),
+            failing=self.failing,
         )
 
 
@@ -275,7 +281,7 @@ class Indexer(IndexWriter):
             changes = [change for _, change in batch.changes]
             ingested = self.ingest(batch.source.heal, number, changes, batch.times)
         except EpochalError as error:
-            outcome.fail((record for record, _ in batch.changes), error)
+            outcome.fail(batch.source, (record for record, _ in batch.changes), error)
             return
         outcome.by_partition[number] = ingested
         for record, change in batch.changes:
@@ -294,7 +300,7 @@ class Indexer(IndexWriter):
         try:
             outcome.set_aside += self.driver.run(steps)
         except EpochalError as error:
-            outcome.fail([record], error)
+            outcome.fail(source, [record], error)
 
 
 def _partition(source: Source, stream: str) -> int:
@@ -407,6 +413,14 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
             sequence_number=change["SequenceNumber"],
             image=_image(change),
         )
+
+
+def numbers_of(records: Iterable[dict[str, Any]]) -> list[str]:
+    """The sequence numbers of records, by which an answer names them."""
+    return [
+        each["kinesis"]["sequenceNumber"] if "kinesis" in each else each["dynamodb"]["SequenceNumber"]
+        for each in records
+    ]
 
 
 def table_of(arn: str) -> str:

@@ -7,7 +7,8 @@ its marks too.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import CorruptData
@@ -17,9 +18,11 @@ from epochal.index.entries import CLOSED, epoch_tip, read_spans
 from epochal.index.epochs import read_series
 from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.indexer_failures import indexer_failures
 from epochal.index.tip import event_bytes, read_data
 from epochal.layout.port import Span, source_of
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import from_unix_nanoseconds
 from epochal.plan.ops import (
     Absent,
     All,
@@ -90,12 +93,15 @@ class PartitionStanding:
     indexer: str = ""
 
 
-def standings(driver: Driver, table: str, groups: Collection[str] = ()) -> Iterator[PartitionStanding]:
+def standings(
+    driver: Driver, table: str, groups: Collection[str] = (), now: Callable[[], int] = time.time_ns
+) -> Iterator[PartitionStanding]:
     """Every partition on record, with those of these groups that have been there."""
     series = driver.run(read_series(table))
+    failures = driver.run(indexer_failures(table, series, from_unix_nanoseconds(now())))
     for partition, epoch in series.reached():
         standing = driver.run(_standing(table, partition, epoch, groups))
-        yield replace(standing, indexer=series.indexer_failure(standing.source))
+        yield replace(standing, indexer=failures.get(standing.source, ""))
 
 
 def groups_of(driver: Driver, table: str) -> list[str]:

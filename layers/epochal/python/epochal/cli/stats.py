@@ -25,7 +25,6 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
-from epochal.index.epochs import read_series
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.plan.ops import TableSpec
 from epochal.plugins import NATIVE
@@ -84,8 +83,7 @@ class _Tally:
 
 def _store(store: OpenedStore) -> dict[str, Any]:
     tails = store.feed.partitions()
-    series = store.feed.driver.run(read_series(store.feed.table))
-    failures = {source: failure for source in series.refused if (failure := series.indexer_failure(source))}
+    failures = store.deployment.groups.indexer_failures()
     return {
         "partitions": {
             str(each.partition): {"epochs": each.tail.epoch + 1, "tail": str(each.tail)} for each in tails

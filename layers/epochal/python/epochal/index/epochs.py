@@ -250,7 +250,8 @@ def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) 
 # {"partition","epoch"} one for each epoch begun Snapshotted unfold
 # {"active":{"<partition>":epoch},"partitions":{"<source>":P}} `active` may lag behind the truth, which is the epochs
 # themselves: its readers walk on past closed ones. `refused` {"<source>":[P,"since"]} is there while an indexer cannot
-# run, since it is deployed for another number of partitions.
+# run, since it is deployed for another number of partitions. `failing` {"<source>":["since","last","cause"]} is there
+# after an indexer has failed (`indexer_failures`).
 
 STARTED: Final = "Started"
 SNAPSHOTTED: Final = "Snapshotted"
@@ -265,6 +266,15 @@ class RefusedCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexerFailure:
+    """What an indexer of a source failed at, since when, and when it failed last."""
+
+    since: str
+    last: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """What the series says.
 
@@ -272,13 +282,15 @@ class Series:
         active: epoch by partition; a partition that is missing is in epoch 0.
         partitions: number of partitions by source.
         refused: by source, the other number that its indexer is deployed for, with which it does not start.
+        failing: by source, what its indexer failed at; the index may have moved on since.
     """
 
     active: dict[int, int] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     refused: dict[str, RefusedCount] = field(default_factory=dict)
+    failing: dict[str, IndexerFailure] = field(default_factory=dict)
 
-    def indexer_failure(self, source: str) -> str:
+    def refusal(self, source: str) -> str:
         """Why the indexer of a source does not start, and what to do; empty where nothing is on record."""
         refused = self.refused.get(source)
         if refused is None:
@@ -310,7 +322,7 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
 
     body = json.dumps({"partition": partition, "epoch": epoch}, separators=(",", ":")).encode()
     started = EncodedEvent(type=STARTED, data=encode(body), timestamp=ids.timestamp)
-    return (yield from _change(table, change, (started,), ids))
+    return (yield from change_series(table, change, (started,), ids))
 
 
 def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[str, int]]:
@@ -319,7 +331,7 @@ def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[
     """
     series = yield from read_series(table)
     if _registered(series, partitions, ids) != series:
-        series = yield from _change(table, lambda now: _registered(now, partitions, ids), (), ids)
+        series = yield from change_series(table, lambda now: _registered(now, partitions, ids), (), ids)
     return series.partitions
 
 
@@ -332,13 +344,13 @@ def _registered(series: Series, partitions: Mapping[str, int], ids: Ids) -> Seri
             if before is None or before.partitions != count:
                 before = RefusedCount(partitions=count, since=ids.timestamp)
             refused[source] = before
-    return Series(active=series.active, partitions=recorded, refused=refused)
+    return replace(series, partitions=recorded, refused=refused)
 
 
-def _change(
+def change_series(
     table: str, change: Callable[[Series], Series], events: tuple[EncodedEvent, ...], ids: Ids
 ) -> Steps[Series]:
-    """Apply a change that may be applied again, until it is stored or nothing is left of it."""
+    """Apply a change to the series that may be applied again, until it is stored or nothing is left of it."""
     # What only reads the feed starts without it.
     from epochal.index.tip_append import append_on, batch_of  # noqa: PLC0415
 
@@ -370,9 +382,13 @@ def _decode(stored: EncodedUnfold) -> Series:
             str(source): RefusedCount(partitions=int(count), since=str(since))
             for source, (count, since) in fields.get("refused", {}).items()
         }
+        failing = {
+            str(source): IndexerFailure(since=str(since), last=str(last), cause=str(cause))
+            for source, (since, last, cause) in fields.get("failing", {}).items()
+        }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{SERIES}: its snapshot is not one") from error
-    return Series(active=active, partitions=partitions, refused=refused)
+    return Series(active=active, partitions=partitions, refused=refused, failing=failing)
 
 
 def _unfold(series: Series, ids: Ids) -> EncodedUnfold:
@@ -380,5 +396,9 @@ def _unfold(series: Series, ids: Ids) -> EncodedUnfold:
     fields: dict[str, Any] = {"active": active, "partitions": series.partitions}
     if series.refused:
         fields["refused"] = {source: [each.partitions, each.since] for source, each in series.refused.items()}
+    if series.failing:
+        fields["failing"] = {
+            source: [each.since, each.last, each.cause] for source, each in series.failing.items()
+        }
     body = json.dumps(fields, separators=(",", ":")).encode()
     return EncodedUnfold(version=0, type=SNAPSHOTTED, data=encode(body), timestamp=ids.timestamp)

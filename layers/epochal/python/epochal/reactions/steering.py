@@ -35,6 +35,7 @@ from epochal.index.groups import (
     share,
     with_resets_drawn,
 )
+from epochal.index.indexer_failures import indexer_failures
 from epochal.layout.port import Span, source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
@@ -140,16 +141,22 @@ class Groups:
             GroupMissing: it has begun nowhere.
         """
         tails = {each.partition: each.tail for each in self.reader.partitions()}
-        series, member = self.reader.driver.run(read_series(self.reader.table)), self._member(group)
+        failures, member = self.indexer_failures(), self._member(group)
         wants = group if isinstance(group, Reaction) else None
         return [
             replace(
                 self._standing(partition, state, tails[partition], self._counted(partition, wants)),
-                indexer=series.indexer_failure(source_of(partition)),
+                indexer=failures.get(source_of(partition), ""),
                 last_failure=_last_failure(member, partition, state),
             )
             for partition, _, state in self._begun(member)
         ]
+
+    def indexer_failures(self) -> dict[str, str]:
+        """By layout, why the indexer puts no further events into its partitions, where that is on record."""
+        driver, table = self.reader.driver, self.reader.table
+        now = from_unix_nanoseconds(self.now())
+        return driver.run(indexer_failures(table, driver.run(read_series(table)), now))
 
     def members(self, group: str) -> list[GroupProcess]:
         """Who runs a group now. Raises `GroupMissing`."""

@@ -1,0 +1,97 @@
+"""What a process of the indexer puts on record when it fails, and takes back when it has got on.
+
+Lambda repeats a batch until it passes. The process that failed at it knows it again by its first record, and then
+removes what it has put on record. Another process does not: what is on record is out of date once the index has moved
+on (`index.indexer_failures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from epochal.dynamo.aws_errors import kinds_of
+from epochal.errors import EpochalError, Unavailable
+from epochal.index.indexer_failures import forget_failures, record_failures
+from epochal.indexer import Indexer, Report, numbers_of, table_of
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.store.driver import Driver, Patience
+
+AGAIN: Final = 60 * 10**9
+"""Nanoseconds after which a failure that goes on is written again, which costs two requests."""
+
+PATIENCE: Final = Patience(seconds=2.0, retries=2)
+"""The batch is repeated anyway: it does not wait for the record of its failure."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FailureNotes:
+    """Of one process of an indexer.
+
+    Attributes:
+        indexer: whose failures they are.
+    """
+
+    indexer: Indexer
+    _first: dict[str, str] = field(default_factory=dict)
+    _written: dict[str, int] = field(default_factory=dict)
+
+    def raised(self, error: Exception, records: Sequence[dict[str, Any]]) -> None:
+        """Put on record that a batch raised. Whoever calls raises the same."""
+        first = numbers_of(records[:1])
+        tables = {table_of(str(each.get("eventSourceARN", ""))) for each in records[:1]}
+        every = [source.name for source in self.indexer.sources]
+        # A Kinesis stream has the changes of all tables.
+        named = [source.name for source in self.indexer.sources if source.table in tables] or every
+        with suppress(Exception):
+            self._record(dict.fromkeys(named, (first[0], error)))
+
+    def settle(self, report: Report, records: Sequence[dict[str, Any]]) -> None:
+        """Put on record what failed of a batch, and remove what has passed.
+
+        Raises:
+            EpochalError: why records failed, where that may not be put on record: Lambda counts it, and shows it as
+                the state of the mapping.
+        """
+        handled = set(numbers_of(records)).difference(report.failed)
+        passed = [
+            source
+            for source, first in self._first.items()
+            if first in handled and source not in report.failing
+        ]
+        with suppress(EpochalError):
+            self._forget(passed)
+        try:
+            self._record(report.failing)
+        except Unavailable:
+            pass  # the batch is repeated, and noted then
+        except EpochalError as refused:
+            raise next(iter(report.failing.values()))[1] from refused
+
+    def _record(self, failing: Mapping[str, tuple[str, Exception]]) -> None:
+        now = self.indexer.now()
+        self._first.update({source: first for source, (first, _) in failing.items() if source in self._first})
+        due = {
+            source: each
+            for source, each in failing.items()
+            if source not in self._written or now >= self._written[source] + AGAIN
+        }
+        if not due:
+            return
+        causes = {source: kinds_of(error) for source, (_, error) in due.items()}
+        self._driver.run(record_failures(self.indexer.index_table, causes, self.indexer.ids()))
+        for source, (first, _) in due.items():
+            self._first[source] = first
+            self._written[source] = now
+
+    def _forget(self, sources: Collection[str]) -> None:
+        if not sources:
+            return
+        self._driver.run(forget_failures(self.indexer.index_table, sources, self.indexer.ids()))
+        for source in sources:
+            del self._first[source], self._written[source]
+
+    @property
+    def _driver(self) -> Driver:
+        return replace(self.indexer.driver, patience=PATIENCE)

@@ -1,0 +1,107 @@
+"""What indexers failed at, on record in the series (`epochs`), so that whoever looks at the index can see it.
+
+    a batch fails              the cause is written, with when that began
+    the same batch passes      the process that wrote the cause removes it
+    the index moves on         the cause is out of date after a while: the process that wrote it may be gone
+
+While an indexer works, nothing is read or written for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.index.epochs import IndexerFailure, Series, change_series
+from epochal.index.feed_walk import Walk, newest, step
+from epochal.index.tip_append import Ids
+from epochal.layout.port import base_of
+from epochal.lazy_dataclasses import replace
+from epochal.model.events import PER_SECOND, Ticks, parse_time
+from epochal.plan.ops import Steps
+
+GOES_ON: Final = 300
+"""Seconds after a failure in which the next one is the same failure, whatever the index has got meanwhile: Lambda
+repeats a batch within a minute or two, and other shards' batches are indexed beside it."""
+
+MAX_CAUSE: Final = 400
+"""Characters of a cause that are kept: whoever reads the series reads it too."""
+
+
+def record_failures(table: str, causes: Mapping[str, str], ids: Ids) -> Steps[Series]:
+    """Put on record what indexing sources fails at, by source."""
+
+    def change(series: Series) -> Series:
+        failing = dict(series.failing)
+        for source, cause in causes.items():
+            before = failing.get(source)
+            began = before.since if before is not None and _goes_on(before, ids.timestamp) else ids.timestamp
+            failing[source] = IndexerFailure(since=began, last=ids.timestamp, cause=cause[:MAX_CAUSE])
+        return replace(series, failing=failing)
+
+    return (yield from change_series(table, change, (), ids))
+
+
+def forget_failures(table: str, sources: Collection[str], ids: Ids) -> Steps[Series]:
+    """Remove what is on record of these sources."""
+
+    def change(series: Series) -> Series:
+        left = {source: each for source, each in series.failing.items() if source not in sources}
+        return replace(series, failing=left)
+
+    return (yield from change_series(table, change, (), ids))
+
+
+def indexer_failures(table: str, series: Series, now: Ticks) -> Steps[dict[str, str]]:
+    """By source, why its indexer puts nothing into the index, as far as that is on record. No request is made where
+    nothing is.
+    """
+    failures: dict[str, str] = {}
+    for source in series.refused.keys() | series.failing.keys():
+        failure = series.failing.get(source)
+        if source in series.refused:
+            failures[source] = series.refusal(source)
+        elif failure is not None and (yield from _is_current(table, series, source, failure, now)):
+            failures[source] = (
+                f"the indexer fails since {failure.since}, last at {failure.last}: {failure.cause}"
+            )
+    return failures
+
+
+def _is_current(table: str, series: Series, source: str, failure: IndexerFailure, now: Ticks) -> Steps[bool]:
+    last = _time_of(failure.last)
+    if now <= last + GOES_ON * PER_SECOND:
+        return True
+    base = base_of(source)
+    for partition in range(base, base + series.partitions.get(source, 0)):
+        written = yield from _last_written(table, partition, series.active.get(partition, 0))
+        if written > last:
+            return False
+    return True
+
+
+def _last_written(table: str, partition: int, epoch: int) -> Steps[Ticks]:
+    """When the last entry of a partition was written; 0 where there is none."""
+    end, _ = yield from newest(table, partition, epoch)
+    walk, at_beginning = Walk(partition=partition, at=end, forward=False), False
+    while not at_beginning:
+        page = yield from step(table, walk, 1)
+        if page.placed:
+            try:
+                return page.placed[0].ticks
+            except InvalidInput:  # another program's entry, with no time that can be read
+                return Ticks(0)
+        walk, at_beginning = page.walk, page.at_tail
+    return Ticks(0)
+
+
+def _goes_on(before: IndexerFailure, now: str) -> bool:
+    return _time_of(now) <= _time_of(before.last) + GOES_ON * PER_SECOND
+
+
+def _time_of(timestamp: str) -> Ticks:
+    try:
+        return parse_time(timestamp)
+    except InvalidInput:
+        return Ticks(0)  # an item of another program
