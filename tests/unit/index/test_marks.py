@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -9,7 +10,18 @@ import pytest
 from epochal.errors import CorruptData
 from epochal.index import marks
 from epochal.index.checkpoints import calf_key, mark_name, marks_name
-from epochal.index.marks import FLOOR, LEAF, PLACES, Leaf, Leaves, begin_marks, hash_of, place_of, read_leaf
+from epochal.index.marks import (
+    FLOOR,
+    HASH,
+    LEAF,
+    PLACES,
+    Leaf,
+    Leaves,
+    begin_marks,
+    hash_of,
+    place_of,
+    read_leaf,
+)
 from epochal.plan.ops import BatchGet, Delete, Lost, Op, Put, Query, Transact
 from epochal.plan.values import Item, number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault
@@ -41,6 +53,23 @@ def check_ranges(leaves: list[Leaf]) -> None:
         assert all(leaf.start <= place_of(hashed) < leaf.end for hashed in leaf.marks())
         at = leaf.end
     assert at == PLACES
+
+
+# ---------------------------------------------------------------------------------------------------------- the leaves
+
+
+@pytest.mark.parametrize(("start", "end"), list(combinations(range(9), 2)))
+def test_a_leaf_that_is_kept_replaces_those_that_it_overlaps_and_no_other(start: int, end: int) -> None:
+    leaves = Leaves()
+    others = [Leaf(start=each, end=each + 2, hashes=bytes(HASH), nexts=b"1") for each in (0, 2, 6)]
+    for each in (others[1], others[0], others[2]):
+        leaves.keep(each)
+    kept = Leaf(start=start, end=end, hashes=bytes(2 * HASH), nexts=b"12")
+    leaves.keep(kept)
+    apart = [each for each in others if each.end <= start or end <= each.start]
+    assert leaves.kept == {each.start: each for each in (*apart, kept)}
+    assert leaves.starts == sorted(leaves.kept)
+    assert leaves.size == sum(each.size for each in (*apart, kept))
 
 
 # ------------------------------------------------------------------------------------------------------------ the marks
@@ -136,6 +165,17 @@ def test_a_leaf_that_is_none_is_refused(item: Item) -> None:
     (leaf,) = feeds.tables.items("index")
     with pytest.raises(CorruptData):
         read_leaf({**leaf, **item})
+
+
+@pytest.mark.parametrize(("count", "parts"), [(LEAF // (HASH + 1), 1), (LEAF // (HASH + 1) + 1, 2)])
+def test_a_leaf_is_split_once_it_has_more_bytes_than_a_leaf_may_have(count: int, parts: int) -> None:
+    marked = {hash_of(f"Order-{k}"): 1 for k in range(count)}
+    leaf = Leaf(start=0, end=PLACES).holding(marked)
+    assert leaf.size == count * (HASH + 1)
+    made = leaf.parts()
+    assert len(made) == parts
+    assert {hashed: mark for part in made for hashed, mark in part.marks().items()} == marked
+    check_ranges(made)
 
 
 # ------------------------------------------------------------------------------------------------------------ requests
