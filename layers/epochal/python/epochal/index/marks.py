@@ -164,13 +164,10 @@ class Leaves:
 
     def keep(self, leaf: Leaf) -> None:
         """Keep a leaf, in the place of what overlaps it."""
-        at = max(0, bisect_right(self.starts, leaf.start) - 1)
-        while at < len(self.starts) and self.starts[at] < leaf.end:
-            other = self.kept[self.starts[at]]
-            if other.end > leaf.start:
-                self.drop(other)
-            else:
-                at += 1
+        first = max(0, bisect_right(self.starts, leaf.start) - 1)
+        for start in self.starts[first : bisect_left(self.starts, leaf.end)]:
+            if self.kept[start].end > leaf.start:
+                self.drop(self.kept[start])
         self.starts.insert(bisect_left(self.starts, leaf.start), leaf.start)
         self.kept[leaf.start] = leaf
         self.size += leaf.size
