@@ -8,7 +8,6 @@ from typing import get_args
 from bench import rivals
 from bench.corpus import UNFOLD_BYTES, Kind
 from bench.local import Laid, dynamodb
-from bench.pages import trained
 from bench.report import Report, progress
 from bench.workloads import Cost, Loads, contend, in_batches, load_and_append, long_stream, replay
 from epochal.local.endpoint import Endpoint
@@ -48,8 +47,6 @@ def w1() -> Report:
         small, large = (load_and_append(laid, kind, size, loads) for size in (300, 1000))
         name = named(laid, kind) + ("" if loads == "read" else f", {loads}")
         ours[name] = _load_and_append(small, large)
-    small, large = (load_and_append("pages", "json", size, dictionary=trained(size)) for size in (300, 1000))
-    ours[f"{named('pages', 'json')}, with a dictionary"] = _load_and_append(small, large)
     return Report(
         title="W1: 200 streams × 10 × (load, append one 300-byte event); an event; $ a million events",
         columns=("", "write", "read", "calls", "$", "$ at 1 KB", "bytes stored"),

@@ -10,7 +10,6 @@ applied to the real items; a test holds one of them to DynamoDB Local. Billed by
     sent again  likewise, to whatever stream there is: the last pages are looked at for the id
     ten         100 appends of ten events by token
     streams     200 streams, 10 appends of one event each
-    trained     likewise, under a dictionary that was trained on events of other such streams
 """
 
 from __future__ import annotations
@@ -27,20 +26,14 @@ from bench.calving import STREAM, play
 from bench.corpus import UNFOLD_BYTES, Kind, Workload, body
 from bench.report import Report, progress
 from bench.rounds import Compared, by_turns
-from epochal.care.auditor import train
-from epochal.care.training import example_of
-from epochal.care.training import train as train_on
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode
-from epochal.codec.dictionaries import Dictionary
 from epochal.index.tip import read_event, write_event
 from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of
-from epochal.layout.pages.items import STREAMS, is_dictionary
-from epochal.layout.pages.port import pages_source
+from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import EncodedEvent
 from epochal.model.events import Event, Unfold, format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
-from epochal.plan.ops import Put
 from epochal.plan.values import item_size
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -69,7 +62,6 @@ class Case:
     Attributes:
         append: makes the appends; how many events they were.
         stored: bound of billed bytes; None for none.
-        trained: events are packed under a dictionary, which is stored, too.
     """
 
     name: str
@@ -78,7 +70,6 @@ class Case:
     append: Callable[[Streams, int, Kind], int]
     units: float
     stored: float | None = None
-    trained: bool = False
 
 
 def alone(streams: Streams, size: int, kind: Kind) -> int:
@@ -147,16 +138,12 @@ CASES: Final = (
     Case(name="ten", size=1000, kind="json", append=ten_at_once, units=0.4),
     Case(name="streams", size=300, kind="json", append=many_streams, units=1.01, stored=274),
     Case(name="streams", size=1000, kind="json", append=many_streams, units=1.01, stored=687),
-    Case(name="trained", size=300, kind="json", append=many_streams, units=1.01, stored=150, trained=True),
-    Case(name="trained", size=1000, kind="json", append=many_streams, units=1.01, stored=370, trained=True),
 )
 
 
 def cost(case: Case) -> Cost:
     """What an event of a case takes, in memory."""
     tables = MemoryTables({"streams": STREAMS})
-    if case.trained:
-        _train(tables, case)
     streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
     events = case.append(streams, case.size, case.kind)
     stored = sum(item_size(item) + _ITEM for item in tables.items("streams"))
@@ -168,19 +155,6 @@ def store(driver: Driver, table: str) -> Streams:
     """A store on pages, whose clock stands still and whose ids are always the same."""
     fresh = random.Random(1).randbytes
     return Streams(driver=driver, table=table, layout=Pages(dictionaries=True), now=lambda: _NOW, fresh=fresh)
-
-
-def _train(tables: MemoryTables, case: Case) -> None:
-    """Put in use what is trained on other streams, in another table."""
-    elsewhere = MemoryTables({"streams": STREAMS})
-    driver, rng = Driver(execute=elsewhere.execute, meter=Meter()), random.Random(2)
-    streams = store(driver, "streams")
-    for number in range(120):
-        streams.append(f"Account-{number:03}", [_event(rng, case.size, case.kind)])
-    train(driver, pages_source("streams"), "Account")
-    for item in elsewhere.items("streams"):
-        if is_dictionary(item):
-            tables.execute(Put(table="streams", item=item))
 
 
 def _long(streams: Streams, workload: Workload) -> int:
@@ -218,51 +192,6 @@ def _timed(convert: Callable[[T], object], appends: Iterable[T]) -> Took:
 
 _MOMENT: Final = parse_time("2013-01-01T00:26:40Z")
 _STAMP: Final = stamp_of(_MOMENT, bytes(8))
-
-
-def packed_size(size: int, examples: int) -> float:
-    """Bytes of an event under a dictionary that was trained on so many others, each another stream's."""
-    rng = random.Random(1)
-    contents = [[_stored(Encoded(DIRECT, body(rng, size, "json")))] for _ in range(100 + examples)]
-    found = [example_of(f"S-{k}", events[0]) for k, events in enumerate(contents[100:])]
-    dictionary = train_on([each for each in found if each is not None])
-    packed = [pack_events(events, _MOMENT, dictionary=dictionary) for events in contents[:100]]
-    return sum(len(each.data) for each in packed) / len(packed)
-
-
-def trained(size: int) -> Dictionary:
-    """A dictionary of JSON events of a size, each another stream's."""
-    rng = random.Random(2)
-    events = [_stored(Encoded(DIRECT, body(rng, size, "json"))) for _ in range(120)]
-    examples = [example_of(f"S-{k}", event) for k, event in enumerate(events)]
-    dictionary = train_on([each for each in examples if each is not None])
-    assert dictionary is not None
-    return dictionary
-
-
-def packing(size: int = 300) -> dict[str, float]:
-    """CPU of events under a dictionary to their stored form, and back, beside brotli's: 1 is as much."""
-    rng = random.Random(1)
-    contents = [[_stored(Encoded(DIRECT, body(rng, size, "json")))] for _ in range(300)]
-    examples = [example_of(f"S-{k}", events[0]) for k, events in enumerate(contents[:120])]
-    dictionary = train_on([each for each in examples if each is not None])
-    frames = {
-        name: [Frame(_STAMP, 1, *pack_events(events, _MOMENT, dictionary=under)) for events in contents]
-        for name, under in (("brotli", None), ("dictionary", dictionary))
-    }
-
-    def written(under: Dictionary | None) -> Took:
-        return _timed(lambda events: pack_events(events, _MOMENT, dictionary=under), contents)
-
-    def read(name: str) -> Took:
-        return _timed(Frame.events, frames[name])
-
-    encode = by_turns({"brotli": lambda: written(None), "dictionary": lambda: written(dictionary)})
-    decode = by_turns({"brotli": lambda: read("brotli"), "dictionary": lambda: read("dictionary")})
-    return {
-        "encode": 1 / encode.ratio("dictionary", "brotli"),
-        "decode": 1 / decode.ratio("dictionary", "brotli"),
-    }
 
 
 def _as_tips(bodies: list[bytes]) -> None:
@@ -306,15 +235,6 @@ def main() -> None:
         title="CPU of an append's events to their stored form and back, beside the Tip's form",
         columns=["events", "times"],
         rows=[(f"{events}", f"{1 / encoding(events).ratio('pages', 'tips'):.2f}") for events in (1, 10)],
-    ).print()
-    Report(
-        title="CPU under a dictionary, beside brotli",
-        columns=["event", "", "times"],
-        rows=[
-            (f"{size:,} B", name, f"{times:.2f}")
-            for size in (300, 1000)
-            for name, times in packing(size).items()
-        ],
     ).print()
     over = [case for case, took in found.items() if not within(case, took)]
     if over:

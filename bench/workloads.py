@@ -24,12 +24,10 @@ from bench.calving import STREAM, play
 from bench.corpus import Kind, Workload, body
 from bench.local import SPECS, Laid, local_at
 from bench.replay import Long, Read, Way, measure
-from epochal.codec.dictionaries import Dictionary
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache, Load
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.layout.pages.dictionaries import put_in_use
 from epochal.layout.pages.streams import Pages
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
@@ -81,11 +79,9 @@ _LOADS: Final[Mapping[Loads, Load | AllowStale]] = {
 }
 
 
-def load_and_append(
-    laid: Laid, kind: Kind, size: int = 300, loads: Loads = "read", dictionary: Dictionary | None = None
-) -> Cost:
-    """W1. `dictionary`: of the streams' category; on pages alone."""
-    rng, streams = random.Random(1), _in_memory(laid, dictionary)
+def load_and_append(laid: Laid, kind: Kind, size: int = 300, loads: Loads = "read") -> Cost:
+    """W1."""
+    rng, streams = random.Random(1), _in_memory(laid)
     cache = Cache() if loads == "cached" else None
     deciders = Deciders(streams=streams, decider=DECIDER, codec=CODEC, cache=cache)
     for _ in range(EACH):
@@ -176,14 +172,11 @@ def counting(perform: Execute, refused: Meter) -> Execute:
     return execute
 
 
-def _in_memory(laid: Laid, dictionary: Dictionary | None = None) -> Streams:
-    """A store on an empty table; pages under a dictionary, where there is one."""
+def _in_memory(laid: Laid) -> Streams:
+    """A store on an empty table."""
     spec = SPECS[laid]
     driver = Driver(execute=MemoryTables({spec.kind: spec}).execute, meter=Meter())
-    if dictionary is not None:
-        replace(driver, meter=Meter()).run(put_in_use(spec.kind, "Account", dictionary))
-    layout = Pages(dictionaries=dictionary is not None) if laid == "pages" else Tips()
-    return Streams(driver=driver, table=spec.kind, layout=layout)
+    return Streams(driver=driver, table=spec.kind, layout=Pages() if laid == "pages" else Tips())
 
 
 def _cost(streams: Streams, events: int) -> Cost:

@@ -91,7 +91,6 @@ REST: Final = Promise(
         "tests/local/test_shared.py",
         "tests/unit/console/test_bounds.py",
         "tests/unit/importing/test_bad_lines.py",
-        "tests/unit/layout/test_dictionaries_and_people.py",
         "tests/unit/layout/test_replay.py",
         "tests/unit/project/test_kinds.py",
         "tests/unit/project/test_setup.py",

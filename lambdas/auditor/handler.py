@@ -45,9 +45,6 @@ def handler(_event: dict[str, Any], context: Any) -> None:
         logger.warning(
             "the index lacked events, which are indexed now", missing=audit.missing, healed=audit.healed
         )
-    for trained in audit.trained:
-        if trained.in_use:
-            logger.info("a dictionary is in use", category=trained.category, dictionary=trained.dictionary)
     for trouble in audit.troubles:
         logger.error(trouble)
     look_at_mappings()

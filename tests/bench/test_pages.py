@@ -5,7 +5,7 @@ import pytest
 from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
-from bench.pages import CASES, STREAMS, Cost, cost, encoding, packed_size, packing, store, within
+from bench.pages import CASES, STREAMS, Cost, cost, encoding, store, within
 from epochal.layout.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -50,20 +50,3 @@ def test_a_bound_that_is_missed_is_told():
 @pytest.mark.parametrize(("events", "times"), [(1, 2.0), (10, 1.0)])
 def test_frames_take_little_more_cpu_than_the_tips_form_and_less_for_several_events(events, times):
     assert 1 / encoding(events).ratio("pages", "tips") < times
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize("size", [300, 1000])
-def test_a_dictionary_takes_less_cpu_than_brotli_to_pack_and_little_more_than_twice_as_much_to_open(size):
-    """zstd makes a context for each content that it opens: 9 of 12 microseconds at 300 bytes, where brotli takes 3."""
-    times = packing(size)
-    assert times["encode"] < 1.0
-    assert times["decode"] < 2.4
-
-
-@pytest.mark.proof
-def test_a_dictionary_of_many_examples_is_as_good_as_one_of_few():
-    """Of 800 events some share four digits by chance, after the same word."""
-    few, many = (packed_size(1_000, examples) for examples in (120, 800))
-
-    assert many < 1.02 * few

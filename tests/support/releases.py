@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from epochal import NO_STREAM, Event, FeedEvent, Query, QueryItem, StreamAppend, Unfold, metadata
-from epochal.care.auditor import train
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.indexer import Record
@@ -140,13 +139,10 @@ def fill(world: World) -> None:
         ],
         idempotency_key="key-2",
     )
-    for number in range(60):
+    for number in range(61):
         on.streams.append(
             f"Parcel-{number}", [Event.json("Packed", {"parcel": number * 7919 % 9973, **order})]
         )
-    (source,) = (each for each in on.sources if each.table == on.streams.table)
-    assert train(on.driver, source, "Parcel").in_use
-    on.streams.append("Parcel-60", [Event.json("Packed", {"parcel": 1, **order})])
     for number, subject in enumerate(("ann", "bob")):
         sealed = world.subjects.seal(subject, b'{"name": "of a person"}')
         on.streams.append(f"Person-{number}", [Event(type="Named", data=sealed)])

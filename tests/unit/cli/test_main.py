@@ -114,7 +114,6 @@ def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
         ("export", "{name}"),
         ("sql", "select 1", "{name}"),
         ("sql", "select '{name}'"),
-        ("train", "{name}"),
         ("copy", "--category", "{name}", "--from-layout", "tips"),
         ("import", "{name}.ndjson", "--dry-run"),
     ],

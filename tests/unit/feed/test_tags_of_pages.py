@@ -9,11 +9,9 @@ from typing import NoReturn
 
 import pytest
 
-from epochal.care.auditor import in_category
 from epochal.care.checking import kind_of
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
 from epochal.feed.history import Fault, FeedItem
-from epochal.layout.pages.port import pages_source
 from epochal.layout.port import source_of
 from epochal.model.events import Claim, Event
 from epochal.model.tags import Query, QueryItem
@@ -159,16 +157,11 @@ def test_a_tagged_event_whose_body_is_missing_parks_its_stream_and_no_other(
     assert (handled, parked) == (["Order-1"], ["$tag-x:1"])
 
 
-def test_an_item_of_an_events_id_is_of_a_table_of_streams_and_events_of_tags_train_no_dictionary() -> None:
+def test_an_item_of_an_events_id_is_of_a_table_of_streams() -> None:
     feed = MemoryFeed()
     feed.tagged.append([event("a", "course:1", id=ID)])
     items = list(feed.tables.items("streams"))
     assert [kind_of(item) for item in items] == ["streams", "streams"]
-
-    feed.streams.append("Cart-1", [Event(type="Added")])
-    source = pages_source("streams")
-    heads = [item for item in feed.tables.items("streams") if "r" in item]
-    assert [name for name, _ in in_category(source, heads)] == ["Cart"]
 
 
 def test_an_event_of_a_stream_comes_through_it_and_its_tags_and_once_through_the_stream() -> None:

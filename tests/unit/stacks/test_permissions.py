@@ -11,7 +11,6 @@ import pytest
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.index.groups import STATES
-from epochal.layout.pages.items import DICTIONARIES
 from epochal.layout.port import every_table
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -120,7 +119,7 @@ EXPECTED: dict[str, Allowed] = {
         *on("journal", "BatchGetItem"),
         *on("snapshot", "GetItem", "Scan"),
         *on("tags", "GetItem", "Query", "Scan"),
-        *on("streams", "GetItem", "Query", "Scan", "PutItem"),
+        *on("streams", "GetItem", "Query", "Scan"),
         *on("own mappings", "GetEventSourceMapping", service="lambda"),
         *on("notices", "Publish", service="sns"),
     },
@@ -291,18 +290,6 @@ def test_where_streams_keep_so_much_the_auditor_prunes_them_and_copies_them_to_t
     found = allowed(synthesise("prod", keep=["Visit:100"], archive=True, **ALLOWING), "auditor")
     copying = {*on("streams-archive", "Query", "PutItem"), *on("archive", "GetItem", "PutItem", "UpdateItem")}
     assert found - EXPECTED["auditor"] == {*on("streams", "UpdateItem"), *copying}
-
-
-def test_of_streams_the_auditor_writes_dictionaries_alone(synthesise: Synthesise) -> None:
-    writing = [
-        each
-        for each in statements(synthesise("prod", **ALLOWING), "auditor")
-        if "dynamodb:PutItem" in listed(each["Action"])
-        and "streams" in {plainly(resource) for resource in listed(each["Resource"])}
-    ]
-    assert [each["Condition"] for each in writing] == [
-        {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{DICTIONARIES}*"]}}
-    ]
 
 
 def test_of_the_index_the_feed_writes_states_of_groups_alone(synthesise: Synthesise) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.care.auditor import train
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
@@ -17,8 +16,6 @@ from epochal.feed.whole import conversation, tree
 from epochal.joined import JoinedAppends
 from epochal.layout.pages.identified import LOOKED_BACK
 from epochal.layout.pages.items import read_page
-from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import read_label
 from epochal.layout.queries import IdTaken
 from epochal.model.events import Event
@@ -383,23 +380,6 @@ def test_a_stream_that_begins_anew_has_no_ids_of_before() -> None:
     streams.delete(S, leave_open=True)
     assert not streams.append(S, batch(0, 1)).replayed
     assert streams.append(S, batch(0, 1)).first == 2
-
-
-def test_ids_are_known_on_pages_that_are_packed_under_a_dictionary() -> None:
-    streams = replace(memory_streams(), layout=Pages(dictionaries=True))
-    for number in range(60):
-        order = {"order": number * 7919 % 9973, "currency": "EUR", "country": "Germany"}
-        streams.append(f"Order-{number}", [Event.json("Ordered", order)])
-    assert train(streams.driver, pages_source(streams.table), "Order").in_use
-    packed = [
-        Event.json("Ordered", {"order": number, "currency": "EUR", "country": "Germany"}, id=id_of(number))
-        for number in range(20)
-    ]
-    for event in packed:
-        streams.append("Order-99", [event])
-    fresh = replace(streams, layout=Pages(dictionaries=True))
-    assert fresh.append("Order-99", packed[3:4]).first == 3
-    assert fresh.append("Order-99", packed[:1], expected=NO_STREAM).first == 0
 
 
 def test_what_an_event_with_an_id_caused_is_below_it_whether_it_is_named_by_that_or_by_its_place() -> None:

@@ -50,7 +50,6 @@ class Plugin:
             snapshot becomes.
         proofs: writers by which `epochal prove` tries it (`proving.writers`).
         spans: calls that get a span (`otel`).
-        training: the module that trains dictionaries for its events (`care.training`).
     """
 
     port: str
@@ -66,7 +65,6 @@ class Plugin:
     copied: str = ""
     proofs: str = ""
     spans: str = ""
-    training: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +139,6 @@ LAYOUTS: tuple[Layout, ...] = (
             history="epochal.store.streams:streams_of",
             streams="streams",
             tagged="tagged",
-            training="epochal.care.training",
         ),
     ),
 )

@@ -2,7 +2,6 @@
 
 An invocation scans some pages of each source's table from where the last one stopped, so its time and its price are
 bounded whatever the size of the store. What seems to be missing may only be late: it is looked at again after a while.
-Where events are packed under dictionaries, what was scanned is trained on, one category at a time.
 The cursors move on once the findings are mended, so an invocation that dies is repeated.
 
 It sees what is missing at the ends of streams. `verify` tells whether the chains are right inside.
@@ -11,19 +10,19 @@ It sees what is missing at the ends of streams. `verify` tells whether the chain
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, grouped, read_heads, scan
-from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.errors import CorruptData, EpochalError
 from epochal.index.checkpoints import calf_key
 from epochal.indexer import sources_of
-from epochal.layout.port import Source, layout_named
+from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import TAG_STREAMS, Ticks, category_of, from_unix_nanoseconds
+from epochal.model.events import from_unix_nanoseconds
 from epochal.plan.ops import Found, Get, Put, Steps
-from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
+from epochal.plan.values import Key, mapping, number, read_number, read_text, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -41,30 +40,6 @@ SUSPECTS: Final = 1_000
 """Heads that may be late; with more of them an invocation goes on the next time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
-    """A dictionary was trained on events of some streams, and measured on appends of others.
-
-    Attributes:
-        streams: that it was trained on, and
-        events: of these.
-        measured: appends that it was measured on.
-        before: bytes that their events take as writers pack them now,
-        after: and under this dictionary.
-        dictionary: its id; None where there was too little to train on, or nothing that enough streams share.
-        in_use: it pays, and writers take it from now on.
-    """
-
-    category: str
-    streams: int
-    events: int
-    measured: int
-    before: int
-    after: int
-    dictionary: str | None
-    in_use: bool
-
-
 @dataclass(slots=True, kw_only=True)
 class Audit:
     """What an invocation came to.
@@ -77,7 +52,6 @@ class Audit:
         pruned: streams that had more than a stage keeps.
         ended: sources whose tables have been scanned to the end.
         troubles: what could neither be read nor mended, in words.
-        trained: what became of dictionaries that were trained.
     """
 
     checked: int = 0
@@ -87,7 +61,6 @@ class Audit:
     pruned: int = 0
     ended: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
-    trained: list[Trained] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,11 +72,6 @@ class _Scanning:
     retention: Overdue | None = None
     over: bool = False
     late: list[ScannedHead] = field(default_factory=list)
-    sample: Sample = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Nothing has been met yet."""
-        self.sample = Sample(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +110,6 @@ class Auditor:
             if scanning.retention is not None:
                 self._prune(scanning.source, scanning.retention, ends, audit)
             self._keep(scanning, audit)
-        now = from_unix_nanoseconds(self.mender.now())
-        for scanning in scanned:
-            trained = scanning.sample.train(self.mender.driver, now, audit.troubles)
-            audit.trained += [] if trained is None else [trained]
         return audit
 
     def _turns(self, scanned: list[_Scanning], ends: float) -> Iterator[_Scanning]:
@@ -165,7 +129,6 @@ class Auditor:
         page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
         heads = read_heads(source, page.items, lambda head: audit.troubles.append(str(head)))
         audit.checked += len(heads)
-        scanning.sample.take(page.items)
         if scanning.retention is not None:
             scanning.retention.take(source, heads, from_unix_nanoseconds(self.mender.now()))
         behind = self._behind(source, heads, audit)
@@ -319,99 +282,3 @@ def write_cursor(table: str, base: int, cursor: AuditCursor) -> Steps[None]:
     if cursor.after is not None:
         item["k"] = mapping(cursor.after)
     yield Put(table=table, item=item)
-
-
-# Training dictionaries for categories of streams, on what a scan of their table finds of them.
-
-HEADS: Final = 400
-"""Heads of a category that are looked at: one is a few events, and some hundred events are enough."""
-
-SAMPLED_PAGES: Final = 100
-"""Pages of a scan at most, 1 MB each; a category that is rarer is trained on what is found by then."""
-
-
-def train(driver: Driver, source: Source, category: str) -> Trained:
-    """Train a dictionary for a category, and put it in use where it pays.
-
-    Raises:
-        InvalidInput: the source's events are not packed under dictionaries.
-    """
-    training = training_of(source)
-    if training is None:
-        raise InvalidInput("source", f"{source.name} has no dictionaries")
-    images = list(_sample(driver, source, category))
-    trained: Trained = driver.run(training.retrain(source.table, category, images))
-    return trained
-
-
-def training_of(source: Source) -> Any:
-    """What trains dictionaries for a source, as `care.training` does; None where it has none."""
-    return layout_named(source.name).part("training")
-
-
-def in_category(source: Source, images: Iterable[Item]) -> Iterator[tuple[str, Item]]:
-    """Heads that can be read, each with its category. Events of tags are not packed under dictionaries."""
-    for head in read_heads(source, images):
-        if not head.end.stream.startswith(TAG_STREAMS):
-            yield category_of(head.end.stream), head.image
-
-
-def _sample(driver: Driver, source: Source, category: str) -> Iterator[Item]:
-    found = 0
-    pages = driver.pages(scan(source, consistent=False))
-    for _, page in zip(range(SAMPLED_PAGES), pages, strict=False):
-        for name, image in in_category(source, page.items):
-            if name == category:
-                yield image
-                found += 1
-        if found >= HEADS:
-            return
-
-
-# Training dictionaries on what an audit meets anyway: at most one category at a time, and each once a week.
-
-ENOUGH: Final = 100
-"""Heads of a category, met in one audit, from which on it is worth a try."""
-
-KEPT: Final = 200
-"""Of those, images that are held: a few hundred events are as good as all."""
-
-CATEGORIES: Final = 20
-"""Held at once, so that a table of many does not fill the memory: some 4 MB."""
-
-
-@dataclass(slots=True)
-class Sample:
-    """Heads of a source's categories, as an audit meets them."""
-
-    source: Source
-    met: dict[str, int] = field(default_factory=dict)
-    kept: dict[str, list[Item]] = field(default_factory=dict)
-
-    def take(self, images: Iterable[Item]) -> None:
-        """Take in a page of a scan."""
-        if training_of(self.source) is None:
-            return
-        for category, image in in_category(self.source, images):
-            if category not in self.kept and len(self.kept) == CATEGORIES:
-                continue
-            kept = self.kept.setdefault(category, [])
-            self.met[category] = self.met.get(category, 0) + 1
-            if len(kept) < KEPT:
-                kept.append(image)
-
-    def train(self, driver: Driver, now: Ticks, troubles: list[str]) -> Trained | None:
-        """Train for the largest category whose turn it is; None where there is none."""
-        training, table = training_of(self.source), self.source.table
-        for category in sorted(self.met, key=lambda each: (-self.met[each], each)):
-            if self.met[category] < ENOUGH:
-                return None
-            try:
-                retraining = training.retrain_if_due(table, category, self.kept[category], now)
-                trained: Trained | None = driver.run(retraining)
-            except EpochalError as error:
-                troubles.append(f"{self.source.name}: no dictionary for {category}: {error}")
-                return None
-            if trained is not None:
-                return trained
-        return None

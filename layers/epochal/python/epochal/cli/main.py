@@ -27,7 +27,7 @@ from epochal.cli.local import local, new
 from epochal.cli.models import models
 from epochal.cli.prove import prove
 from epochal.cli.react import groups, load_reactions, parked, react
-from epochal.cli.stats import keep, stats, tables, train
+from epochal.cli.stats import keep, stats, tables
 from epochal.cli.streams import append, append_all, append_each, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, store_options
@@ -237,7 +237,6 @@ for command in (
     completion,
     console,
     mcp,
-    train,
     versions,
     schema,
     prove,

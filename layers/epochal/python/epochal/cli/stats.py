@@ -1,4 +1,4 @@
-"""Figures of the whole store or of one stream, dictionaries that are trained on its events, and its tables."""
+"""Figures of the whole store or of one stream, and its tables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import click
 
-from epochal.care.auditor import Trained, training_of
-from epochal.care.auditor import train as train_dictionary
 from epochal.care.catch_up import Mender
 from epochal.care.checking import specs
 from epochal.care.retention import prunable, rules_of
@@ -127,45 +125,6 @@ def _flat(view: dict[str, Any], before: str = "") -> list[tuple[str, object]]:
         path = f"{before} {name}".strip()
         rows += _flat(value, path) if isinstance(value, dict) else [(path, value)]
     return rows
-
-
-# The command that trains a dictionary for a category of streams.
-
-
-@click.command()
-@click.argument("category")
-@on_store
-def train(store: OpenedStore, *, category: str) -> None:
-    """Train a dictionary for the events of CATEGORY.
-
-    With it they take fewer bytes. It holds how they are written, and words that ten holders of streams use: no names,
-    no numbers. It is measured on appends of other streams, and used where it saves a tenth of their bytes or more.
-    """
-    source = next((each for each in store.deployment.sources if training_of(each) is not None), None)
-    if source is None:
-        raise InvalidInput("category", "has no dictionaries: this store has no streams as pages")
-    with output.progress("training"):
-        found = train_dictionary(store.feed.driver, source, category)
-    view = {
-        "category": found.category,
-        "streams": found.streams,
-        "events": found.events,
-        "measured": found.measured,
-        "before": found.before,
-        "after": found.after,
-        "dictionary": found.dictionary,
-        "inUse": found.in_use,
-    }
-    output.document(view, [_line(found)])
-
-
-def _line(found: Trained) -> str:
-    of = f"{output.count(found.events)} of {found.streams:,} streams"
-    if found.dictionary is None:
-        return f"{found.category}: nothing to train on: {of}"
-    measured = f"{found.measured:,} other appends take {found.after:,} bytes instead of {found.before:,}"
-    became = f"dictionary {found.dictionary} is in use" if found.in_use else "nothing was changed"
-    return f"{found.category}: trained on {of}; {measured}: {became}"
 
 
 # Tables without a stack: made as the stacks make theirs, for stores that are opened by the names of their tables.

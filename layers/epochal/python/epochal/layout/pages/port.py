@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import (
     ARCHIVE,
-    DICTIONARIES,
     STREAMS,
     Page,
     PageSpan,
@@ -111,9 +110,8 @@ def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
         "reaction": reading,
     }
     found = {function: (Permission(table=STREAMS, actions=each),) for function, each in actions.items()}
-    trained = Permission(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))
     pruned = (Permission(table=STREAMS, actions=("UpdateItem",)),) if options.keep else ()
-    return {**found, "auditor": (*found["auditor"], trained, *pruned)}
+    return {**found, "auditor": (*found["auditor"], *pruned)}
 
 
 def _category_of(stream: str) -> str:
