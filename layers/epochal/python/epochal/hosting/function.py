@@ -22,6 +22,7 @@ from epochal.dynamo.aws_errors import kinds_of
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
 from epochal.errors import EpochalError, InvalidInput, brought_by
+from epochal.hosting.deadline import SPARED, Alarm, Deadline, in_timer
 from epochal.hosting.leases import Beat, Beats, Leases, in_thread
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
@@ -33,7 +34,7 @@ from epochal.model.kinds import must_be
 from epochal.plugins import at
 from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.settings import Settings, service_name, variable
 from epochal.wire.sqs import queue_client
@@ -51,9 +52,6 @@ Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 
 WATCH_SECONDS: Final = 6.0
 """A run saves what it has done every five seconds. A group whose state does not change for so long is not run."""
-
-SPARED: Final = 0.2
-"""Share of the function's time that is left for the call under way when time is over, and for saving."""
 
 
 def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, str] = os.environ) -> Handler:
@@ -134,6 +132,7 @@ class ReactionFunction:
     Attributes:
         logger, metrics: made once, not for each batch.
         beats: renews the lease on messages while they are handled.
+        alarm: goes off shortly before the function's timeout.
     """
 
     reactor: Reactor
@@ -142,6 +141,7 @@ class ReactionFunction:
     metrics: Metrics
     now: Callable[[], float] = time.time
     beats: Beats = in_thread
+    alarm: Alarm = in_timer
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one event."""
@@ -156,13 +156,31 @@ class ReactionFunction:
             leases = Leases(
                 client=self.queue.client, url=self.queue.url, logger=self.logger, beats=self.beats
             )
-            return leases.hold(event["Records"], left, partial(self._wake, event, remaining))
+            with self._deadline(left()) as deadline:
+                return leases.hold(event["Records"], left, partial(self._wake, event, remaining, deadline))
         if "command" in event:
-            return operate(Parking(reactor=self.reactor), event, remaining())
+            with self._deadline(left()) as deadline:
+                return operate(Parking(reactor=self.reactor, around=deadline.call), event, remaining())
         self._tell_of_unmet()
         return {"woken": self._wake_all()}
 
-    def _wake(self, event: dict[str, Any], remaining: Callable[[], float], beat: Beat) -> dict[str, Any]:
+    def _deadline(self, seconds: float) -> Deadline:
+        member = self.reactor.member
+        return Deadline(
+            member.reaction.handler_name,
+            seconds,
+            logger=self.logger,
+            clock=member.driver.clock,
+            alarm=self.alarm,
+        )
+
+    def _wake(
+        self, event: dict[str, Any], remaining: Callable[[], float], deadline: Deadline, beat: Beat
+    ) -> dict[str, Any]:
+        def call(handle: Callable[[Delivery], object], delivery: Delivery) -> None:
+            beat.wait()
+            deadline.call(handle, delivery)
+
         def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
             partition, share = unit
             return self.reactor.run(
@@ -171,7 +189,7 @@ class ReactionFunction:
                 seconds=seconds,
                 careful=careful,
                 tell=self._tell_behind,
-                before=beat.wait,
+                around=call,
             )
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]

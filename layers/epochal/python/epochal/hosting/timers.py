@@ -19,7 +19,8 @@ from epochal.dynamo.aws_errors import kinds_of, translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
-from epochal.hosting.function import SPARED, Handler, lambda_handler, light_sqs_client, logger_of
+from epochal.hosting.deadline import SPARED
+from epochal.hosting.function import Handler, lambda_handler, light_sqs_client, logger_of
 from epochal.hosting.leases import Beat, Leases
 from epochal.indexer import sent
 from epochal.lazy_dataclasses import dataclass, field, replace

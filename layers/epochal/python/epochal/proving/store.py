@@ -16,7 +16,7 @@ from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import standings
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
-from epochal.hosting.function import SPARED
+from epochal.hosting.deadline import SPARED
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.port import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, field

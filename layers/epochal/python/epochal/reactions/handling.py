@@ -102,6 +102,9 @@ class Attempt:
 OnFailed = Callable[[Attempt], None]
 """Called with each call that failed."""
 
+Around = Callable[[Callable[[Delivery], object], Delivery], object]
+"""Makes each call of a handler: gets what calls it, and the delivery, and raises what the call raises."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:

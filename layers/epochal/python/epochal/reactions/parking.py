@@ -9,6 +9,7 @@ and begun anew, what was handled before no longer counts: replay goes on from wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from epochal.errors import InvalidInput
@@ -16,7 +17,17 @@ from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
 from epochal.layout.port import Removal
 from epochal.lazy_dataclasses import dataclass
-from epochal.reactions.handling import Failure, Member, Progress, Task, Work, stand_in, still_parked, unparked
+from epochal.reactions.handling import (
+    Around,
+    Failure,
+    Member,
+    Progress,
+    Task,
+    Work,
+    stand_in,
+    still_parked,
+    unparked,
+)
 from epochal.reactions.reactor import Reactor
 
 
@@ -52,9 +63,14 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parking:
-    """What a group has parked."""
+    """What a group has parked.
+
+    Attributes:
+        around: makes each call of the handler.
+    """
 
     reactor: Reactor
+    around: Around | None = None
 
     @classmethod
     def of(cls, group: str, reader: FeedReader) -> Parking:
@@ -179,7 +195,7 @@ class Parking:
         member = self.reactor.member
         return Work(
             reaction=member.reaction,
-            call=self.reactor.calls,
+            call=self.reactor.calls if self.around is None else partial(self.around, self.reactor.calls),
             on_failed=self.reactor.on_failed,
             reader=member.reader,
             partition=partition,

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from epochal.codec import json
@@ -294,6 +295,15 @@ class Reaction:
     def asynchronous(self) -> bool:
         """Whether the handler is an `async def`."""
         return is_async(self.handler)
+
+    @property
+    def handler_name(self) -> str:
+        """Where the handler's code is, as `boards.departures`."""
+        code = self.handler
+        while isinstance(code, partial):
+            code = code.func
+        named = code if hasattr(code, "__qualname__") else type(code)
+        return f"{named.__module__}.{named.__qualname__}"
 
     def __call__(self, delivery: Delivery) -> object:
         """Handle one delivery; what an `async def` returns is to be awaited.

@@ -19,6 +19,7 @@ from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.reactions.handling import (
+    Around,
     Calls,
     Failure,
     Meeting,
@@ -411,7 +412,7 @@ class Reactor:
         share: int = 0,
         careful: bool = False,
         tell: Callable[[float], object] = lambda _behind: None,
-        before: Callable[[], object] | None = None,
+        around: Around | None = None,
     ) -> Ran:
         """Handle what there is, to the tail, or for about `seconds`.
 
@@ -419,7 +420,7 @@ class Reactor:
             share: of the partition's streams, where the reaction has several members.
             careful: processes have died; find out over what.
             tell: called every few seconds of a long run with how far the group is behind, as `Ran.behind` has it.
-            before: called before each call of the handler.
+            around: makes each call of the handler.
 
         Raises:
             InvalidInput: the reaction has no such share.
@@ -428,7 +429,7 @@ class Reactor:
         must_be_whole(share, "share", 0, self.member.reaction.members - 1)
         run = Run(
             member=self.member,
-            call=self.calls if before is None else partial(_call_after, before, self.calls),
+            call=self.calls if around is None else partial(around, self.calls),
             on_failed=self.on_failed,
             partition=partition,
             share=share,
@@ -452,8 +453,3 @@ class Reactor:
             behind=run.behind,
             seen=frozenset(run.meeting.seen),
         )
-
-
-def _call_after(before: Callable[[], object], call: Callable[[Delivery], object], delivery: Delivery) -> None:
-    before()
-    call(delivery)

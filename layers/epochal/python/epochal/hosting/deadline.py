@@ -1,0 +1,119 @@
+"""What the handler of a function is working on, for the log: when Lambda is about to end the function, and when a call
+has taken too long.
+
+Lambda ends a function that runs out of time in the middle of a call, and its own log line says nothing but that. So
+each invocation keeps which deliveries are being handled, and a timer, which goes off shortly before the timeout, logs
+them. Keeping them takes no lock, no request and no thread of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from epochal.reactions.reaction import Delivery
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+WARN_SECONDS: Final = 2.0
+"""Before its timeout a function logs what it is working on; of a timeout below 20 seconds a tenth before."""
+
+SPARED: Final = 0.2
+"""Share of the function's time that is left for the call under way when time is over, and for saving. So a call that
+takes longer may be cut off."""
+
+MOST_TYPES: Final = 10
+"""Types of events that a line names."""
+
+Alarm = Callable[[float, Callable[[], object]], Callable[[], object]]
+"""Calls a function after so many seconds, from a thread of its own, unless the function that it returns was called."""
+
+
+def in_timer(seconds: float, act: Callable[[], object]) -> Callable[[], object]:
+    """A timer in a thread, which ends with its process."""
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
+
+
+class Deadline:
+    """The timeout of one invocation, as a context: the timer runs within it.
+
+    Args:
+        handler: its name.
+        seconds: until the timeout.
+        clock: seconds, from any moment on.
+    """
+
+    def __init__(
+        self,
+        handler: str,
+        seconds: float,
+        *,
+        logger: Logger,
+        clock: Callable[[], float],
+        alarm: Alarm = in_timer,
+    ) -> None:
+        self._handler = handler
+        self._seconds = seconds
+        self._logger = logger
+        self._clock = clock
+        self._alarm = alarm
+        # By thread, each of which handles one delivery at a time.
+        self._under_way: dict[int, tuple[Delivery, float]] = {}
+
+    def __enter__(self) -> Self:
+        notice = min(WARN_SECONDS, self._seconds / 10)
+        self._cancel = self._alarm(self._seconds - notice, self._tell)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cancel()
+
+    def call(self, handle: Callable[[Delivery], object], delivery: Delivery) -> None:
+        """Handle a delivery, which is known to be under way meanwhile; raises what the handler raises."""
+        thread, begun = threading.get_ident(), self._clock()
+        self._under_way[thread] = delivery, begun
+        try:
+            handle(delivery)
+        finally:
+            del self._under_way[thread]
+            if (took := self._clock() - begun) > self._seconds * SPARED:
+                self._logger.warning(
+                    "a call of a handler took more than a fifth of the function's timeout",
+                    extra=self._described(delivery, took),
+                )
+
+    def _tell(self) -> None:
+        now = self._clock()
+        for delivery, begun in list(self._under_way.values()):
+            self._logger.error(
+                "a handler is still at work, and Lambda is about to end the function",
+                extra=self._described(delivery, now - begun),
+            )
+
+    def _described(self, delivery: Delivery, took: float) -> dict[str, Any]:
+        return {
+            "handler": self._handler,
+            **place(delivery),
+            "seconds": round(took, 1),
+            "timeout": round(self._seconds),
+        }
+
+
+def place(delivery: Delivery) -> dict[str, Any]:
+    """Where a delivery is of, and what it has."""
+    removal = delivery.removal
+    if removal is not None:
+        events: dict[str, Any] = {"index": removal.end, "removal": removal.kind}
+    else:
+        types = _first({event.type for event in delivery.events})
+        events = {"index": delivery.events[0].index, "events": len(delivery.events), "types": types}
+    return {"partition": delivery.partition, "stream": delivery.stream, **events}
+
+
+def _first(types: Collection[str]) -> list[str]:
+    return sorted(types)[:MOST_TYPES]
