@@ -527,4 +527,4 @@ def test_an_event_that_a_sealed_codec_refuses_is_not_quoted(event: Signed) -> No
         "events.Signed: has a value that could not be read back; "
         "encode it with the codec that is sealed to see which"
     )
-    assert raised.value.__suppress_context__
+    assert raised.value.__context__ is None

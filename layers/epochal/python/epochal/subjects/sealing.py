@@ -32,7 +32,14 @@ from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE, Place
-from epochal.errors import CorruptData, InvalidInput, InvalidRequest, SubjectForgotten, brought_by
+from epochal.errors import (
+    CorruptData,
+    EpochalError,
+    InvalidInput,
+    InvalidRequest,
+    SubjectForgotten,
+    brought_by,
+)
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import SEALED, Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be_done, must_be_plain
@@ -312,6 +319,9 @@ def _is_subject(subject: str) -> bool:
 def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
     """The event to store. The error of a codec may quote an event that it refuses, and errors go where the
     destruction of the key does not reach: into logs and causes. So its values are left out.
+
+    The new error is raised outside of `except`: inside, the quoting one would be its context, which `from None` hides
+    from traces, and not from trackers of errors.
     """
     try:
         return must_be_done(codec.encode(event), "encode")
@@ -319,8 +329,25 @@ def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
         if not error.field.startswith("events."):
             raise
         kind = ".".join(error.field.split(".")[:2])
-        rule = "has a value that could not be read back; encode it with the codec that is sealed to see which"
-        raise InvalidInput(kind, rule) from None
+    except EpochalError:
+        raise
+    except Exception:  # noqa: BLE001  # a codec of the user's own, which may raise and quote anything
+        kind = f"events.{type(event).__name__}"
+    rule = "has a value that could not be read back; encode it with the codec that is sealed to see which"
+    raise InvalidInput(kind, rule)
+
+
+def _decode_unquoted(codec: EventCodec[E], stored: Stored) -> E | None:
+    """The event that was sealed. What its codec raises may quote the body, so it is left out, as in encoding."""
+    try:
+        return codec.decode(stored)
+    except (CorruptData, InvalidInput):
+        pass
+    except EpochalError:  # of the store, if a codec asks one
+        raise
+    except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything
+        pass
+    raise CorruptData(f"{stored.where}: its sealed body is not what its type says; unseal it to see why")
 
 
 def sealed_codec(
@@ -356,12 +383,7 @@ def sealed_codec(
             return must_be_done(shredded(stored, body), "shredded")
         if body is stored.data:
             return codec.decode(stored)
-        try:
-            return codec.decode(replace(stored, data=body))
-        except CorruptData:
-            # The error may quote the body, and goes where the key's destruction does not reach: into logs and causes.
-            rule = "its sealed body is not what its type says; unseal it to see why"
-            raise CorruptData(f"{stored.where}: {rule}") from None
+        return _decode_unquoted(codec, replace(stored, data=body))
 
     def unseal(body: bytes) -> bytes | None:
         opened = subjects.unseal(body)

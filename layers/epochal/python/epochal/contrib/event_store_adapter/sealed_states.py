@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from epochal.contrib.event_store_adapter.deciders import StateCodec
-from epochal.errors import SubjectForgotten
+from epochal.errors import CorruptData, EpochalError, InvalidInput, SubjectForgotten
 from epochal.lazy_dataclasses import replace
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.subjects.sealing import Shredded, Subjects
@@ -37,7 +37,7 @@ def sealed_state(
     must_be_plain(subject_of, "subject_of")
 
     def encode(state: S) -> bytes:
-        body = must_be_done(codec.encode(state), "encode")
+        body = _encode_unquoted(codec, state)
         subject = must_be_done(subject_of(state), "subject_of")
         if subject is None:
             return body
@@ -50,6 +50,30 @@ def sealed_state(
         body = subjects.unseal(data)
         if isinstance(body, Shredded) or data == _NO_STATE:
             raise ValueError("the state was sealed for a person who is forgotten")
-        return codec.decode(body)
+        return _decode_unquoted(codec, body)
 
     return replace(codec, encode=encode, decode=decode)
+
+
+def _encode_unquoted(codec: StateCodec[S], state: S) -> bytes:
+    """The state as JSON. What its codec raises may quote the state, and outlives the key in logs and causes: so it is
+    left out, and not even the context of the new error, which is raised outside of `except` for that.
+    """
+    try:
+        return must_be_done(codec.encode(state), "encode")
+    except EpochalError as error:
+        if not isinstance(error, InvalidInput):
+            raise
+    except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything
+        pass
+    rule = "has a value that cannot be stored; encode it with the codec that is sealed to see which"
+    raise InvalidInput("snapshot", rule)
+
+
+def _decode_unquoted(codec: StateCodec[S], body: bytes) -> S:
+    """The state that was sealed, without what its codec says of another, as in encoding."""
+    try:
+        return codec.decode(body)
+    except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything
+        pass
+    raise CorruptData("a sealed snapshot is not what its class says; unseal it to see why")
