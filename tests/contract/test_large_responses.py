@@ -12,7 +12,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.streams import Pages
 from epochal.local.endpoint import Endpoint
-from epochal.model.versions import Conflict
+from epochal.model.versions import Capacity, Conflict
 from epochal.plan.ops import (
     ITEM_BYTES,
     RESPONSE_BYTES,
@@ -30,7 +30,7 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
 )
-from epochal.plan.values import NONE, item_size, number
+from epochal.plan.values import NONE, item_size, number, write_units
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place, padded
@@ -99,6 +99,23 @@ def test_a_refusal_of_any_size_has_every_item_that_stood_in_the_way(place: Place
         assert replace(reply, units=NONE) == Refusal(items=wanted, failed=failed)
         assert together.items == tuple(stored)
         assert place.get(100) is None
+
+
+@pytest.mark.parametrize("size", [200_000, 300_001])
+def test_every_request_that_a_refusal_took_is_counted_with_all_items_that_stood_in_the_way(
+    place: Place, size: int
+) -> None:
+    """DynamoDB does not say what a refusal cost, and memory reckons as the interpreters do."""
+    for sort in range(24):
+        place.store_item(padded(place.key(sort), size))
+    drives = driver(place)
+
+    reply = drives.ask(Transact(writes=updates(place, 25)))
+
+    assert reply.failed == (*(True,) * 24, False)
+    requests = 1 if place.store in KINDER else {200_000: 3, 300_001: 3}[size]
+    cost = 2 * (24 * write_units(size) + 1)
+    assert drives.meter.capacity == Capacity(read=0, write=requests * cost, requests=requests)
 
 
 @pytest.mark.parametrize(("streams", "size"), [(25, 200_000), (99, 45_000)])

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from epochal import Event, StreamAppend
+from epochal.errors import InvalidRequest
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
-from epochal.model.versions import Appended, Conflict
+from epochal.model.versions import Appended, Capacity, Conflict
 from epochal.plan.ops import (
     Absent,
     Delete,
@@ -89,6 +90,47 @@ def test_it_is_done_where_what_stood_in_the_way_is_gone_by_the_repeat(tables: Me
 
     assert isinstance(driver(execute).ask(UPDATES), Done)
     assert all("x" in each for each in tables.items("streams"))
+
+
+def test_every_request_of_a_refusal_costs_the_write_of_all_that_stood_in_the_way() -> None:
+    tables = MemoryTables({"streams": STREAMS}, response_bytes=3_000)
+    for sort, size in enumerate((400, 1_100, 2_100, 900)):
+        tables.execute(Put(table="streams", item={**item(sort), "pad": binary(b"x" * size)}))
+    outer = Meter()
+    drives = replace(driver(tables.execute), meter=Meter(within=outer))
+
+    drives.ask(UPDATES)
+
+    requests = 5  # for all four, for two each, and for the last two one by one
+    assert drives.meter.capacity == Capacity(write=requests * 2 * (1 + 2 + 3 + 1), requests=requests)
+    assert outer.capacity == drives.meter.capacity
+
+
+def test_a_refusal_in_parts_costs_as_much_as_the_write_that_is_done_after_it(tables: MemoryTables) -> None:
+    def execute(op: Op) -> Reply:
+        reply = tables.execute(op)
+        if isinstance(reply, Oversized):
+            remove(tables)
+            tables.execute(Put(table="streams", item={**update(9).key, "pad": binary(b"x" * 5_000)}))
+        return reply
+
+    drives = driver(execute)
+
+    assert isinstance(
+        drives.ask(Transact(writes=(*UPDATES.writes, Delete(table="streams", key=update(9).key)))), Done
+    )
+    assert drives.meter.capacity == Capacity(write=2 * 2 * (4 + 5), requests=2)
+
+
+def test_an_item_that_has_no_room_by_itself_is_an_error_and_is_not_asked_for_for_ever() -> None:
+    tables = MemoryTables({"streams": STREAMS}, response_bytes=3_000)
+    for sort in range(2):
+        tables.execute(Put(table="streams", item={**item(sort), "pad": binary(b"x" * 5_000)}))
+    keys = tuple(("streams", update(sort).key) for sort in range(2))
+
+    for op in (Transact(writes=UPDATES.writes[:2]), TransactGet(keys=keys)):
+        with pytest.raises(InvalidRequest, match="Payload in response is too large"):
+            driver(tables.execute).ask(op)
 
 
 def test_a_lost_answer_makes_the_refusal_ambiguous_whichever_request_lost_it(tables: MemoryTables) -> None:
