@@ -35,6 +35,7 @@ from epochal.plan.ops import (
     NotApplied,
     Op,
     Overflow,
+    Oversized,
     Put,
     Query,
     Refusal,
@@ -99,6 +100,21 @@ def test_a_refusal_after_a_retry_of_botos_own_is_ambiguous() -> None:
         reply = reply_to(error, PUT)
         assert isinstance(reply, Refusal)
         assert reply.ambiguous
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_items_that_have_no_room_in_a_response_are_asked_for_in_parts_and_one_item_is_not(
+    retries: int,
+) -> None:
+    too_large = refused_by_aws("ValidationException", "Payload in response is too large", retries=retries)
+    keys = (("tips", KEY), ("tips", {**KEY, "i": number(1)}))
+    whole, transaction = TransactGet(keys=keys), Transact(writes=(PUT, UPDATE))
+
+    assert reply_to(too_large, whole) == reply_to(too_large, transaction) == Oversized(ambiguous=retries > 0)
+    with pytest.raises(InvalidRequest, match="Payload in response is too large"):
+        reply_to(too_large, replace(whole, keys=keys[:1]))
+    with pytest.raises(Lost if retries else InvalidRequest):
+        reply_to(too_large, replace(transaction, shown=range(1, 2)))
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException", "ValidationException"])

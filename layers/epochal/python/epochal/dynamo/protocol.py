@@ -18,7 +18,7 @@ from zlib import crc32
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan import ops
-from epochal.plan.values import AttributeValue, Item, Units, item_size, text, write_units
+from epochal.plan.values import AttributeValue, Item, Units, text
 
 _MEASURED: Final = {"ReturnConsumedCapacity": "TOTAL"}
 
@@ -375,7 +375,7 @@ def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
         return _cancelled(fault, op)
     if code == "ValidationException" and _TOO_LARGE.search(message):
         return ops.Overflow()
-    if _OVERSIZED in message and isinstance(op, ops.Transact | ops.TransactGet):
+    if _OVERSIZED in message and isinstance(op, ops.Transact | ops.TransactGet) and op.divisible:
         return ops.Oversized(ambiguous=fault.retried)
     raise _error_of(fault, op) from fault
 
@@ -432,10 +432,9 @@ def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
 def _refusal(
     items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
 ) -> ops.Refusal:
-    """DynamoDB does not say what a refusal cost; by its rules it is the write of what stood there."""
     found = tuple(item or None for item in items)
-    cost = sum(write_units(item_size(item)) if item else 1 for item in found)
-    return ops.Refusal(items=found, failed=failed, ambiguous=fault.retried, units=Units(write=factor * cost))
+    cost = ops.refusal_units(found, factor)
+    return ops.Refusal(items=found, failed=failed, ambiguous=fault.retried, units=cost)
 
 
 def _table(op: ops.Op) -> str:

@@ -250,6 +250,11 @@ class Transact:
         """Whether a refusal returns the item of the write at this position."""
         return self.shown is None or position in self.shown
 
+    @property
+    def divisible(self) -> bool:
+        """Whether another request can ask for fewer of the items that a refusal returns."""
+        return len(self.writes if self.shown is None else self.shown) > 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactGet:
@@ -264,6 +269,11 @@ class TransactGet:
     """
 
     keys: tuple[tuple[str, Key], ...]
+
+    @property
+    def divisible(self) -> bool:
+        """Whether another request can ask for fewer of the items."""
+        return len(self.keys) > 1
 
 
 Op = Get | BatchGet | TransactGet | Query | Scan | Put | Update | Delete | Check | Transact
@@ -407,6 +417,13 @@ _RESPONSE_ITEM_BYTES: Final = 4
 def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> bool:
     """Whether the response to a TransactGet or to a refused Transact has room for these items."""
     return sum(item_size(item) + _RESPONSE_ITEM_BYTES for item in items if item is not None) <= most
+
+
+def refusal_units(items: Iterable[Item | None], times: int) -> Units:
+    """Units of a refused write, which DynamoDB does not report, as far as the items that came back tell them: by its
+    rules it costs the write of what is stored. `times` is 2 in a transaction.
+    """
+    return Units(write=times * sum(write_units(_size(item)) for item in items))
 
 
 def check(op: Op) -> None:

@@ -142,13 +142,13 @@ class Meter:
         self.requests = 0
         self.units = Units()
 
-    def add(self, units: Units) -> None:
-        """Count one request that cost `units`."""
+    def add(self, units: Units, requests: int = 1) -> None:
+        """Count a request that cost `units`; with 0 requests, units that earlier requests turned out to have cost."""
         with self._lock:
-            self.requests += 1
+            self.requests += requests
             self.units += units
         if self._within is not None:
-            self._within.add(units)
+            self._within.add(units, requests)
 
     @property
     def capacity(self) -> Capacity:
@@ -300,18 +300,22 @@ class Driver:
 
     def _perform(self, op: ops.Op, limit: float, doubt: _Doubt) -> ops.Reply:
         """The reply, which is ambiguous where a response to this very write was lost."""
-
-        def ask(part: ops.Op) -> ops.Reply:
-            return self._answer(part, limit, doubt, lost)
-
         lost = object()
-        reply = ask(op)
+        reply = self._answer(op, limit, doubt, lost)
         if not isinstance(reply, ops.Oversized):
             return reply
         if isinstance(op, ops.TransactGet):
-            return _read_in_halves(op, ask)
+            return _read_in_halves(op, lambda part: self._answer(part, limit, doubt, lost))
         assert isinstance(op, ops.Transact)  # noqa: S101  no other operation is replied to so
-        return _refuse_in_halves(op, reply, ask)
+        replies: list[ops.Reply] = [reply]
+
+        def ask(part: ops.Op) -> ops.Reply:
+            replies.append(self._answer(part, limit, doubt, lost))
+            return replies[-1]
+
+        outcome = _refuse_in_halves(op, reply, ask)
+        self.meter.add(_uncounted(replies, outcome), requests=0)
+        return outcome
 
     def _answer(self, op: ops.Op, limit: float, doubt: _Doubt, lost: object) -> ops.Reply:
         """The reply to one request; `lost` stands in `doubt` for an earlier try of the same write."""
@@ -391,6 +395,14 @@ def _refuse_in_halves(
         if not parts and not any(failed):
             parts = _halves(range(len(op.writes)))
     return ops.Refusal(items=tuple(items), failed=tuple(failed), ambiguous=ambiguous)
+
+
+def _uncounted(replies: list[ops.Reply], outcome: ops.Reply) -> Units:
+    """Units of these requests that were not counted: each request costs the write of all items, and a reply that is
+    refused has the cost of the items that it returns.
+    """
+    whole = ops.refusal_units(outcome.items, 2) if isinstance(outcome, ops.Refusal) else outcome.units
+    return Units(write=sum(max(0.0, whole.write - reply.units.write) for reply in replies))
 
 
 def _halves(positions: range) -> list[range]:

@@ -117,7 +117,7 @@ class MemoryTables:
             case ops.TransactGet(keys=keys):
                 found = tuple(self._stored(table, key) for table, key in keys)
                 if not ops.fits_response(found, self._response_bytes):
-                    return ops.Oversized()
+                    return _oversized(op)
                 return ops.Together(items=found, units=ops.units(op, _one_by_one(found)))
             case ops.Transact():
                 return self._transact(op)
@@ -180,8 +180,11 @@ class MemoryTables:
         reply = self._write(op.writes, times=2)
         if isinstance(reply, ops.Refusal):
             items = tuple(item if op.shows(position) else None for position, item in enumerate(reply.items))
-            fits = ops.fits_response(items, self._response_bytes)
-            return replace(reply, items=items) if fits else ops.Oversized(units=reply.units)
+            if not ops.fits_response(items, self._response_bytes):
+                return _oversized(op)
+            return (
+                reply if op.shown is None else replace(reply, items=items, units=ops.refusal_units(items, 2))
+            )
         if op.token is not None and isinstance(reply, ops.Done):
             self._tokens[op.token] = op
         return reply
@@ -217,6 +220,13 @@ def _one_by_one(items: Iterable[Item | None]) -> ops.Lookup:
     """What was found, for who asks for it again in the same order."""
     following = iter(items)
     return lambda *_: next(following)
+
+
+def _oversized(op: ops.Transact | ops.TransactGet) -> ops.Oversized:
+    if op.divisible:
+        return ops.Oversized()
+    name = "TransactGetItems" if isinstance(op, ops.TransactGet) else "TransactWriteItems"
+    raise InvalidRequest(name, "ValidationException", "Payload in response is too large")
 
 
 def _reused(op: ops.Transact, cost: Units) -> ops.Refusal:
