@@ -168,6 +168,29 @@ def test_what_was_decided_elsewhere_under_the_key_while_this_was_is_what_is_answ
     assert written(store) == 1 + 2 * overtakers + len(mine.events)
 
 
+@pytest.mark.parametrize("meanwhile", ["unfolds", "events"])
+def test_a_decision_that_is_made_again_on_a_later_state_asks_nothing_of_its_keys_record(
+    store: Store, meanwhile: str
+) -> None:
+    """The key was free up to the state before, so only what came since is searched."""
+    tallies, states = store.tallies(), list[Tally]()
+    tallies.transact(S, add(1))
+
+    def decide(state: Tally) -> Sequence[TallyEvent]:
+        if not states and meanwhile == "events":
+            store.elsewhere().transact(S, add(3))
+        elif not states:
+            store.others.append(S, [], unfolds=[Unfold(type="Other", data=b"1")])
+        states.append(state)
+        return add(1)(state)
+
+    store.ops.clear()
+    made = tallies.transact(S, decide, idempotency_key="a")
+    assert len(states) == 2, "the first try met what came meanwhile"
+    assert made.state == Tally(states[1].total + 1)
+    assert [type(op) for op in store.ops if "$Idempotency-" in str(op)] == [Put]
+
+
 def test_a_stale_state_that_leads_to_nothing_is_not_decided_on_past_the_key(store: Store) -> None:
     """The state is read again, and the key looked for on what was read."""
     cache = Cache()

@@ -229,6 +229,32 @@ def test_a_key_that_another_call_uses_for_other_contents_meanwhile_is_refused(st
         assert types(streams) == before
 
 
+@pytest.mark.parametrize("expected", ["any", "exists", "version", "token"])
+def test_a_key_that_another_call_uses_for_unfolds_while_its_bound_is_lowered_is_refused(
+    streams: Streams, expected: str
+) -> None:
+    """A conflict would have the caller decide again, under a key that is taken."""
+    streams.append(STREAM, [OTHER])
+    ahead = Token(version=5, etag="0" * 32)
+    assert isinstance(streams.try_append(STREAM, [PAID], expected=ahead, idempotency_key="k"), Conflict)
+    found, sent = now_as(expected, streams), list[Op]()
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Put | Update):
+            sent.append(op)
+            if len(sent) == 2:
+                unfold(streams, b"1", key="k")
+        return streams.driver.execute(op)
+
+    store = replace(streams, driver=replace(streams.driver, execute=execute))
+    with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+        store.append(STREAM, [PAID], expected=found, idempotency_key="k")
+    assert [type(op) for op in sent] == [Put, Put], (
+        "a record that is there, and its bound; the event is not sent"
+    )
+    assert types(streams) == ["Opened"]
+
+
 def before_the_write(streams: Streams, act: Callable[[], object]) -> Execute:
     """An interpreter that lets something happen before the stream itself is written."""
     left = [act]

@@ -25,7 +25,11 @@ from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.pages import writes
 from epochal.layout.pages.commit import unmoved
 from epochal.layout.pages.items import read_page, state_of
+from epochal.layout.pages.reading import load_head
+from epochal.layout.pages.several import append_all_on
 from epochal.layout.pages.streams import Pages
+from epochal.layout.pages.writes import packed
+from epochal.layout.streams import Rejected
 from epochal.model.versions import Capacity, Token, Undetermined, parse_token
 from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
@@ -283,6 +287,34 @@ def test_a_token_from_outside_confirms_no_place_where_no_page_ends(streams: Stre
     assert streams.driver.run(unmoved(streams.table, {A: outside, B: None})) == {}
     refused = streams.driver.run(unmoved(streams.table, {A: replace(outside, version=99), B: None}))
     assert refused.keys() == {A}
+
+
+def test_a_stream_that_is_deleted_is_never_as_it_was_read(streams: Streams) -> None:
+    """Also where nobody has written to it since: nothing is decided on a tombstone."""
+    streams.append(A, [E])
+    streams.delete(A)
+    tombstone = streams.driver.run(load_head(streams.table, A))
+    assert tombstone is not None
+
+    assert streams.driver.run(unmoved(streams.table, {A: tombstone, B: None})) == {A: tombstone}
+    batch = packed(streams.batch(B, [E]))
+    results = streams.driver.run(append_all_on(streams.table, [(batch, None)], [(A, tombstone)]))
+
+    assert results == (None, Rejected(head=tombstone))
+    assert streams.load(B) is None
+
+
+def test_streams_are_asked_for_only_while_all_are_as_far_as_is_known_as_they_were_read(
+    streams: Streams,
+) -> None:
+    """A decision is made again once one of them has moved; and of no streams there is nothing to ask."""
+    streams.append(A, [E])
+    streams.delete(A)
+    tombstone = streams.driver.run(load_head(streams.table, A))
+    store, sent = watched(streams)
+    assert store.driver.run(unmoved(streams.table, {})) == {}
+    assert store.driver.run(unmoved(streams.table, {B: None, A: tombstone, C: None})) == {A: tombstone}
+    assert not sent
 
 
 def test_unfolds_that_are_kept_move_with_the_stream(streams: Streams) -> None:

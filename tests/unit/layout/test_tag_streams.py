@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,14 +14,28 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.layout.pages import writes
+from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, is_page, read_page
 from epochal.layout.pages.tags import reading
+from epochal.layout.pages.tags.append import TagsPart
 from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.layout.pages.tags.reading import count_since
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem, parse_down, read_position, write_position
 from epochal.model.versions import Conflict, Position, Reached
-from epochal.plan.ops import BatchGet, Check, Items, Lost, Op, Put, Reply, Transact, TransactGet, Update
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Items,
+    Lost,
+    Op,
+    Overflow,
+    Put,
+    Reply,
+    Transact,
+    TransactGet,
+    Update,
+)
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
@@ -162,6 +177,29 @@ def test_a_body_that_does_not_show_yet_is_asked_for_again_and_one_that_is_gone_i
         store.read(of("b"))
 
 
+def test_one_stamp_is_agreed_on_at_the_second_try_where_a_page_is_closed_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Closing a page takes a stamp, so the first try has two. The stamp is the least above both."""
+    world, tries = World(), Counter[str]()
+    world.store().append([event("a")])
+    world.store().append([event("b")])
+
+    def share(part: TagsPart, stream: str, written: Any) -> Any:
+        tries[stream] += 1
+        assert tries[stream] <= 2, "no stamp is agreed on"
+        return taken(part, stream, written)
+
+    taken = TagsPart.share
+    monkeypatch.setattr(TagsPart, "share", share)
+    world.store().append([event("a", "b", data=random.Random(2).randbytes(401_400))])
+
+    assert tries == {"$tag-a": 2, "$tag-b": 2}
+    closed = next(page for page in world.pages("a") if page.full)
+    (stamp,) = {world.pages(tag)[-1].frames[-1].stamp for tag in "ab"}
+    assert time_of(stamp) == closed.time + 1
+
+
 def test_a_batch_that_no_open_page_takes_has_one_stamp_though_one_page_is_closed_for_it() -> None:
     world = World()
     store = world.store()
@@ -287,6 +325,28 @@ def test_a_token_that_makes_a_tags_page_small_is_found_out_by_the_page(
     large = event("a", data=random.Random(3).randbytes(401_000))
     store.append([large], fail_if=of("a"), after=Position(seen={"a": small}))
     assert [page.index for page in world.pages("a")] == [0, 1]
+
+
+def test_a_page_that_was_too_small_is_no_reason_to_leave_the_one_that_another_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: False)
+    luck, world, others = random.Random(2), World(), iter([True])
+    world.store().append([event("a", data=luck.randbytes(385_000))])
+    seen = world.store().read(of("a")).position.seen["a"]
+    assert seen.token is not None
+    small = replace(seen, token=replace(seen.token, size=100, carried=50))
+
+    def close_first(op: Op, perform: Callable[[Op], Reply]) -> Reply:
+        reply = perform(op)
+        if isinstance(reply, Overflow) and next(others, False):
+            World(tables=world.tables).store().append([event("a", kind="Other", data=luck.randbytes(20_000))])
+        return reply
+
+    world.fault = close_first
+    large = event("a", data=luck.randbytes(250_000))
+    world.store().append([large], fail_if=of("a", types="T"), after=Position(seen={"a": small}))
+    assert [(page.index, page.version) for page in world.pages("a")] == [(0, 1), (1, 3)]
 
 
 def test_what_comes_after_any_event_of_a_tag_is_counted() -> None:
