@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,31 @@ class Queues:
         return {}
 
 
+class Mappings:
+    """A client of Lambda: the mappings to the function `index-indexer`, as AWS lists them, in pages of one."""
+
+    def __init__(self) -> None:
+        self.mappings: dict[str, dict[str, str]] = {}
+        self.refused = ""
+
+    def bring(self, table: str = "", *, arn: str = "", state: str = "Enabled", result: str = "OK") -> None:
+        """Add a mapping of a table, or of a stream."""
+        arn = arn or f"arn:aws:dynamodb:eu-west-1:123456789012:table/{table}/stream/2026-01-01T00:00:00.000"
+        self.mappings[arn] = {"EventSourceArn": arn, "State": state, "LastProcessingResult": result}
+
+    def get_paginator(self, operation: str) -> Mappings:
+        assert operation == "list_event_source_mappings"
+        return self
+
+    def paginate(self, *, FunctionName: str) -> Iterator[dict[str, Any]]:  # noqa: N803  boto3's
+        assert FunctionName == "index-indexer"
+        if self.refused or not self.mappings:
+            code = self.refused or "ResourceNotFoundException"
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "ListEventSourceMappings")
+        for each in self.mappings.values():
+            yield {"EventSourceMappings": [each]}
+
+
 @dataclass
 class Terminal:
     """Runs commands; `index` lets the indexer see what was appended since to these layouts.
@@ -54,6 +79,7 @@ class Terminal:
     indexed: dict[str, int] = field(default_factory=dict)
     layouts: Sequence[str] = ("pages",)
     queues: Queues = field(default_factory=Queues)
+    mappings: Mappings = field(default_factory=Mappings)
 
     @property
     def streams(self) -> Streams:
@@ -73,7 +99,8 @@ class Terminal:
     @property
     def store(self) -> OpenedStore:
         sizes = [TableSize(name="tips", items=3, bytes=4_096)]
-        opened = OpenedStore.of(self.deployment, lambda: sizes, lambda _: self.queues)
+        clients = {"sqs": self.queues, "lambda": self.mappings}
+        opened = OpenedStore.of(self.deployment, lambda: sizes, clients.__getitem__)
         return replace(opened, streams=self.streams)
 
     def run(self, *arguments: str, stdin: str | None = None) -> Result:

@@ -251,11 +251,13 @@ def test_stats_show_partitions_epochs_checkpoints_and_table_sizes(filled: Termin
     (found,) = filled.documents("stats")
     assert found == {
         "partitions": {"0": {"epochs": 1, "tail": "0@2"}},
+        "indexer": {"tips": "the index has all events of 3 streams"},
         "tables": {"tips": {"items": 3, "bytes": 4_096}},
     }
     assert filled.lines("stats") == [
         "partitions 0 epochs 1",
         "partitions 0 tail   0@2",
+        "indexer tips        the index has all events of 3 streams",
         "tables tips items   3",
         "tables tips bytes   4,096",
     ]
