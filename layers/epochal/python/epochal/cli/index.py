@@ -23,6 +23,7 @@ from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
 from epochal.errors import GroupMissing, InvalidInput
+from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.epochs import read_series
 from epochal.indexer import Indexer
@@ -65,7 +66,10 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 @ALL_GROUPS
 @on_store
 def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> None:
-    """Print how far each partition is, and groups are behind."""
+    """Print how far each partition is, and groups are behind.
+
+    Then, whether the indexer works.
+    """
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
     found = list(standings(driver, table, named))
@@ -74,11 +78,13 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
             raise GroupMissing(group)
     records = PoisonRecords(indexer=indexer_of(store, ()))
     waiting = Counter(record.source for record in records.waiting())
+    states = indexer_states(store.deployment, partial(store.client, "lambda"))
     view = {
         "partitions": [standing(each) for each in found],
+        "indexer": {source: state.view for source, state in states.items()},
         "poison": {source.name: waiting[source.name] for source in records.indexer.sources},
     }
-    output.document(view, standing_lines(found, waiting))
+    output.document(view, standing_lines(found, states, waiting))
 
 
 @index.command()
@@ -279,21 +285,23 @@ def standing(found: PartitionStanding) -> dict[str, Any]:
     }
 
 
-def standing_lines(found: Sequence[PartitionStanding], poison: Mapping[str, int]) -> Iterator[str]:
-    """Partitions, each with its groups; then what waits."""
+def standing_lines(
+    found: Sequence[PartitionStanding], states: Mapping[str, IndexerState], poison: Mapping[str, int]
+) -> Iterator[str]:
+    """Partitions, each with its groups; then the state of the indexer of each source, and what waits."""
     for each in found:
         yield (
             f"{each.source} {each.partition}  tail {each.tail}, its epoch {each.entries:,} entries, "
             f"{each.bytes:,} bytes"
         )
-        if each.indexer:
-            yield f"  {each.indexer}"
         for group in each.groups:
             behind = (
                 "beyond the end: of another index" if group.behind is None else f"{group.behind:,} behind"
             )
             parked = f", {group.parked:,} streams parked" if group.parked else ""
             yield f"  {group.group}  at {group.checkpoint}, {behind}{parked}"
+    for source, state in states.items():
+        yield f"{source}  {state.text}"
     for source, count in sorted(poison.items()):
         yield f"{source}  {count:,} records set aside, see epochal index poison list"
 

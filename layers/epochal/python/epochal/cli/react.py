@@ -7,9 +7,10 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
@@ -21,10 +22,12 @@ from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
+from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
-from epochal.lazy_dataclasses import asdict, dataclass
+from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
@@ -195,7 +198,8 @@ def list_groups(store: OpenedStore) -> None:
 def _list_groups(store: OpenedStore) -> None:
     with output.progress("scanning"):
         names = groups_of(store.feed.driver, store.feed.table)
-    output.stream(_summaries(store, names), _summary_view, _summary_line)
+    states = indexer_states(store.deployment, partial(store.client, "lambda"))
+    output.stream(_summaries(store, names, states), _summary_view, _summary_line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +208,7 @@ class _Summary:
 
     group: str
     figures: Sequence[GroupFigures]
+    states: Sequence[IndexerState]
 
     @property
     def events(self) -> int | None:
@@ -222,15 +227,25 @@ class _Summary:
         return min((each.paused for each in self.figures if each.paused), default="")
 
     @property
-    def indexer(self) -> str:
-        """Why an indexer that feeds it does not start; empty where nothing is on record."""
-        return next((each.indexer for each in self.figures if each.indexer), "")
+    def indexer(self) -> IndexerState:
+        """The state of the indexers that feed it: one of which more is wrong than of the others."""
+        return min(self.states, key=lambda each: (not each.failure, not each.missing, not each.unknown))
 
 
-def _summaries(store: OpenedStore, names: Iterable[str]) -> Iterator[_Summary]:
+def _summaries(
+    store: OpenedStore, names: Iterable[str], states: Mapping[str, IndexerState]
+) -> Iterator[_Summary]:
     for name in names:
         with suppress(GroupMissing):  # deleted since the scan
-            yield _Summary(group=name, figures=store.deployment.groups.standing(name))
+            figures = store.deployment.groups.standing(name)
+            mine = [_state_of(each.partition, states) for each in figures]
+            yield _Summary(group=name, figures=figures, states=mine)
+
+
+def _state_of(partition: int, states: Mapping[str, IndexerState]) -> IndexerState:
+    """The state of the indexer of a partition."""
+    source = source_of(partition)
+    return states.get(source, IndexerState(unknown=f"no table of {source} is named"))
 
 
 def _summary_view(each: _Summary) -> dict[str, Any]:
@@ -239,7 +254,7 @@ def _summary_view(each: _Summary) -> dict[str, Any]:
         "events": each.events,
         "parked": each.parked,
         "paused": each.paused or None,
-        "indexerFailure": each.indexer or None,
+        "indexer": each.indexer.view,
     }
 
 
@@ -248,8 +263,8 @@ def _summary_line(each: _Summary) -> str:
     parts = [each.group, _lag(each.events, seconds, each.indexer), f"{each.parked:,} parked"]
     if each.paused:
         parts.append(f"paused since {each.paused}")
-    if each.indexer:
-        parts.append(each.indexer)
+    if not each.indexer.works:
+        parts.append(each.indexer.text)
     return "  ".join(parts)
 
 
@@ -269,13 +284,22 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
     asked = load_reaction(group) if ":" in group else group
     group = asked if isinstance(asked, str) else asked.name
     found, members = steered.standing(asked), steered.members(group)
-    view = {"partitions": [standing_view(each) for each in found], "processes": list(map(asdict, members))}
+    states = indexer_states(store.deployment, partial(store.client, "lambda"))
+    mine = {source_of(each.partition): _state_of(each.partition, states) for each in found}
+    view = {
+        "partitions": [
+            standing_view(replace(each, indexer=mine[source_of(each.partition)].failure)) for each in found
+        ],
+        "indexer": {source: state.view for source, state in mine.items()},
+        "processes": list(map(asdict, members)),
+    }
     lines = [
-        f"{each.partition}  {each.checkpoint}  {_behind(each)}  {each.parked:,} parked"
+        f"{each.partition}  {each.checkpoint}  {_behind(each, mine)}  {each.parked:,} parked"
         f"{f'  paused since {each.paused}' if each.paused else ''}"
         for each in found
     ]
-    lines += [line for each in found for line in _troubles(group, each)]
+    lines += [f"{source}  {state.text}" for source, state in mine.items() if not state.works]
+    lines += [line for each in found for line in _failures(group, each)]
     lines += [f"{each.owner}  {', '.join(map(str, each.partitions))}" for each in members]
     output.document(view, lines)
 
@@ -381,22 +405,22 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
     output.document({"group": group, "partitions": partitions}, [f"{group} {done}"])
 
 
-def _behind(each: GroupFigures) -> str:
-    return _lag(each.events, each.seconds, each.indexer)
+def _behind(each: GroupFigures, states: Mapping[str, IndexerState]) -> str:
+    return _lag(each.events, each.seconds, states[source_of(each.partition)])
 
 
-def _lag(events: int | None, seconds: float, indexer: str) -> str:
+def _lag(events: int | None, seconds: float, indexer: IndexerState) -> str:
     if events is None:
         return "beyond the end"
     if events:
         return f"{output.count(events)} behind, {seconds:,.0f} s"
-    return "at the end of an index that gets no events" if indexer else "up to date"
+    if indexer.works:
+        return "up to date"
+    return "at the end of an index that gets no events" if indexer.failure else "at the end of the index"
 
 
-def _troubles(group: str, each: GroupFigures) -> Iterator[str]:
-    """Why a partition does not get on, or a stream of it."""
-    if each.indexer:
-        yield f"{each.partition}  {each.indexer}"
+def _failures(group: str, each: GroupFigures) -> Iterator[str]:
+    """Why the last stream of a partition was parked."""
     if (cause := each.last_failure) is not None:
         tried = output.count(cause.attempts, "attempt")
         text = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
+from epochal.hosting.indexer_state import indexer_states
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.plan.ops import TableSpec
 from epochal.plugins import NATIVE
@@ -81,12 +83,12 @@ class _Tally:
 
 def _store(store: OpenedStore) -> dict[str, Any]:
     tails = store.feed.partitions()
-    failures = store.deployment.groups.indexer_failures()
+    states = indexer_states(store.deployment, partial(store.client, "lambda"))
     return {
         "partitions": {
             str(each.partition): {"epochs": each.tail.epoch + 1, "tail": str(each.tail)} for each in tails
         },
-        **({"indexerFailures": failures} if failures else {}),
+        "indexer": {source: state.text for source, state in states.items()},
         "tables": {each.name: {"items": each.items, "bytes": each.bytes} for each in store.sizes()},
     }
 

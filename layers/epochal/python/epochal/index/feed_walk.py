@@ -238,6 +238,23 @@ def newest(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Ti
         epoch += 1
 
 
+def last_written(table: str, partition: int, epoch: int) -> Steps[Ticks | None]:
+    """When the last entry of a partition was written, found from an epoch that it has reached. None where there is no
+    entry, or another program wrote it, with no time that can be read.
+    """
+    end, _ = yield from newest(table, partition, epoch)
+    walk, at_beginning = Walk(partition=partition, at=end, forward=False), False
+    while not at_beginning:
+        page = yield from step(table, walk, 1)
+        if page.placed:
+            try:
+                return page.placed[0].ticks
+            except InvalidInput:
+                return None
+        walk, at_beginning = page.walk, page.at_tail
+    return None
+
+
 def tail_on_record(table: str, partition: int) -> Steps[Checkpoint | None]:
     """The tail of a partition; None where it is not on record."""
     epoch = dict((yield from read_series(table)).reached()).get(partition)

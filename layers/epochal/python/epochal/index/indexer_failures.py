@@ -14,7 +14,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.index.epochs import IndexerFailure, Series, change_series
-from epochal.index.feed_walk import Walk, newest, step
+from epochal.index.feed_walk import last_written
 from epochal.index.tip_append import Ids
 from epochal.layout.port import base_of
 from epochal.lazy_dataclasses import replace
@@ -75,25 +75,10 @@ def _is_current(table: str, series: Series, source: str, failure: IndexerFailure
         return True
     base = base_of(source)
     for partition in range(base, base + series.partitions.get(source, 0)):
-        written = yield from _last_written(table, partition, series.active.get(partition, 0))
-        if written > last:
+        written = yield from last_written(table, partition, series.active.get(partition, 0))
+        if written is not None and written > last:
             return False
     return True
-
-
-def _last_written(table: str, partition: int, epoch: int) -> Steps[Ticks]:
-    """When the last entry of a partition was written; 0 where there is none."""
-    end, _ = yield from newest(table, partition, epoch)
-    walk, at_beginning = Walk(partition=partition, at=end, forward=False), False
-    while not at_beginning:
-        page = yield from step(table, walk, 1)
-        if page.placed:
-            try:
-                return page.placed[0].ticks
-            except InvalidInput:  # another program's entry, with no time that can be read
-                return Ticks(0)
-        walk, at_beginning = page.walk, page.at_tail
-    return Ticks(0)
 
 
 def _goes_on(before: IndexerFailure, now: str) -> bool:

@@ -1,0 +1,90 @@
+"""Compares heads of streams with the index by a few requests: does the index lack events, whatever its indexer says?
+
+Where the requests reach the end of the table, every head is compared. Of a larger table only those heads are that were
+written after the index got its last entry: they are lacking, wherever the indexer stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_heads, scan
+from epochal.errors import CorruptData
+from epochal.index.epochs import Series
+from epochal.index.feed_walk import SKEW, last_written
+from epochal.layout.port import Source
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.events import Ticks
+
+REQUESTS: Final = 4
+"""Scans of a table, of 1 MB each: 512 read units at most, which is a hundredth of a cent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadComparison:
+    """What the index lacks of a source.
+
+    Attributes:
+        streams: heads that were read.
+        whole: these are all that there are.
+        lacking: streams of which the index lacks something,
+        events: and the events that it lacks of them, without those that are gone.
+        oldest: when the first of these streams got its last events; None where its layout does not tell.
+    """
+
+    streams: int
+    whole: bool
+    lacking: int
+    events: int
+    oldest: Ticks | None
+
+
+def compare_heads(mender: Mender, source: Source, series: Series, requests: int = REQUESTS) -> HeadComparison:
+    """Compare heads of a source with the index.
+
+    Raises:
+        CorruptData: the newest epochs of a partition cannot be read.
+    """
+    heads: list[ScannedHead] = []
+    after, whole = None, False
+    for _ in range(requests):
+        page = mender.driver.ask(scan(source, after=after, consistent=False))
+        heads += read_heads(source, page.items)
+        after, whole = page.last, page.last is None
+        if whole:
+            break
+    suspects = heads if whole else _written_since(mender, source, series, heads)
+    behind = [
+        each
+        for partition, mine in by_partition(source, suspects).items()
+        for each in mender.behind(source, partition, mine)
+    ]
+    times = [time for each in behind if (time := _written(source, each.head)) is not None]
+    return HeadComparison(
+        streams=len(heads),
+        whole=whole,
+        lacking=len(behind),
+        events=sum(max(0, each.end - each.index) for each in behind),
+        oldest=min(times, default=None),
+    )
+
+
+def _written_since(
+    mender: Mender, source: Source, series: Series, heads: Iterable[ScannedHead]
+) -> list[ScannedHead]:
+    """The heads that were written after their partition got its last entry, as far as clocks say, or may have been."""
+    suspects: list[ScannedHead] = []
+    for partition, mine in by_partition(source, heads).items():
+        epoch = series.active.get(partition, 0)
+        last = mender.driver.run(last_written(mender.index_table, partition, epoch)) or 0
+        times = ((head, _written(source, head)) for head in mine)
+        suspects += (head for head, time in times if time is None or time > last - SKEW)
+    return suspects
+
+
+def _written(source: Source, head: ScannedHead) -> Ticks | None:
+    try:
+        return source.written(head.image)
+    except CorruptData:
+        return None

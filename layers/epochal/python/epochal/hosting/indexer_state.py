@@ -1,0 +1,163 @@
+"""Whether the indexer works, put together from what can be known without it.
+
+    its failures     what it has put on record (`index.indexer_failures`)
+    its mappings     whether Lambda brings it the changes of tables, and how its last batch ended
+    heads            whether the index lacks events that are in the tables (`care.head_comparison`)
+
+A process that dies leaves no record, an index that cannot be written keeps none, credentials may not ask Lambda, and of
+a large table not every head is compared. So each finds what the others miss; where none can tell, the state says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.care.catch_up import Mender
+from epochal.care.head_comparison import HeadComparison, compare_heads
+from epochal.deployment import Deployment
+from epochal.errors import EpochalError, Refused
+from epochal.hosting.mapping_states import MappingState, mappings_to
+from epochal.hosting.services import IDLE
+from epochal.index.epochs import Series, read_series
+from epochal.index.indexer_failures import indexer_failures
+from epochal.indexer import table_of
+from epochal.layout.port import Source
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.client import LambdaClient
+
+NO_STREAMS: Final = "there are no streams to be indexed"
+
+FAILED: Final = ("PROBLEM", "FAILED")
+"""How the result of a mapping's last batch begins where the function failed: on AWS, and on the embedded AWS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexerState:
+    """Of the indexer of a source.
+
+    Attributes:
+        failure: why it puts nothing into the index; empty where nothing says that it fails.
+        missing: what the index lacks of the events in the table; empty where nothing is known to be missing.
+        unknown: why nobody knows whether it works; empty where that is known.
+        works: what says that it works; empty where it fails, lags, or nobody knows.
+    """
+
+    failure: str = ""
+    missing: str = ""
+    unknown: str = ""
+    works: str = ""
+
+    @property
+    def text(self) -> str:
+        """The state in a sentence."""
+        unknown = f"whether the indexer works is not known: {self.unknown}" if self.unknown else ""
+        return self.failure or self.missing or unknown or self.works
+
+    @property
+    def view(self) -> dict[str, str | None]:
+        """As JSON."""
+        return {
+            "failure": self.failure or None,
+            "missing": self.missing or None,
+            "unknown": self.unknown or None,
+            "works": self.works or None,
+        }
+
+
+def indexer_states(
+    deployment: Deployment, client: Callable[[], LambdaClient], now: Callable[[], int] = time.time_ns
+) -> dict[str, IndexerState]:
+    """The state of the indexer by source, of those that have ever had an event.
+
+    Args:
+        client: makes a client of Lambda's; it is called once.
+        now: nanoseconds since 1970.
+    """
+    driver, table = deployment.driver, deployment.settings.index_table
+    series = driver.run(read_series(table))
+    moment = from_unix_nanoseconds(now())
+    failures = driver.run(indexer_failures(table, series, moment))
+    function = f"{table.removesuffix('-index')}-indexer"
+    mappings, unknown = _mappings(client, function)
+    states: dict[str, IndexerState] = {}
+    for found in deployment.sources:
+        source = replace(found, partitions=series.partitions.get(found.name, found.partitions))
+        compared = _of_heads(Mender(driver=driver, index_table=table), source, series, moment)
+        if compared is not None or source.name in series.partitions:
+            of_mapping = _of_mappings(source, function, mappings, unknown)
+            failure = failures.get(source.name, "") or of_mapping.failure
+            states[source.name] = _joined(failure, of_mapping, compared or IndexerState(works=NO_STREAMS))
+    return states
+
+
+def _joined(failure: str, mapping: IndexerState, heads: IndexerState) -> IndexerState:
+    if failure:
+        return IndexerState(failure=failure, missing=heads.missing)
+    if heads.missing:
+        return IndexerState(missing=heads.missing)
+    if heads.works or mapping.works:
+        return IndexerState(works=heads.works or mapping.works)
+    return IndexerState(unknown="; ".join(filter(None, (mapping.unknown, heads.unknown))))
+
+
+def _of_heads(mender: Mender, source: Source, series: Series, now: Ticks) -> IndexerState | None:
+    """What the heads of a source say; None where it has no streams."""
+    try:
+        found = compare_heads(mender, source, series)
+    except EpochalError as error:
+        return IndexerState(
+            unknown=f"the streams of {source.name} cannot be compared with the index ({error})"
+        )
+    if found.lacking:
+        return IndexerState(missing=_missing(found, now))
+    if found.whole and not found.streams:
+        return None
+    if found.whole:
+        streams = f"{found.streams:,} stream" + ("" if found.streams == 1 else "s")
+        return IndexerState(works=f"the index has all events of {streams}")
+    return IndexerState(
+        unknown=f"the table of {source.name} is too large to compare all of it with the index"
+    )
+
+
+def _missing(found: HeadComparison, now: Ticks) -> str:
+    events = f"{found.events:,} event" + ("" if found.events == 1 else "s")
+    streams = f"{found.lacking:,} stream" + ("" if found.lacking == 1 else "s")
+    least = "" if found.whole else "at least "
+    since = "" if found.oldest is None else f", the oldest for {max(0, now - found.oldest) // PER_SECOND:,} s"
+    return f"the index lacks {least}{events} of {streams}{since}"
+
+
+def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[MappingState], str]:
+    """The mappings to the indexer, or why they cannot be known."""
+    try:
+        found = mappings_to(client(), function)
+    except Refused as error:
+        return (), f"the credentials may not ask Lambda for its state ({error})"
+    except EpochalError as error:
+        return (), f"Lambda cannot be asked for its state ({error})"
+    return found, "" if found else f"Lambda has no function {function} that gets the changes of a table"
+
+
+def _of_mappings(
+    source: Source, function: str, mappings: Sequence[MappingState], unknown: str
+) -> IndexerState:
+    if unknown:
+        return IndexerState(unknown=unknown)
+    # A Kinesis stream has the changes of all tables.
+    mine = [each for each in mappings if table_of(each.source) in ("", source.table)]
+    if not mine:
+        return IndexerState(failure=f"{function} gets no changes of {source.table}: its mapping is gone")
+    for each in mine:
+        if each.state in IDLE:
+            return IndexerState(
+                failure=f"{function} gets no changes of {source.table}: its mapping is {each.state.lower()}"
+            )
+        if each.result.startswith(FAILED):
+            return IndexerState(failure=f"{function} fails at the changes of {source.table}: {each.result}")
+    return IndexerState(works=f"{function} gets the changes of {source.table}, and did not fail at the last")

@@ -1,0 +1,52 @@
+"""The mappings that bring changes of tables to a function, and how they do, as Lambda says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epochal.dynamo.aws_errors import translated
+from epochal.errors import InvalidRequest
+from epochal.lazy_dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.client import LambdaClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingState:
+    """A mapping that brings changes to a function.
+
+    Attributes:
+        source: ARN of the stream that they come from.
+        state: of the mapping, as Lambda calls it.
+        result: how the last batch ended, in Lambda's words.
+    """
+
+    source: str
+    state: str
+    result: str
+
+
+def mappings_to(client: LambdaClient, function: str) -> list[MappingState]:
+    """The mappings to a function; none where there is no such function.
+
+    Raises:
+        Refused: the credentials may not list them.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
+    found: list[MappingState] = []
+    try:
+        with translated("ListEventSourceMappings"):
+            for page in client.get_paginator("list_event_source_mappings").paginate(FunctionName=function):
+                found += (
+                    MappingState(
+                        source=each.get("EventSourceArn", ""),
+                        state=each.get("State", ""),
+                        result=each.get("LastProcessingResult", ""),
+                    )
+                    for each in page["EventSourceMappings"]
+                )
+    except InvalidRequest as error:
+        if error.code != "ResourceNotFoundException":
+            raise
+    return found
