@@ -60,6 +60,24 @@ def test_messages_are_hidden_for_a_lease_and_no_longer_than_the_function_may_run
     assert client.hidden == [{"receipt a": seconds, "receipt b": seconds}]
 
 
+@pytest.mark.parametrize("left", [0.0, -0.5, -60.0])
+def test_no_lease_is_renewed_once_the_time_of_the_function_is_over(left: float) -> None:
+    """Its messages are to come again, and SQS takes no negative time."""
+    client, log = Visibility(), Log()
+    assert leases(client, log).hold([message(0, 1, id_="a")], lambda: left, lambda _: DONE) == DONE
+    assert (client.hidden, log.lines) == ([], [])
+
+
+def test_what_failed_is_put_back_after_the_last_renewal_which_would_hide_it_again() -> None:
+    client = Visibility()
+
+    def beats(renew: Callable[[], object]) -> Beat:
+        return Beat(wait=lambda: None, stop=renew)
+
+    leases(client, beats=beats).hold([message(0, 1, id_="a")], lambda: 60.0, failing("a"))
+    assert client.hidden == [{"receipt a": LEASE_SECONDS}, {"receipt a": pause_after(1)}]
+
+
 def test_what_failed_comes_again_after_a_pause_that_doubles_and_the_rest_does_not() -> None:
     client = Visibility()
     records = [
