@@ -331,6 +331,25 @@ def test_what_nobody_can_tell_any_more_is_undetermined_for_each_and_what_comes_a
     assert firsts(answers) == [Undetermined, Undetermined, Conflict, Undetermined]
 
 
+def test_what_nobody_can_tell_of_a_write_is_looked_for_by_each_of_its_keys() -> None:
+    """The write never arrives, and its place is pruned; under one of its keys another process has appended since."""
+    network, once = Network(), iter([True])
+
+    def lose(op: Op) -> None:
+        if isinstance(op, Put) and not is_record(op) and next(once, False):
+            network.others.append(S, [Event(type="Other", data=b"other")] * 3)
+            network.others.append(S, [Event(type="Taken", data=b"b")], idempotency_key="b")
+            network.others.prune(S, 3)
+            raise Lost("the test's fault")
+
+    network.meddle = lose
+    answers = network.append(to(S, "a", idempotency_key="a"), to(S, "b", idempotency_key="b"), to(S, "c"))
+    assert firsts(answers) == [Undetermined, 3, Undetermined]
+    assert isinstance(answers[1], Appended)
+    assert answers[1].replayed
+    assert network.read() == [b"b"]
+
+
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_key_that_another_process_uses_meanwhile_is_one_append(place: int) -> None:
     """It has put its record before, or puts it after; and makes the append before the write of the call, or after."""

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from epochal.dynamo.interpreter import deployed
-from epochal.errors import EpochalError, MissingTable, Refused, Unavailable
+from epochal.errors import EpochalError, MissingTable, Refused, TooLarge, Unavailable
 from epochal.plan.ops import (
+    ITEM_BYTES,
     BatchGet,
     Delete,
     Done,
@@ -261,7 +262,7 @@ def test_a_deadline_ends_what_never_fails_but_never_finishes_either(clock: Clock
         return REFUSED
 
     def endless() -> Steps[None]:
-        while True:
+        for _ in range(1_000):
             yield PUT
 
     whole = Driver(execute=busy, meter=Meter(), clock=clock, sleep=clock.sleep).within(10)
@@ -319,6 +320,33 @@ def test_a_write_stays_in_doubt_while_what_would_settle_it_is_denied(
     assert doubtful.__cause__ is error
     assert raised_after(NotApplied("throttled"), REFUSED) is error
     assert raised_after(Lost("timed out"), Overflow()).__cause__ is error
+
+
+def test_a_write_that_became_too_large_after_a_lost_answer_may_have_been_applied(clock: Clock) -> None:
+    """The item has grown meanwhile: the first try may have been applied before that, or be applied when it fits."""
+
+    def append() -> Steps[None]:
+        if isinstance((yield PUT), Overflow):
+            raise TooLarge("events", ITEM_BYTES + 1, ITEM_BYTES)
+
+    def raised_after(*before: Reply | RequestFailure) -> EpochalError:
+        with pytest.raises(EpochalError) as raised:
+            driver([*before, Overflow()], clock).run(append())
+        return raised.value
+
+    assert isinstance(raised_after(), TooLarge)
+    assert isinstance(raised_after(NotApplied("throttled")), TooLarge)
+    doubtful = raised_after(Lost("timed out"))
+    assert isinstance(doubtful, Unavailable)
+    assert doubtful.maybe_applied
+    assert isinstance(doubtful.__cause__, TooLarge)
+
+
+def test_whatever_fails_while_a_write_is_told_of_says_that_it_may_have_been_applied(clock: Clock) -> None:
+    telling = driver([NotApplied("throttled")] * 99, clock).telling()
+    with pytest.raises(Unavailable) as raised:
+        telling.run(ask(GET))
+    assert raised.value.maybe_applied
 
 
 def test_a_lost_write_that_is_done_after_all_leaves_no_doubt_about_what_follows(clock: Clock) -> None:

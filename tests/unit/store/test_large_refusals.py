@@ -147,6 +147,34 @@ def test_what_a_carrier_retried_by_itself_stays_ambiguous(tables: MemoryTables) 
     assert driver(execute).ask(UPDATES).ambiguous
 
 
+@pytest.mark.parametrize("retried", range(3))
+def test_a_refusal_is_ambiguous_whichever_of_its_parts_a_carrier_retried(retried: int) -> None:
+    """Half of the items have no room either, so that three responses say only that they are too large."""
+    tables, oversized = MemoryTables({"streams": STREAMS}, response_bytes=500), list[Oversized]()
+    for sort in range(4):
+        tables.execute(Put(table="streams", item=item(sort)))
+
+    def execute(op: Op) -> Reply:
+        reply = tables.execute(op)
+        if not isinstance(reply, Oversized):
+            return reply
+        oversized.append(reply)
+        return replace(reply, ambiguous=len(oversized) == retried + 1)
+
+    assert driver(execute).ask(UPDATES).ambiguous
+    assert len(oversized) == 3
+
+
+def test_a_token_that_went_with_another_transaction_ends_the_requests_for_parts(tables: MemoryTables) -> None:
+    """The first request may arrive late and be applied. The token is its own then, and no part is refused for items."""
+    reused = Refusal(items=(None,) * 4, failed=(False,) * 4, ambiguous=True, reused=True)
+    replies: Iterator[Reply] = iter([Oversized(), reused])
+
+    reply = driver(lambda _: next(replies)).ask(UPDATES)
+
+    assert reply == reused
+
+
 def test_writes_that_only_others_half_was_refused_for_are_asked_for_again(tables: MemoryTables) -> None:
     """Each half is refused for a write of the other one: neither says what stood in the way."""
     halves: Iterator[Reply] = iter(
