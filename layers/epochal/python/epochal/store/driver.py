@@ -338,7 +338,7 @@ class Driver:
             self.meter.add(reply.units)
             if isinstance(reply, ops.Done):
                 doubt.discard(lost)
-            elif isinstance(reply, ops.Refusal | ops.Oversized) and lost in doubt:
+            elif isinstance(reply, ops.Refusal) and lost in doubt:
                 reply = replace(reply, ambiguous=True)
             return reply
 
