@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.pages import items, port, pruning, reading
+from epochal.layout.pages import items, port, pruning, reading, writes
 from epochal.layout.pages.items import STREAMS, page_key, state_of
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import PruneProgress
@@ -125,6 +126,48 @@ def test_no_forged_token_begins_a_page_in_the_middle_of_nowhere(store: Streams) 
 
     assert isinstance(store.try_append(STREAM, [event()], expected=forged), Conflict)
     assert pages_of(store) == [0]
+
+
+@pytest.mark.parametrize(("pruned", "forged"), [(0, 1), (0, 4), (2, 0), (2, 1), (2, 4)])
+def test_a_token_from_outside_that_says_other_than_what_is_pruned_passes_that_on_to_no_page(
+    store: Streams, pruned: int, forged: int
+) -> None:
+    store.append(STREAM, [Event(type="E")] * 4)
+    store.prune(STREAM, pruned)
+    state = store.load(STREAM)
+    assert state is not None
+    outside = replace(parse_token(state.token.text()), low_water=forged)
+    token = store.append(STREAM, [Event(type="E")], expected=outside).token
+    assert token.low_water == pruned
+    while len(pages_of(store)) == 1:
+        token = store.append(STREAM, [event()], expected=token).token
+    state = store.load(STREAM)
+    assert state is not None
+    assert state.low_water == pruned
+
+
+def test_a_token_of_a_full_page_is_in_conflict_with_unfolds_that_were_written_since(store: Streams) -> None:
+    """These leave the version as it was, and begin a page that would take the append."""
+    token = filled(store, 1).token
+    store.append(STREAM, [], unfolds=[Unfold(type="Total", data=b"3")], expected=token)
+    for expected in (token, parse_token(token.text())):
+        outcome = store.try_append(STREAM, [event()], unfolds=[], expected=expected)
+        assert isinstance(outcome, Conflict)
+    state = store.load(STREAM)
+    assert state is not None
+    assert [unfold.data for unfold in state.unfolds] == [b"3"]
+
+
+def test_a_token_that_makes_its_page_small_is_found_out_by_the_page(
+    store: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: False)
+    noise = random.Random(1)
+    token = store.append(STREAM, [Event(type="E", data=noise.randbytes(9_000))]).token
+    small = replace(token, size=100, carried=50)
+
+    assert store.append(STREAM, [Event(type="E", data=noise.randbytes(401_000))], expected=small).first == 1
+    assert pages_of(store) == [0, 1]
 
 
 def test_a_token_of_another_stream_or_table_begins_nothing(store: Streams) -> None:

@@ -12,7 +12,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.pages import pruning, writes
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
-from epochal.layout.pages.reading import Cursor, advance, load_head, stand
+from epochal.layout.pages.reading import Cursor, advance, load_head, load_page, stand
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.model.events import Event, Unfold
@@ -153,6 +153,49 @@ def test_a_repeat_of_an_append_is_answered_with_the_token_of_then(store: Streams
     again = store.append(STREAM, small(), idempotency_key="k")
     assert (again.replayed, again.token.version) == (True, 1)
     assert again.token.etag == first.token.etag
+
+
+def test_a_page_that_another_has_written_to_before_it_is_closed_is_no_page_to_go_on_from(
+    store: Streams,
+) -> None:
+    """It is still open, so others extend it: with a page behind it the stream would fork."""
+    token = store.append(STREAM, small()).token
+    faster = iter([True])
+
+    def append(op: Op) -> None:
+        if isinstance(op, Update) and next(faster, False):
+            store.append(STREAM, small())
+
+    large = Event(type="E", data=random_bytes(404_000))
+    assert isinstance(meanwhile(store, append).try_append(STREAM, [large], expected=token), Conflict)
+    assert pages_of(store) == [0]
+    assert len(list(store.read(STREAM))) == 2
+
+
+def test_an_append_that_was_refused_is_a_conflict_though_what_was_there_is_pruned(store: Streams) -> None:
+    """No answer was lost, so that nothing is in doubt."""
+    token = store.append(STREAM, small()).token
+    faster = iter([True])
+
+    def append_and_prune(op: Op) -> None:
+        if isinstance(op, Update) and next(faster, False):
+            store.append(STREAM, small(2))
+            store.prune(STREAM, 3)
+
+    outcome = meanwhile(store, append_and_prune).try_append(STREAM, small(), expected=token)
+    assert isinstance(outcome, Conflict)
+    assert outcome.version == 3
+
+
+def test_the_page_in_the_way_goes_with_the_last_one_only_where_that_follows_it(store: Streams) -> None:
+    """A read takes pages that it has in hand for neighbours."""
+    filled(store, 3)
+    first, second, last = (store.driver.run(load_page("streams", STREAM, each)) for each in pages_of(store))
+    for page, before in ((first, ()), (second, (second,))):
+        head = store.driver.run(writes.head_from("streams", STREAM, page))
+        assert head is not None
+        assert last is not None
+        assert (head.index, head.before) == (last.index, before)
 
 
 def test_a_token_of_a_page_that_a_restored_table_has_otherwise_begins_no_page(

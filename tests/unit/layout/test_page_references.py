@@ -76,6 +76,16 @@ def test_one_page_has_them_and_all_after_it_name_that(world: World) -> None:
     assert {page.unfolds for page in later} == {bytes((4, 0))}
 
 
+def test_many_pages_later_all_name_the_one_that_has_them() -> None:
+    world, noise = World(), random.Random(2)
+    world.grow(1, STATE)
+    while len(world.pages) < 5:
+        world.streams.append(STREAM, [Event(type="Happened", data=noise.randbytes(3_000))])
+    assert world.holding == [0]
+    assert {page.unfolds for page in world.pages[1:]} == {bytes((4, 0))}
+    assert world.state == [STATE]
+
+
 def test_small_ones_go_along_from_page_to_page() -> None:
     world = World()
     world.grow(20, STATE[:600])

@@ -249,6 +249,17 @@ def test_those_to_one_stream_go_out_as_one_write_a_frame_each_and_conflicts_cost
     assert network.read() == [b"1", b"2", b"3", b"4"]
 
 
+def test_every_append_of_a_write_is_stamped_above_a_clock_that_was_ahead() -> None:
+    network = Network()
+    replace(network.others, now=lambda: 2 * 10**18).append(S, [Event(type="Ahead")])
+    network.streams = replace(network.streams, now=lambda: 10**18)
+    network.append(to(S, "1"), to(S, "2"), to(S, "3"))
+    (page,) = map(read_page, network.tables.items("streams"))
+    times = [time_of(frame.stamp) for frame in page.frames]
+    assert [later - earlier for earlier, later in pairwise(times)] == [1, 1, 1]
+    assert page.time == times[-1]
+
+
 def test_keys_of_one_stream_are_one_write_after_their_records() -> None:
     network = Network()
     appends = [to(S, str(number), idempotency_key=f"k{number}") for number in range(5)]
