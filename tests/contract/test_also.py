@@ -194,6 +194,21 @@ def test_what_the_table_refuses_writes_no_event(streams: Streams, tables: Tables
     assert state.version == 1
 
 
+@pytest.mark.slow
+def test_conditions_on_items_of_more_than_4_mb_together_are_unmet_with_every_item(
+    streams: Streams, tables: Tables
+) -> None:
+    large = [{"id": f"large-{number}", "x": b"x" * 300_000} for number in range(15)]
+    for item in large:
+        streams.append("Cart-1", [E], also=[put(tables.own, item)])
+    new = [put(tables.own, {"id": item["id"]}, when=Absent("id")) for item in large]
+
+    outcome = streams.try_append("Cart-1", [E], also=new)
+
+    assert outcome == Conflict(unmet=dict(enumerate(large)))
+    assert outcome.capacity.requests == 1 + 3, "the head is read first, and the items come in halves"
+
+
 def test_what_is_refused_before_it_is_sent_is_all_that_is_too_much(streams: Streams, tables: Tables) -> None:
     def nested(levels: int) -> Any:
         return [nested(levels - 1)] if levels else "x"
