@@ -91,6 +91,8 @@ class Enrolment:
 
     def evolve(self, event: Message | CommandRefused) -> Enrolment:
         match event:
+            case Closed(reason="evolve"):
+                raise RuntimeError(f"{self.names} cannot be closed")
             case CommandRefused(text=text):
                 return replace(self, refusals=(*self.refusals, text))
             case Opened(name=name) | Enrolled(name=name) | Written(name=name):
@@ -99,6 +101,10 @@ class Enrolment:
 
     def react(self, event: Message | CommandRefused) -> Iterable[Output]:
         match event:
+            case Closed(reason="react"):
+                raise RuntimeError(f"{self.names} cannot be closed")
+            case Closed(reason="target"):
+                yield Call("letters", event)
             case Enrolled(person=person, name=name):
                 yield Send("Insurer", Insure(person, name))
                 yield Call("letters", Written(person, name))
@@ -153,6 +159,8 @@ class World:
         return made
 
     def write(self, message: Any, _key: str) -> None:
+        if message == Closed("target"):
+            raise RuntimeError(f"no letter after {self.letters}")
         if self.fails:
             raise OSError(f"no letterbox of {message.name}")
         self.letters.append(message)
@@ -282,6 +290,19 @@ def test_what_a_target_raises_about_a_sealed_message_is_stored_without_its_words
     world = enrolled(fails=True)
     assert ADA not in world.stored()
     assert "OSError" in world.stored()
+
+
+@pytest.mark.parametrize("fails_in", ["react", "evolve", "target"])
+def test_what_an_open_input_fails_with_is_stored_without_its_words_where_the_state_is_sealed(
+    fails_in: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The input has no person, and what it fails with quotes the state, which has."""
+    caplog.set_level("DEBUG")
+    world = enrolled()
+    world.append("Person-1", Closed(fails_in))
+    world.run()
+    assert "RuntimeError" in world.stored()
+    assert ADA not in f"{world.stored()} {caplog.text}"
 
 
 def test_a_reaction_that_fails_on_a_sealed_event_logs_and_stores_no_words(
