@@ -189,6 +189,12 @@ class Process:
     def _form(self) -> ValueForm:
         return form_of(self.state)
 
+    @property
+    def seals(self) -> bool:
+        """Whether its codec, or that of a target, seals data of persons."""
+        targets = (target.codec for target in self.targets.values() if isinstance(target, Target))
+        return any(codec.sealing is not None for codec in (self.codec, *targets))
+
     @cached_property
     def versions(self) -> dict[int, Process]:
         """This one, and those before it."""
@@ -221,6 +227,8 @@ class Process:
         """
         known = [rules.codec.types for rules in self.versions.values()]
         types = frozenset({REFUSED}.union(*known)) if all(known) else None
+        # An input of nobody's meets a state with the data of persons, which an error about it may quote.
+        sealed = any(rules.seals for rules in self.versions.values())
         inbox = Reaction(
             name=f"{self.name}-inbox",
             handler=Inbox(self, streams, on_passed),
@@ -232,6 +240,7 @@ class Process:
             members=self.members,
             attempts=self.attempts,
             once=True,
+            sealed=sealed,
         )
         outbox = Reaction(
             name=f"{self.name}-outbox",
@@ -241,6 +250,7 @@ class Process:
             early=PERFORMS | {self.name},
             members=self.members,
             attempts=self.attempts,
+            sealed=sealed,
         )
         return inbox, outbox
 

@@ -77,7 +77,8 @@ class Attempt:
     Attributes:
         index: of the first of its `events`.
         number: 1, and more where it repeated one that failed.
-        sealed: an event of the call has a sealed body, so the words of the error are not to be written down.
+        sealed: an event of the call has a sealed body, or what the reaction keeps is sealed, so the words of the error
+            are not to be written down.
     """
 
     partition: int
@@ -238,7 +239,10 @@ class Work:
                 return None
         assert cause is not None  # noqa: S101  # at least one attempt is made, here or before
         return Progress(
-            next=index, failure=_failure(stream, index, cause, self.reaction.attempts, sealed=sealed)
+            next=index,
+            failure=_failure(
+                stream, index, cause, self.reaction.attempts, sealed=sealed or self.reaction.sealed
+            ),
         )
 
     def _call(
@@ -265,7 +269,7 @@ class Work:
                     events=len(events),
                     number=attempt,
                     error=cause,
-                    sealed=any(event.is_sealed for event in events),
+                    sealed=self.reaction.sealed or any(event.is_sealed for event in events),
                 )
             )
             return cause
@@ -286,11 +290,11 @@ def words_of(cause: Exception, *, sealed: bool = False) -> str:
     """Kind and message of a handler's exception as text that can be stored, whatever the events hold.
 
     Args:
-        sealed: the event's body is sealed. The message may quote the person whom it is sealed for, and would outlive
-            the key, so it is left out.
+        sealed: the event's body is sealed, or what the reaction keeps. The message may quote the person whom it is
+            sealed for, and would outlive the key, so it is left out.
     """
     if sealed:
-        return f"{type(cause).__name__}: (the message is not kept, since the event is sealed)"
+        return f"{type(cause).__name__}: (the message is not kept, since it may quote what is sealed)"
     try:
         message = str(cause)
     except Exception:  # noqa: BLE001  # a user's exception, and its own idea of a text

@@ -225,6 +225,8 @@ class Reaction:
             last; an `AsyncPlace`, for instance.
         removed: what is called where events of a stream are gone, whatever their types were; an `async def` if the
             handler is one. None for a reaction to events alone.
+        sealed: the messages of its handler's errors are never kept, since they may quote what is sealed; else those
+            about sealed events alone are not.
     """
 
     name: str
@@ -245,6 +247,7 @@ class Reaction:
     early: frozenset[str] = frozenset()
     within: AbstractAsyncContextManager[Any] | None = None
     removed: Handler | None = None
+    sealed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what could not be kept."""
