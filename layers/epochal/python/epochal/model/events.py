@@ -433,11 +433,15 @@ def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def holds_seal(body: Body) -> bool:
-    """Whether anything in a body is, or looks, sealed for a subject, also as text inside of other text.
+    """Whether anything in a body is, or looks, sealed for a subject, at any depth and in the usual encodings.
 
     A body that is still in the bucket may be sealed, so it counts as sealed.
     """
-    return isinstance(body, Claim) or SEALED.encode() in body
+    if isinstance(body, Claim) or SEALED.encode() in body:
+        return True
+    from epochal.model.seal_search import finds_seal  # noqa: PLC0415  few events are looked into
+
+    return finds_seal(body)
 
 
 def write_json(value: Any) -> bytes:

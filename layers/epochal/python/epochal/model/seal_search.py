@@ -1,0 +1,104 @@
+"""Looking for a sealed body inside of another body, however it was wrapped before it was stored.
+
+Applications wrap bodies in envelopes: as JSON, as text in JSON (once or several times escaped), in base64, as
+hexadecimal digits or a list of numbers. Each of these is undone, and what it gives is searched again.
+
+    what is compressed or encrypted     cannot be looked into, and is not found
+    text that only mentions the mark    counts as sealed: to hide an event too many does no harm
+    too much to search                  counts as sealed: only a body that was made for it takes so long
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import Error, a2b_base64
+from collections.abc import Iterator
+from typing import Final
+
+from epochal.model.events import SEALED
+
+_MARK: Final = SEALED.encode()
+
+_ESCAPE: Final = re.compile(
+    rb"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[nrt])?"
+    rb"|%([0-9a-fA-F]{2})|&#[xX]([0-9a-fA-F]{1,6});|&#([0-9]{1,7});"
+)
+"""A character as JSON, an address or markup escapes it. Any number of backslashes is taken for one."""
+
+_BLANKS: Final = re.compile(rb"=?\s+")
+"""Between lines of base64, pairs of digits, and numbers; with `=`, the end of a line in quoted-printable."""
+
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{40,}")
+_HEX: Final = re.compile(rb"[0-9a-fA-F]{40,}")
+_NUMBERS: Final = re.compile(rb"(?:[0-9]{1,3},){20,}[0-9]{1,3}")
+"""Shorter ones hold no sealed body."""
+
+_ROUNDS: Final = 32
+"""Escapes of escapes that are undone; each one of a writer doubles the backslashes."""
+
+_WORK: Final = 32
+_LEAST_WORK: Final = 100_000
+"""Bytes that are searched at most, as a multiple of the body's, and however small that is."""
+
+
+def finds_seal(body: bytes) -> bool:
+    """Whether a body holds a sealed one, or takes too long to search."""
+    left = max(_LEAST_WORK, _WORK * len(body))
+    contents = [body]
+    while contents:
+        content = contents.pop()
+        left -= len(content)
+        if left < 0 or _MARK in content:
+            return True
+        plain = _without_escapes(content.replace(b"\0", b""))  # of UTF-16 and UTF-32
+        if plain is None:
+            return True
+        joined = _BLANKS.sub(b"", plain)
+        if _MARK in plain or _MARK in joined:
+            return True
+        contents += _decoded(joined)
+    return False
+
+
+def _without_escapes(content: bytes) -> bytes | None:
+    """None where escapes go on and on."""
+    for _ in range(_ROUNDS):
+        if b"\\" not in content and b"%" not in content and b"&#" not in content:
+            return content
+        plain = _ESCAPE.sub(_unescaped, content)
+        if plain == content:
+            return content
+        content = plain
+    return None
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    *hexadecimal, decimal = escape.groups()
+    digits = next(filter(None, hexadecimal), None)
+    if digits is None and decimal is None:
+        return b""  # of a line's end, or of a character that stands for itself
+    code = int(decimal) if digits is None else int(digits, 16)
+    return bytes((code,)) if code <= _ASCII else b"?"
+
+
+def _decoded(content: bytes) -> Iterator[bytes]:
+    """What may be encoded in it. Where it begins is not known, since something may stand right before it."""
+    for run in _BASE64.findall(content):
+        digits = run.translate(_STANDARD)
+        for start in range(4):
+            whole = digits[start : start + (len(digits) - start) // 4 * 4]
+            rest = digits[start + len(whole) :]
+            try:
+                yield a2b_base64(whole + (rest + b"=" * (4 - len(rest)) if len(rest) > 1 else b""))
+            except Error:
+                continue
+    for run in _HEX.findall(content):
+        for start in range(2):
+            yield bytes.fromhex(run[start : start + (len(run) - start) // 2 * 2].decode())
+    for run in _NUMBERS.findall(content):
+        yield bytes(number for number in map(int, run.split(b",")) if number <= _BYTE)
+
+
+_ASCII: Final = 0x7F
+_BYTE: Final = 0xFF
+_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
