@@ -332,7 +332,7 @@ def test_groups_list_and_show_without_a_group_have_every_group(filled: Terminal)
     for command in (("groups", "list"), ("groups", "show")):
         board, panel = filled.lines(*command)
         assert board.startswith("board  2 events behind, ")
-        assert panel.startswith("panel  2 events behind, ")
+        assert panel.startswith("panel  2 events behind, of all events, ")
         assert "paused since" not in board
         assert "paused since" in panel
         found = filled.documents(*command)
@@ -356,13 +356,28 @@ def test_groups_show_of_a_reaction_counts_the_events_that_it_wants_alone(filled:
     for _ in range(2):
         filled.lines("append", "User-1", "Renamed")
     filled.index()
-    (every,) = filled.documents("groups", "show", "board")[0]["partitions"]
-    (wanted,) = filled.documents("groups", "show", "boards:board")[0]["partitions"]
-    assert (every["events"], wanted["events"]) == (2, 0)
+    for name in ("board", "boards:board"):
+        (wanted,) = filled.documents("groups", "show", name)[0]["partitions"]
+        assert (wanted["events"], wanted["ofAllEvents"]) == (0, False)
     filled.lines("append", "Cart-1", "Added")
     filled.index()
-    (wanted,) = filled.documents("groups", "show", "boards:board")[0]["partitions"]
-    assert wanted["events"] == 1
+    for name in ("board", "boards:board"):
+        (wanted,) = filled.documents("groups", "show", name)[0]["partitions"]
+        assert (wanted["events"], wanted["ofAllEvents"]) == (1, False)
+    assert re.search(r"  1 event behind, \d+ s  ", filled.lines("groups", "show", "board")[0])
+
+
+def test_a_group_that_has_not_said_what_it_reads_is_behind_of_all_events(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("groups", "begin", "panel", "--like", "board")
+    filled.lines("append", "User-1", "Renamed")
+    filled.index()
+    assert "  1 event behind, of all events, " in filled.lines("groups", "show", "panel")[0]
+    board, panel = filled.lines("groups", "list")
+    assert board.startswith("board  up to date  ")
+    assert panel.startswith("panel  1 event behind, of all events, ")
+    listed = filled.documents("groups", "list")
+    assert [(each["events"], each["ofAllEvents"]) for each in listed] == [(0, False), (1, True)]
 
 
 @pytest.mark.parametrize("place", ["beginning", "tail"])

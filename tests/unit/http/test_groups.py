@@ -60,6 +60,7 @@ def test_a_group_is_shown_with_who_runs_it(api: Api) -> None:
         "checkpoint": "0@3",
         "tail": "0@4",
         "events": 2,
+        "ofAllEvents": True,
         "parked": 0,
         "paused": None,
         "indexerFailure": None,
