@@ -217,6 +217,11 @@ class _Summary:
         return None if None in counts else sum(each or 0 for each in counts)
 
     @property
+    def of_all(self) -> bool:
+        """Whether all events are counted somewhere, and not those alone that it reads."""
+        return any(each.of_all for each in self.figures)
+
+    @property
     def parked(self) -> int:
         """Streams that are parked."""
         return sum(each.parked for each in self.figures)
@@ -252,6 +257,7 @@ def _summary_view(each: _Summary) -> dict[str, Any]:
     return {
         "group": each.group,
         "events": each.events,
+        "ofAllEvents": each.of_all,
         "parked": each.parked,
         "paused": each.paused or None,
         "indexer": each.indexer.view,
@@ -260,7 +266,11 @@ def _summary_view(each: _Summary) -> dict[str, Any]:
 
 def _summary_line(each: _Summary) -> str:
     seconds = max((figures.seconds for figures in each.figures), default=0.0)
-    parts = [each.group, _lag(each.events, seconds, each.indexer), f"{each.parked:,} parked"]
+    parts = [
+        each.group,
+        _lag(each.events, seconds, each.indexer, of_all=each.of_all),
+        f"{each.parked:,} parked",
+    ]
     if each.paused:
         parts.append(f"paused since {each.paused}")
     if not each.indexer.works:
@@ -274,8 +284,9 @@ def _summary_line(each: _Summary) -> str:
 def show_group(store: OpenedStore, *, group: str | None) -> None:
     """Print how far GROUP is, and why it does not get on.
 
-    In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses. With the
-    reaction itself, only events that it wants are counted. Without GROUP, all groups are listed.
+    In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses. Only
+    events that it reads are counted, as its last run or the reaction named here says. Without GROUP, all groups are
+    listed.
     """
     if group is None:
         _list_groups(store)
@@ -406,14 +417,14 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
 
 
 def _behind(each: GroupFigures, states: Mapping[str, IndexerState]) -> str:
-    return _lag(each.events, each.seconds, states[source_of(each.partition)])
+    return _lag(each.events, each.seconds, states[source_of(each.partition)], of_all=each.of_all)
 
 
-def _lag(events: int | None, seconds: float, indexer: IndexerState) -> str:
+def _lag(events: int | None, seconds: float, indexer: IndexerState, *, of_all: bool) -> str:
     if events is None:
         return "beyond the end"
     if events:
-        return f"{output.count(events)} behind, {seconds:,.0f} s"
+        return f"{output.count(events)} behind{', of all events' if of_all else ''}, {seconds:,.0f} s"
     if indexer.works:
         return "up to date"
     return "at the end of an index that gets no events" if indexer.failure else "at the end of the index"

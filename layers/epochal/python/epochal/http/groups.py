@@ -51,6 +51,9 @@ STANDING: Final = shapes.Shown(
                         _EVENTS,
                         "That it is behind, 100,000 at most; null where its checkpoint is of another index.",
                     ),
+                    "ofAllEvents": shapes.flag(
+                        "Whether all events are counted: what it reads is not on record, or is everything."
+                    ),
                     "seconds": {"type": "number", "description": "Since the oldest of them was indexed."},
                     "parked": shapes.whole("Streams that are parked."),
                     "paused": shapes.or_null(shapes.words(), "Since when it pauses."),

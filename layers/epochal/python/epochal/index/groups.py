@@ -12,6 +12,7 @@
     resets       a number that each reset changes: after one, a member does not repeat a commit whose answer it lost,
                  and a replay does not count what it handled before. It is drawn at random, since a group that is
                  deleted and begins anew needs another: when a group of several members begins, else when it first parks
+    reads        which categories and types its reaction asks for, as of its last write; so a lag counts these alone
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
@@ -56,6 +57,25 @@ MAX_NAMES: Final = 150 * 1024
 none of them repeats. With names of up to 76 bytes the other limits are reached first."""
 
 
+MAX_READS: Final = 300
+"""Bytes of the names of what a reaction reads: with more of them they are not kept, since each commit writes them."""
+
+
+class Reads(NamedTuple):
+    """The categories and types of events that a reaction asks for; None for all."""
+
+    categories: tuple[str, ...] | None
+    types: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, categories: Collection[str] | None, types: Collection[str] | None) -> Reads | None:
+        """What is kept of it: nothing where it is everything, or too much."""
+        size = sum(len(name.encode()) for names in (categories, types) for name in names or ())
+        if (categories is None and types is None) or size > MAX_READS:
+            return None
+        return cls(*(None if names is None else tuple(sorted(names)) for names in (categories, types)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:
     """How far a group has got in one partition. The maps go from stream to index, or to times tried; `unmet` are
@@ -72,6 +92,7 @@ class GroupState:
     shares: tuple[Checkpoint, ...] = ()
     by: str = ""
     resets: int = field(default=0, compare=False)
+    reads: Reads | None = field(default=None, compare=False)
 
     def next_of(self, stream: str) -> int:
         """Events of the stream below this index are not to be handled again, as far as the state tells."""
@@ -170,6 +191,7 @@ class Sharing:
             shares=tuple(shares),
             by=self.by,
             resets=state.resets,
+            reads=part.reads,
         )
 
     def is_others(self, before: GroupState, after: GroupState, share: int) -> bool:
@@ -252,6 +274,9 @@ def _written(state: GroupState) -> bytes:
         fields["resets"] = state.resets
     if state.shares:
         fields["shares"] = list(map(int, state.shares))
+    if state.reads is not None:
+        named = state.reads._asdict().items()
+        fields["reads"] = {name: list(names) for name, names in named if names is not None}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -279,10 +304,15 @@ def _read(stream: str, stored: EncodedUnfold) -> GroupState:
             shares=tuple(map(Checkpoint, fields.get("shares", ()))),
             by=str(fields.get("by", "")),
             resets=int(fields.get("resets", 0)),
+            reads=_reads(fields["reads"]) if "reads" in fields else None,
             **maps,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{stream}: a group's state that cannot be read") from error
+
+
+def _reads(value: dict[str, Any]) -> Reads:
+    return Reads(*(tuple(map(str, value[name])) if name in value else None for name in Reads._fields))
 
 
 def _counts(value: dict[str, Any]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import WINDOW, SpanPage, events_of
 from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, Sharing, StateConflict, with_resets_drawn
+from epochal.index.groups import GroupState, Held, Reads, Sharing, StateConflict, with_resets_drawn
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
@@ -92,6 +92,7 @@ class Run:
     moved: bool = False
     meeting: Meeting = field(init=False)
     _sharing: Sharing = field(init=False)
+    _reads: Reads | None = field(init=False)
     _held: Held = field(init=False)
     _streak: Streak = field(default_factory=Streak)
     _span_reader: SpanReader | None = None
@@ -101,6 +102,7 @@ class Run:
     def __post_init__(self) -> None:
         self.meeting = Meeting(known=partial(self.member.reader.categories, self.partition))
         self._sharing = self.member.reaction.sharing
+        self._reads = Reads.of(self.member.reaction.categories, self.member.reaction.types)
         self._told = self.member.driver.clock()
 
     @property
@@ -143,7 +145,7 @@ class Run:
             start = self.member.start(self.partition)
             asked = self.member.reaction
             unmet, types = at_first(asked.categories), at_first(asked.types)
-            state = GroupState(checkpoint=start, unmet=unmet, unmet_types=types)
+            state = GroupState(checkpoint=start, unmet=unmet, unmet_types=types, reads=self._reads)
             # One that was deleted and begins anew is not what another member holds of it.
             self._save(state if asked.members == 1 else with_resets_drawn(state, self.member.fresh))
 
@@ -156,7 +158,12 @@ class Run:
         todo = tasks_of(page.spans, page.next, begun, in_order=in_order, removals=page.removals)
         for done in self._work(todo, begun):
             settled_ = settled(begun, todo, done)
-            after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
+            after = replace(
+                settled_,
+                unmet=self.meeting.unmet,
+                unmet_types=self.meeting.unmet_types,
+                reads=self._reads,
+            )
             if after.parked:
                 # Nor is one that was deleted, and parks anew, what a replay holds of it.
                 after = with_resets_drawn(after, self.member.fresh)

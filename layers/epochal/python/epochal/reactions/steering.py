@@ -56,8 +56,9 @@ class GroupFigures:
 
     Attributes:
         tail: the checkpoint after the partition's last entry.
-        events: that it has not handled: those that it wants where the reaction was named, else all; `COUNTED` means so
-            many at least, None that the checkpoint is of another index.
+        events: that it has not handled: of those that it reads, where the reaction was named or has put that on record;
+            `COUNTED` means so many at least, None that the checkpoint is of another index.
+        of_all: all events are counted, since what the reaction reads is not on record, or is everything.
         seconds: since the oldest of them was indexed; 0 where there is none.
         parked: streams that are.
         paused: since when; empty where it is not.
@@ -72,6 +73,7 @@ class GroupFigures:
     seconds: float
     parked: int
     paused: str
+    of_all: bool = False
     indexer: str = ""
     last_failure: Cause | None = None
 
@@ -135,7 +137,7 @@ class Groups:
         """How far a group is, in each partition where it has begun.
 
         Args:
-            group: its name; or its reaction, so that only events that it wants are counted.
+            group: its name; or its reaction, so that events are counted that it wants now, whatever is on record.
 
         Raises:
             GroupMissing: it has begun nowhere.
@@ -145,7 +147,10 @@ class Groups:
         wants = group if isinstance(group, Reaction) else None
         return [
             replace(
-                self._standing(partition, state, tails[partition], self._counted(partition, wants)),
+                self._standing(
+                    partition, state, tails[partition], self._counted(partition, wants or _reading(state))
+                ),
+                of_all=wants is None and state.reads is None,
                 indexer=failures.get(source_of(partition), ""),
                 last_failure=_last_failure(member, partition, state),
             )
@@ -235,7 +240,7 @@ class Groups:
         for partition, _, state in states:
             for cause in other.causes(partition, state).values():
                 member.record(partition, cause)
-            fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0)
+            fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0, reads=None)
             fresh = with_resets_drawn(fresh, self.fresh)
             if not isinstance(member.save(member.load(partition), fresh), Held):
                 raise InvalidInput("group", f"{group} has begun meanwhile in partition {partition}")
@@ -390,6 +395,7 @@ def standing_view(each: GroupFigures) -> dict[str, Any]:
         "checkpoint": str(each.checkpoint),
         "tail": str(each.tail),
         "events": each.events,
+        "ofAllEvents": each.of_all,
         "seconds": round(each.seconds, 1),
         "parked": each.parked,
         "paused": each.paused or None,
@@ -412,6 +418,14 @@ def failure_view(cause: Cause) -> dict[str, Any]:
 def reset_view(each: Reset) -> dict[str, Any]:
     """What a reset does to a partition, as JSON."""
     return asdict(each) | {"before": str(each.before), "after": str(each.after)}
+
+
+def _reading(state: GroupState) -> Reaction | None:
+    """A reaction that reads what is on record; None where nothing is."""
+    if state.reads is None:
+        return None
+    categories, types = (None if names is None else frozenset(names) for names in state.reads)
+    return replace(stand_in("on-record"), categories=categories, types=types)
 
 
 def _last_failure(member: Member, partition: int, state: GroupState) -> Cause | None:
