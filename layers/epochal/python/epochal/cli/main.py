@@ -26,7 +26,7 @@ from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.models import models
 from epochal.cli.prove import prove
-from epochal.cli.react import groups, load_reactions, parked, react
+from epochal.cli.react import by_name, groups, load_reactions, parked, react
 from epochal.cli.stats import keep, stats, tables
 from epochal.cli.streams import append, append_all, append_each, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
@@ -87,7 +87,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     queues = store.client("sqs")
     services = Services(
         prefix=name,
-        reactions={each.name: each for each in reactions},
+        reactions=by_name(reactions),
         deployed=lambda: reactions_of(queues, name),
         invoke=invoker(store.client("lambda")),
         wake=partial(wake_group, queues, name),

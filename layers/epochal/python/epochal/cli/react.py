@@ -31,7 +31,7 @@ from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.reaction import Reaction, two_of_one_name
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
 
@@ -458,6 +458,19 @@ def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
     if process := process_of(inputs.named(target, *_REACTION)):
         return [*process.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
+
+
+def by_name(reactions: Iterable[Reaction]) -> dict[str, Reaction]:
+    """Reactions by their names.
+
+    Raises:
+        InvalidInput: two handlers have one name.
+    """
+    named: dict[str, Reaction] = {}
+    for each in reactions:
+        if (other := named.setdefault(each.name, each)).handler_name != each.handler_name:
+            raise two_of_one_name(each.name, other.handler_name, each.handler_name)
+    return named
 
 
 def _passed(why: str, event: FeedEvent) -> None:

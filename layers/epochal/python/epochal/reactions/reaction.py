@@ -158,6 +158,21 @@ def _of_type(event: FeedEvent, types: Collection[str] | None) -> bool:
     return event.type in types or (not event.type and _is_hidden(event))
 
 
+def code_name(code: Callable[..., object]) -> str:
+    """Where a function is, as `boards.departures`; of an object that is called, its class. Lambdas have their line."""
+    while isinstance(code, partial):
+        code = code.func
+    named = code if hasattr(code, "__qualname__") else type(code)
+    line = f":{code.__code__.co_firstlineno}" if getattr(code, "__name__", "") == "<lambda>" else ""
+    return f"{named.__module__}.{named.__qualname__}{line}"
+
+
+def two_of_one_name(name: str, one: str, other: str) -> InvalidInput:
+    """The error that two reactions, whose code is there, have one name."""
+    rule = f"must be of one reaction: {one} and {other} would go on from one checkpoint, and each miss events"
+    return InvalidInput("name", f"{rule}. {name!r} is the name of both: give one of them another")
+
+
 OnFailure = Literal["park", "block"]
 """What a handler that keeps failing does: set its stream aside, or hold up the partition."""
 
@@ -302,11 +317,7 @@ class Reaction:
     @property
     def handler_name(self) -> str:
         """Where the handler's code is, as `boards.departures`."""
-        code = self.handler
-        while isinstance(code, partial):
-            code = code.func
-        named = code if hasattr(code, "__qualname__") else type(code)
-        return f"{named.__module__}.{named.__qualname__}"
+        return code_name(self.handler)
 
     def __call__(self, delivery: Delivery) -> object:
         """Handle one delivery; what an `async def` returns is to be awaited.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Any, Final, cast
 
@@ -16,9 +16,9 @@ from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.processes.process import Process, ProcessLike, process_of
-from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
+from epochal.reactions.handling import Attempt, Member, stand_in, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.reaction import Reaction, code_name, two_of_one_name
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.read_models.documents import ReadModels
 from epochal.scheduling import due_at, in_
@@ -63,6 +63,7 @@ class MemoryFeed:
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
         self._deployment = opened
         self._stopped: int | None = None
+        self._codes: dict[str, frozenset[str]] = {}
         self._timers = MemoryTables({TIMERS.kind: TIMERS})
         self.streams = replace(opened.streams, now=self._now)
         self.tagged = self.streams.tagged
@@ -97,6 +98,9 @@ class MemoryFeed:
         needs but some of them is not at fault, so it is no warning of Python's, which `-W error` raises.
 
         A process is run until neither its inbox nor its outbox gets further; DEBUG has each input that it passes.
+
+        Raises:
+            InvalidInput: another handler has run under the same name here, and its group is still there.
         """
         if process := process_of(reaction):
             return self._process(process)
@@ -155,6 +159,24 @@ class MemoryFeed:
         """What a reaction has parked."""
         return Parking(reactor=self._reactor(reaction))
 
+    def _note(self, name: str, codes: Collection[str], *, group: str) -> None:
+        """Note where the code of a reaction or process is: whoever runs under its name later has to be the same, until
+        its group is deleted. A process has the code of its earlier versions as well.
+
+        Raises:
+            InvalidInput: other code runs under that name.
+        """
+        before = self._codes.get(name, frozenset())
+        if before and before.isdisjoint(codes):
+            if self._has_begun(group):
+                raise two_of_one_name(name, min(before), min(codes))
+            before = frozenset()
+        self._codes[name] = before.union(codes)
+
+    def _has_begun(self, group: str) -> bool:
+        member = Member(reaction=stand_in(group), reader=self.reader)
+        return any(member.load(each.partition).state is not None for each in self.reader.partitions())
+
     def _now(self) -> int:
         return time.time_ns() if self._stopped is None else self._stopped
 
@@ -180,6 +202,8 @@ class MemoryFeed:
         def passed(why: str, event: FeedEvent) -> None:
             _LOGGER.debug("%s passes %s@%d: %s", process.name, event.stream, event.index, why)
 
+        codes = {code_name(each.react) for each in process.versions.values()}
+        self._note(process.name, codes, group=f"{process.name}-inbox")
         runs = list[Ran]()
         moved = True
         while moved:
@@ -189,6 +213,7 @@ class MemoryFeed:
         return runs
 
     def _reactor(self, reaction: Reaction) -> Reactor:
+        self._note(reaction.name, {reaction.handler_name}, group=reaction.name)
         return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
 
 
