@@ -35,13 +35,13 @@ from bench.report import Report, progress
 from bench.rounds import Compared
 from epochal.dynamo.interpreter import LightCarrier, deployed, interpreter, performed
 from epochal.dynamo.protocol import DynamoRequest
+from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.http.gateway import serve
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
-from epochal.wire.environment import FixedKeys, Service
 
 BOUNDS: Final = {"light": 0.42, "function": 0.72}
 ROUNDS: Final = 15

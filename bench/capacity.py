@@ -14,7 +14,7 @@ from bench.corpus import UNFOLD_BYTES, Workload
 from bench.local import dynamodb, local_at
 from bench.report import Report, progress
 from epochal.contrib.equinox.append import ByCost
-from epochal.local.endpoint import Endpoint
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.plan.values import Units
 
 BOUNDS = {Workload(size=300): 1.5, Workload(size=300, kind="json"): 1.35}

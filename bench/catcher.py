@@ -19,10 +19,10 @@ import brotli
 
 from bench.flight_feed import PARTITION
 from bench.peak import peak_bytes
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING
-from epochal.local.endpoint import Endpoint
 from epochal.store.driver import Driver, Meter
 
 LIMIT = 100_000

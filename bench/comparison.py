@@ -10,7 +10,7 @@ from bench.corpus import UNFOLD_BYTES, Kind
 from bench.local import Laid, dynamodb
 from bench.report import Report, progress
 from bench.workloads import Cost, Loads, contend, in_batches, load_and_append, long_stream, replay
-from epochal.local.endpoint import Endpoint
+from epochal.contrib.local.endpoint import Endpoint
 
 EVERY: tuple[tuple[Laid, Kind], ...] = tuple(product(get_args(Laid), get_args(Kind)))
 

@@ -28,20 +28,20 @@ from bench.peak import peak_bytes
 from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal import Event
+from epochal.contrib.local.endpoint import KEY, REGION, SECRET, Endpoint
+from epochal.contrib.transfer.export.origins import begin_feed, run_feed
+from epochal.contrib.transfer.export.parts import ExportScope
 from epochal.dynamo.interpreter import LightCarrier, interpreter, performed
-from epochal.export.origins import begin_feed, run_feed
-from epochal.export.parts import ExportScope
+from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
 from epochal.layout.port import INDEX
-from epochal.local.endpoint import KEY, REGION, SECRET, Endpoint
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
-from epochal.wire.environment import FixedKeys, Service
 
 SPEED = 0.8
 MEMORY = 512 * 1024 * 1024

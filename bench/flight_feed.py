@@ -13,8 +13,8 @@ from itertools import islice
 from bench.local import Local
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, heal_tips, tips_source
+from epochal.feed.indexer import Indexer
 from epochal.index.ingestion import Indexing, Partition
-from epochal.indexer import Indexer
 from epochal.layout.port import INDEX, Span
 from epochal.model.versions import Appended
 from epochal.store.driver import Driver, Meter

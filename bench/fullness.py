@@ -19,11 +19,11 @@ from typing import Literal
 
 from bench.report import Report, progress
 from epochal.codec.bodies import DIRECT
-from epochal.layout.pages.frames import Frame, stamp_of
-from epochal.layout.pages.items import Page, write_page
-from epochal.layout.pages.writes import KEPT_MONTHS, fits, is_full
 from epochal.model.events import Ticks, parse_time
 from epochal.model.versions import Token
+from epochal.pages.frames import Frame, stamp_of
+from epochal.pages.items import Page, write_page
+from epochal.pages.writes import KEPT_MONTHS, fits, is_full
 from epochal.plan.values import item_size, read_units, write_units
 
 Shape = Literal["alike", "±30 %", "±50 %", "long tail", "few large", "by turns"]

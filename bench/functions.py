@@ -26,15 +26,15 @@ from typing import Any, Final, Literal
 from zlib import crc32
 
 from bench.corpus import body
-from epochal import metrics
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, interpreter
+from epochal.hosting import metrics
 from epochal.hosting.function import ReactionFunction
 from epochal.hosting.leases import Beat
+from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import Queue
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
-from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units
 from epochal.reactions.handling import Member

@@ -19,11 +19,11 @@ from bench.flight_feed import PARTITION, full_feed, put
 from bench.local import local_at
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import PARALLEL, StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import INDEX
-from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

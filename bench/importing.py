@@ -24,14 +24,14 @@ from typing import Final
 from bench.local import dynamodb, local_at
 from bench.peak import peak_bytes
 from bench.report import Report
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.proving.proof import PRICES
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.dynamo.interpreter import interpreter
-from epochal.importing.importer import StreamImporter
-from epochal.importing.sources import source_of
-from epochal.importing.writing import HistoryWriter, pretended
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
-from epochal.local.endpoint import Endpoint
-from epochal.proving.proof import PRICES
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 

@@ -14,9 +14,9 @@ from typing import Final
 from bench.bill import MILLION, REGION, STEADY, TRICKLE, Pace
 from bench.corpus import body
 from bench.report import Report
-from epochal.hosting.recipients import LIMITS, Publication, publisher
+from epochal.contrib.publish.cloudevents import Message
+from epochal.contrib.publish.recipients import LIMITS, Publication, publisher
 from epochal.model.events import Event
-from epochal.reactions.cloudevents import Message
 from epochal.testing.feeds import MemoryFeed
 
 STREAMS: Final = 15

@@ -15,13 +15,13 @@ from botocore.config import Config
 from epochal.care.status import create_table
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.local import processes
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.programs import here
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
-from epochal.local import processes
-from epochal.local.endpoint import Endpoint
-from epochal.local.programs import here
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

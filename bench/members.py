@@ -26,12 +26,12 @@ from typing import Any, Final
 
 from bench.report import Report
 from epochal import Event
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.programs import Places
 from epochal.dynamo.interpreter import deployed as opened
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import GroupMissing
 from epochal.hosting.wakeups import wake_group
-from epochal.local import deploy, ministack, processes
-from epochal.local.programs import Places
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

@@ -22,10 +22,10 @@ from bench.report import Report
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import SPANS, Rebuilder, Spool
 from epochal.contrib.equinox.port import tips_source
+from epochal.feed.indexer import Indexer, Record
 from epochal.index.checkpoints import calf_key
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Partition
-from epochal.indexer import Indexer, Record
 from epochal.plan.ops import BatchGet, Op, Put, Query, Reply, Transact
 from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter

@@ -27,15 +27,15 @@ from bench.local import Local, dynamodb, local_at
 from bench.report import Report
 from bench.rounds import Compared, by_turns
 from epochal.codec.dictionaries import learn
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import ALLOW_LAG
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.layout.pages.dictionaries import put_in_use
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.pages.dictionaries import put_in_use
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

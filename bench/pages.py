@@ -28,12 +28,12 @@ from bench.report import Report, progress
 from bench.rounds import Compared, by_turns
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode
 from epochal.index.tip import read_event, write_event
-from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import EncodedEvent
 from epochal.model.events import Event, Unfold, format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
+from epochal.pages.frames import Frame, pack_events, read_frame, stamp_of
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.values import item_size
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -24,8 +24,8 @@ from bench.local import dynamodb
 from bench.reacting_bare import Bare, Event
 from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
-from epochal.local.endpoint import Endpoint
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

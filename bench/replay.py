@@ -25,15 +25,15 @@ from bench.corpus import Kind, body
 from bench.local import SPECS, Laid, Local, dynamodb, local_at
 from bench.report import Report, progress
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, event_bytes, events_attributes, write_event
 from epochal.index.tip_append import put_calf
-from epochal.layout.pages.frames import Frame, pack_events, stamp_of
-from epochal.layout.pages.items import Page, write_page
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout, EncodedEvent
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.pages.frames import Frame, pack_events, stamp_of
+from epochal.pages.items import Page, write_page
+from epochal.pages.streams import Pages
 from epochal.plan.values import AttributeValue, Item, number, text
 from epochal.store.encoding import BodyCodec, store_events
 

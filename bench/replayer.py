@@ -17,10 +17,10 @@ from typing import Any
 
 from bench.peak import peak_bytes
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
-from epochal.local.endpoint import Endpoint
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 

@@ -20,7 +20,7 @@ from typing import Final
 from bench.bill import HOURS, MILLION, PRICES, Pace, Setup, bill, counted
 from bench.functions import INDEX, Use
 from bench.report import Report
-from epochal.layout.pages.items import read_page
+from epochal.pages.items import read_page
 from epochal.plan.values import Item, item_size
 
 MONTH: Final = 30 * 24 * 3_600

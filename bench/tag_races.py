@@ -19,10 +19,10 @@ from bench.local import dynamodb
 from bench.report import Report
 from bench.tagging import SPECS, event, opened
 from epochal.care.status import create_table
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.versions import Appended
 from epochal.plan.ops import Op, Put, Reply, Transact

@@ -13,13 +13,13 @@ from typing import Final
 
 from bench.corpus import Kind, body
 from bench.report import Report
-from epochal.joined import Line, Waiting, Writes
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event
 from epochal.model.versions import Appended
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
+from epochal.store.joined import Line, Waiting, Writes
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 

@@ -21,12 +21,15 @@ from botocore.config import Config
 from bench.local import Local, dynamodb
 from bench.report import Report
 from epochal.care.status import create_table
+from epochal.contrib.timers.engine import Engine
+from epochal.contrib.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
 from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
 from epochal.dynamo.protocol import DynamoRequest
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
+from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.layout.port import TIMERS, every_table, source_of
 from epochal.model.events import Event, Ticks, from_unix_nanoseconds
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Op, Put, Reply
 from epochal.plan.values import NONE, Units
 from epochal.reactions.handling import Member
@@ -36,9 +39,6 @@ from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter, ahead
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.timers.engine import Engine
-from epochal.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
-from epochal.wire.environment import FixedKeys, Service
 
 T = TypeVar("T")
 

@@ -25,13 +25,13 @@ from bench.corpus import Kind, Workload, body
 from bench.local import SPECS, Laid, local_at
 from bench.replay import Long, Read, Way, measure
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache, Load
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.layout.pages.streams import Pages
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.plan.values import Units, item_size
 from epochal.store.driver import Driver, Meter

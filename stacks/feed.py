@@ -13,7 +13,7 @@ from epochal.cdk.parts.storage import Stores, streams_named
 from epochal.cdk.parts.watch import watch_mappings
 from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store
-from epochal.cdk.timers import Timers
+from epochal.contrib.timers.cdk import Timers
 
 
 class FeedStack(Stack):

@@ -23,11 +23,11 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from epochal.contrib.local import cdk, deploy, ministack, processes
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import KEY, Endpoint
+from epochal.contrib.local.programs import Places
 from epochal.dynamo import clients
-from epochal.local import cdk, deploy, ministack, processes
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import KEY, Endpoint
-from epochal.local.programs import Places
 from epochal.store.driver import POOL
 from tests.support import contract_run, dynamodb_local
 from tests.support import postgres as postgres_server

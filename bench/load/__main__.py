@@ -20,11 +20,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bench.load import reacting
 from bench.load.reporting import report
 from bench.load.run import Load, Target
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.programs import here
 from epochal.errors import EpochalError
-from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import Endpoint
-from epochal.local.programs import here
 
 SHOWN = 20
 """Differences that are printed; the rest is counted."""

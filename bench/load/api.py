@@ -16,9 +16,9 @@ from botocore.httpsession import URLLib3Session
 
 from bench.load.measures import Measures
 from epochal.codec import json
+from epochal.contrib.proving.proof import ANSWER_SECONDS, SignedHttp
+from epochal.contrib.proving.proof import Answer as HttpAnswer
 from epochal.errors import Unavailable
-from epochal.proving.proof import ANSWER_SECONDS, SignedHttp
-from epochal.proving.proof import Answer as HttpAnswer
 
 CONNECTIONS: Final = 32
 TRIES: Final = 5

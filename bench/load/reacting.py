@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from epochal.local.endpoint import Endpoint
-from epochal.local.programs import Places
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.programs import Places
 
 TABLE: Final = "load-reaction"
 PATIENCE: Final = 60.0

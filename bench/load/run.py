@@ -21,9 +21,9 @@ from bench.load.readers import Follower, Reader
 from bench.load.stream_writers import StreamWriter
 from bench.load.tag_writers import TagWriter
 from bench.load.verification import Found, feed_differs, followed_differs, stream_differs
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import KEY, SECRET
-from epochal.proving.proof import stacks_of
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import KEY, SECRET
+from epochal.contrib.proving.proof import stacks_of
 
 WRITERS = 2
 """Of each layout. Each needs warm instances of the functions, and a small machine has two cores."""

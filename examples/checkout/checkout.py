@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from epochal import Decider, in_, json_codec
-from epochal.processes import After, Append, CommandRefused, Done, Output, Send, Target, process
+from epochal.contrib.processes import After, Append, CommandRefused, Done, Output, Send, Target, process
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from epochal.codec import json
-from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import KEY, SECRET
-from epochal.local.programs import Places, here
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import KEY, SECRET
+from epochal.contrib.local.programs import Places, here
 from examples.flights import dataset, staying
 from examples.flights.dataset import Day
 from examples.flights.display import Display

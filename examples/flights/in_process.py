@@ -19,18 +19,18 @@ from typing import Final
 from botocore.config import Config
 
 from epochal.care.status import create_table
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
-from epochal.indexer import Indexer, Record
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.streams import Pages
+from epochal.dynamo.wire.http import KEPT
+from epochal.feed.indexer import Indexer, Record
 from epochal.layout.port import INDEX, Span
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
+from epochal.pages.items import STREAMS
+from epochal.pages.port import pages_source
+from epochal.pages.streams import Pages
 from epochal.plan.values import Item, number, read_number, sequence, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.wire.http import KEPT
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Written
 from examples.flights.through_library import LibraryStore

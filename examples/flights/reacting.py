@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from epochal.care.status import standings
 from epochal.codec import json
+from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
-from epochal.local.deploy import LocalDeployment
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from examples.flights.happenings import Batch

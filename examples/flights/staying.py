@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from epochal.local import ministack, processes
-from epochal.local.errors import PortTaken
-from epochal.local.processes import Server
-from epochal.local.programs import Places
+from epochal.contrib.local import ministack, processes
+from epochal.contrib.local.errors import PortTaken
+from epochal.contrib.local.processes import Server
+from epochal.contrib.local.programs import Places
 
 CONSOLE_SECONDS: Final = 30.0
 """Until it says where it is; it takes two."""

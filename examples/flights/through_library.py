@@ -8,18 +8,18 @@ from typing import Final
 from botocore.config import Config
 
 from epochal.codec import json
+from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.wire.http import KEPT
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader, reader_of
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Unfold
 from epochal.model.versions import NO_STREAM, Appended, Undetermined, parse_token
 from epochal.model.versions import Conflict as StreamConflict
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of
-from epochal.wire.http import KEPT
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Item, Page, Standing, Written

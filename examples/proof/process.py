@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from epochal import json_codec
-from epochal.processes import Append, Call, Done, Output, process
+from epochal.contrib.processes import Append, Call, Done, Output, process
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from sqlalchemy import (
 )
 
 from epochal import Delivery, reaction
+from epochal.contrib.sql.read_models import SqlReadModel, SqlReadModels
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
 from epochal.reactions.reaction import Reaction
-from epochal.read_models.sql import SqlReadModel, SqlReadModels
 
 OWED: Final = text("""
     SELECT c.name, count(*) AS orders, sum(o.cents) AS cents

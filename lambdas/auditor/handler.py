@@ -11,10 +11,10 @@ from aws_lambda_powertools import Logger
 
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed
+from epochal.feed.indexer import Topic
+from epochal.hosting.metrics import Metrics
 from epochal.hosting.services import disabled
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer import Topic
-from epochal.metrics import Metrics
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 

@@ -1,4 +1,4 @@
-"""The indexer's entry point: wiring, and one call. What it does is `epochal.indexer`."""
+"""The indexer's entry point: wiring, and one call. What it does is `epochal.feed.indexer`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochal.dynamo.interpreter import deployed, lazily
-from epochal.indexer import Report, Topic, read_records
+from epochal.dynamo.wire.sns import topic_client
+from epochal.feed.indexer import Report, Topic, read_records
+from epochal.hosting.metrics import metrics_of
 from epochal.lazy_dataclasses import replace
-from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
-from epochal.wire.sns import topic_client
 
 if TYPE_CHECKING:
     from epochal.hosting.indexer_failure_notes import FailureNotes

@@ -1,9 +1,9 @@
-"""The entry point of the reaction that arms timers: wiring, and one call. What it does is `epochal.hosting.timers`."""
+"""The entry point of the reaction that arms timers: wiring, and one call. What it does is `epochal.contrib.timers.hosting`."""
 
 from __future__ import annotations
 
 import os
 
-from epochal.hosting.timers import deployed_arming
+from epochal.contrib.timers.hosting import deployed_arming
 
 handler = deployed_arming(os.environ)

@@ -1,9 +1,9 @@
-"""The entry point of the function that fires timers: wiring, and one call. What it does is `epochal.hosting.timers`."""
+"""The entry point of the function that fires timers: wiring, and one call. What it does is `epochal.contrib.timers.hosting`."""
 
 from __future__ import annotations
 
 import os
 
-from epochal.hosting.timers import deployed_timers
+from epochal.contrib.timers.hosting import deployed_timers
 
 handler = deployed_timers(os.environ)

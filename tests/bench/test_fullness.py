@@ -18,8 +18,8 @@ from bench.fullness import (
     streams,
 )
 from bench.pages import STREAMS, store
-from epochal.layout.pages import writes
 from epochal.model.events import Event, Unfold
+from epochal.pages import writes
 from epochal.plan.ops import ITEM_BYTES
 from epochal.plan.values import write_units
 from epochal.store.driver import Driver, Meter

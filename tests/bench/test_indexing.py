@@ -2,8 +2,8 @@ import pytest
 
 from bench.indexing import Load
 from epochal.contrib.equinox.port import tips_source
+from epochal.feed.indexer import Indexer
 from epochal.index.epochs import EpochLimits
-from epochal.indexer import Indexer
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 

@@ -6,7 +6,7 @@ from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
 from bench.pages import CASES, STREAMS, Cost, cost, encoding, store, within
-from epochal.layout.pages.streams import Pages
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

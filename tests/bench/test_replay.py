@@ -10,7 +10,7 @@ from bench.local import SPECS, local_at
 from bench.replay import BOUND, LONG, Long, read
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS
-from epochal.layout.pages.items import STREAMS
+from epochal.pages.items import STREAMS
 from epochal.testing.stores import memory_streams, memory_tables
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.services import SERVERS, SERVICES, bytes_an_event, ways_to_keep
-from epochal.layout.pages.items import Page, write_page
+from epochal.pages.items import Page, write_page
 from epochal.plan.values import item_size
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cost.md"

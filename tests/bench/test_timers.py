@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from bench.timers import TOGETHER, life, units_of_lives
+from epochal.contrib.timers.protocol import SHARDS
 from epochal.model.events import Event
 from epochal.scheduling import in_, later
 from epochal.testing.stores import memory_streams
-from epochal.timers.protocol import SHARDS
 
 COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from epochal.console.page import Services
-from epochal.console.server import Guard, server
+from epochal.contrib.console.page import Services
+from epochal.contrib.console.server import Guard, server
 from tests.browser.conftest import Look
 from tests.browser.world import Airport
 

@@ -20,9 +20,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.local import processes
-from epochal.local.endpoint import Endpoint
-from epochal.local.programs import here
+from epochal.contrib.local import processes
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.programs import here
 from tests.support import dynamodb_local
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pytest
 
 from epochal.aio.bridge import run
 from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter, performed
-from epochal.local.endpoint import Endpoint
 from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Looped, Place

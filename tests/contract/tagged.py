@@ -11,10 +11,10 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.pages.items import STREAMS, read_page
-from epochal.layout.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.model.events import TAG_STREAMS, Event, Recorded
 from epochal.model.tags import UNTAGGED, Query, QueryItem
+from epochal.pages.items import STREAMS, read_page
+from epochal.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents, TaggedStore

@@ -11,14 +11,26 @@ from typing import Any
 import pytest
 
 from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend
-from epochal.also import LEVELS, Absent, BeginsWith, Not, Present, check, compare, delete, plain, put, update
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable, TooLarge
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.tags.entries import TagStreams
-from epochal.local.endpoint import Endpoint
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
+from epochal.pages.tags.entries import TagStreams
 from epochal.plan.ops import Execute, Get, KeyAttribute, Put, TableSpec
+from epochal.store.also import (
+    LEVELS,
+    Absent,
+    BeginsWith,
+    Not,
+    Present,
+    check,
+    compare,
+    delete,
+    plain,
+    put,
+    update,
+)
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents

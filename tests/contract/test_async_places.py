@@ -34,17 +34,17 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
-from epochal.joined import JoinedAppends
-from epochal.layout.pages.items import STREAMS
+from epochal.contrib.subjects import sealing
+from epochal.contrib.subjects.items import SUBJECT_KEYS
+from epochal.contrib.subjects.sealing import Shredded
+from epochal.contrib.subjects.testing import MemoryWrapping
 from epochal.layout.port import READ_MODELS
 from epochal.model.versions import Appended
+from epochal.pages.items import STREAMS
 from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
-from epochal.subjects import sealing
-from epochal.subjects.items import SUBJECT_KEYS
-from epochal.subjects.sealing import Shredded
-from epochal.testing.subjects import MemoryWrapping
+from epochal.store.joined import JoinedAppends
 from tests.contract.test_feed_layouts import Deployment, deployed  # noqa: F401  a fixture
 from tests.support.tables import Tables
 

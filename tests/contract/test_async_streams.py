@@ -10,8 +10,8 @@ import pytest
 
 from epochal.aio.stores import AsyncPlace
 from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.stores import open_streams
-from epochal.local.endpoint import Endpoint
 from tests.contract.places import Looped, Place
 from tests.contract.test_streams import *  # noqa: F403  each of its tests is collected here, too
 from tests.support.tables import make

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from epochal import NO_STREAM, Appended, AtVersion, Event
-from epochal.bulk import Bulk, BulkAppend
-from epochal.layout.pages.streams import Pages
+from epochal.pages.streams import Pages
+from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

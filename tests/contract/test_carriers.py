@@ -10,10 +10,10 @@ from contextlib import suppress
 import pytest
 
 from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.errors import EpochalError
-from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import (
     Absent,
     BatchGet,

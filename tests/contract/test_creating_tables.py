@@ -14,8 +14,8 @@ from epochal.care.status import create_table
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.stores import Place
-from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import TableSpec
 
 pytestmark = pytest.mark.ddbl

@@ -10,7 +10,7 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.copying.importing import imported
+from epochal.contrib.transfer.copying.importing import imported
 from epochal.model.events import Event
 from epochal.plan.ops import Get
 from tests.contract.tagged import of_tag

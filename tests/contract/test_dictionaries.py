@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from epochal.codec.dictionaries import id_of, learn
-from epochal.layout.pages.dictionaries import put_in_use, training_due
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Ticks
 from epochal.model.versions import NO_STREAM
+from epochal.pages.dictionaries import put_in_use, training_due
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages.items import STREAMS
+from epochal.pages.items import STREAMS
 from tests.support.eventsourcing_cases import CASES, on_table
 from tests.support.tables import Tables
 

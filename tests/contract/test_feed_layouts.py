@@ -23,13 +23,13 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.history import FeedItem
+from epochal.feed.indexer import Indexer, Report, read_records, sources_of
 from epochal.feed.reader import reader_of
 from epochal.index.epochs import EpochLimits
-from epochal.indexer import Indexer, Report, read_records, sources_of
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.reading import query
 from epochal.layout.port import INDEX, partitions_of
 from epochal.model.events import Event
+from epochal.pages.items import STREAMS
+from epochal.pages.reading import query
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
 from epochal.reactions.handling import Member

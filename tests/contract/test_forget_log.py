@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.contrib.subjects.sealing import Shredded, Subjects
+from epochal.contrib.subjects.testing import MemoryWrapping
 from epochal.dynamo.interpreter import interpreter
 from epochal.store.driver import Driver, Meter
-from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
-from epochal.subjects.sealing import Shredded, Subjects
-from epochal.testing.subjects import MemoryWrapping
 from tests.support.tables import Tables
 
 pytestmark = pytest.mark.ddbl

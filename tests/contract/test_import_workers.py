@@ -11,14 +11,20 @@ from typing import Any
 import pytest
 
 from bench.local import local_at
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
+from epochal.contrib.transfer.importing.writing import (
+    HistoryWriter,
+    Pace,
+    PartWritten,
+    SideBySideWriter,
+    writing,
+)
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import MissingTable
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import Incoming, Misfit
-from epochal.importing.writing import HistoryWriter, Pace, PartWritten, SideBySideWriter, writing
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
-from epochal.local.endpoint import Endpoint
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.unit.importing.test_importer import contents, interleaved, row, wanted

@@ -13,7 +13,7 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.copying.importing import Imported, ImportedEvent
+from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent
 from epochal.dynamo.stores import Place
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import Gone, Incoming, Row
-from epochal.importing.writing import HistoryWriter, pretended
-from epochal.layout.pages.streams import Pages
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Row
+from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.model.events import Event
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

@@ -21,10 +21,10 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
+from epochal.feed.indexer import sources_of
 from epochal.index.checkpoints import calf_key, marks_name
 from epochal.index.epochs import EpochLimits, register
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
-from epochal.indexer import sources_of
 from epochal.layout.port import INDEX, Source
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan

@@ -19,9 +19,9 @@ from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.verify import Repairer, Verifier
+from epochal.feed.indexer import sources_of
 from epochal.index.chain_check import Kind
 from epochal.index.epochs import EpochLimits, register
-from epochal.indexer import sources_of
 from epochal.layout.port import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item

@@ -15,9 +15,9 @@ from epochal.contrib.equinox.port import TIPS, tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import StreamHistory
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
-from epochal.indexer import Indexer
 from epochal.layout.port import INDEX, partition_of
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import Appended

@@ -24,6 +24,7 @@ from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Stat
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.event_store_adapter.store import opened as aggregates_of
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_queries import Decisions, projection
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
@@ -31,7 +32,6 @@ from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput
 from epochal.layout.port import declared, store_tables
-from epochal.local.endpoint import Endpoint
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import Conflict
 from epochal.plan.ops import Execute, Op, Oversized, Reply

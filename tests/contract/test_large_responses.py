@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from epochal import NO_STREAM, ConflictError, Event, StreamAppend
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.pages.streams import Pages
-from epochal.local.endpoint import Endpoint
 from epochal.model.versions import Capacity, Conflict
+from epochal.pages.streams import Pages
 from epochal.plan.ops import (
     ITEM_BYTES,
     RESPONSE_BYTES,

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from epochal import NO_STREAM, Event, Query, QueryItem
-from epochal.layout.pages.streams import Pages
 from epochal.model.versions import Appended
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

@@ -28,8 +28,8 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable, WrongTable
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.port import INDEX
+from epochal.pages.items import STREAMS
 from epochal.store.driver import PERSISTENT
 from tests.support.tables import Tables
 

@@ -19,7 +19,7 @@ from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
-from epochal.indexer import Indexer
+from epochal.feed.indexer import Indexer
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.settings import Settings
 from tests.support.tables import Tables

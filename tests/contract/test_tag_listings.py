@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.sekiban import open_dcb_events
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
 from epochal.http.tag_pages import TagPages
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.tags import TagCount
 from tests.support.tables import Tables

@@ -10,10 +10,10 @@ import pytest
 from epochal.contrib.sekiban import reading
 from epochal.errors import InvalidInput
 from epochal.layout import queries
-from epochal.layout.pages.tags import reading as pages_paging
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, Rest, Takes, parse_rest
 from epochal.model.versions import Conflict, Position, Reached
+from epochal.pages.tags import reading as pages_paging
 from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import asks, event, opens
 from tests.support.tables import Tables

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.timers.care import coming
+from epochal.contrib.timers.engine import Engine
+from epochal.contrib.timers.protocol import MINUTE, Armed, Wake, due, read_armed
 from epochal.dynamo.interpreter import performed
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
 from epochal.layout.port import TIMERS
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import PER_SECOND, Event, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Execute
 from epochal.scheduling import in_, later
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.timers.care import coming
-from epochal.timers.engine import Engine
-from epochal.timers.protocol import MINUTE, Armed, Wake, due, read_armed
 from tests.support.contract_run import PREFIX
 from tests.support.tables import light, make
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from epochal.local import deploy
-from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import Server
-from epochal.local.programs import Places
+from epochal.contrib.local import deploy
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.processes import Server
+from epochal.contrib.local.programs import Places
 from tests.deploy.test_http_api import Caller
 
 UNPAID = "unpaid"

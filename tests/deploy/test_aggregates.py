@@ -9,8 +9,8 @@ import pytest
 from epochal.contrib.event_store_adapter.items import HEAD, site_of
 from epochal.contrib.event_store_adapter.model import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter
-from epochal.local.deploy import LocalDeployment
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter

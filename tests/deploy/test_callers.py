@@ -19,9 +19,9 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import ACCOUNT, KEY, SECRET
 from epochal.http.operation import Operation, operations
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import ACCOUNT, KEY, SECRET
 
 TOLD: Final = ("epochal-", "tips", "Traceback", "dynamodb", "arn:aws:lambda", "arn:aws:execute-api")
 """What a refusal would tell about what is behind it. Who they are themselves callers know."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import free_port
-from epochal.local.programs import Places
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.processes import free_port
+from epochal.contrib.local.programs import Places
 from tests.deploy.commands import epochal
 
 pytestmark = pytest.mark.deploy

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from epochal.console.server import Guard, server
-from epochal.local.deploy import LocalDeployment
+from epochal.contrib.console.server import Guard, server
+from epochal.contrib.local.deploy import LocalDeployment
 from examples.flights.dataset import days, zones
 from examples.flights.happenings import by_day, in_order
 from tests.browser.conftest import Look, look

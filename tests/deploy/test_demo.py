@@ -22,10 +22,10 @@ from rich.console import Console
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode, encode
-from epochal.local import cdk
-from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import Server
-from epochal.local.programs import Places
+from epochal.contrib.local import cdk
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.processes import Server
+from epochal.contrib.local.programs import Places
 from epochal.plugins import layouts
 from examples.flights import demo
 from examples.flights.dataset import days

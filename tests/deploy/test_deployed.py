@@ -14,10 +14,10 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from epochal.local import cdk
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import KEY, SECRET
-from epochal.local.programs import Places
+from epochal.contrib.local import cdk
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import KEY, SECRET
+from epochal.contrib.local.programs import Places
 
 WAITING = """
 const waited = [], [, plugin, commandLine] = process.argv;

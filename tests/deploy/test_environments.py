@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli.local import local
-from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import LocalDeployment
-from epochal.local.programs import Places
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.commands import local
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.programs import Places
 from epochal.model.events import Event
 
 pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]
@@ -40,7 +40,7 @@ app.synth()
 """
 MAPPING = """
 from epochal import FeedEvent
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.contrib.publish.cloudevents import CloudEvent
 
 
 def shown(event: FeedEvent) -> CloudEvent | None:

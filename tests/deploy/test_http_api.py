@@ -19,8 +19,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import KEY, SECRET
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import KEY, SECRET
 
 _numbers = count()
 

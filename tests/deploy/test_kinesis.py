@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from epochal.cdk.parts.feed import heads_sent
+from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import deployed, interpreter
-from epochal.layout.pages.port import pages_source
 from epochal.layout.port import base_of, partition_of
-from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Event
+from epochal.pages.port import pages_source
 from epochal.plan.values import Item
 from tests.unit.feed.events import sent_change
 

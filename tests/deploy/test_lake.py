@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from epochal.hosting.recipients import ROW_AT
-from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import LocalDeployment
-from epochal.local.programs import Places
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.programs import Places
+from epochal.contrib.publish.recipients import ROW_AT
+from epochal.contrib.transfer.rows import COLUMNS
 from epochal.model.events import Event
-from epochal.rows import COLUMNS
 
 pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]
 

@@ -11,8 +11,8 @@ import pytest
 
 from bench.load.reporting import report
 from bench.load.run import Load, Target
-from epochal.layout.pages.items import page_key, read_page, write_page
-from epochal.local.deploy import LocalDeployment
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.pages.items import page_key, read_page, write_page
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
 

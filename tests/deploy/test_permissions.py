@@ -18,9 +18,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import ACCOUNT
 from epochal.layout.port import READ_MODELS, TIMERS, store_tables
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import ACCOUNT
 from epochal.plan.ops import TableSpec
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 

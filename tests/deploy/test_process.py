@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.local.deploy import LocalDeployment
+from epochal.contrib.local.deploy import LocalDeployment
 from tests.deploy.conftest import UNPAID
 from tests.deploy.test_http_api import Caller
 

@@ -9,11 +9,11 @@ from itertools import count
 
 import pytest
 
+from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.sekiban.http.operations import MOST_SHOWN
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import S3Bucket, interpreter
-from epochal.local.deploy import LocalDeployment
 from epochal.store.driver import Driver, Meter
 from tests.deploy.test_http_api import Caller, send
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.local.deploy import LocalDeployment
+from epochal.contrib.local.deploy import LocalDeployment
 from tests.deploy.commands import epochal
 
 REACTION = "epochal-dev-reaction-proof"

@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from epochal.cli.local import logs_of
-from epochal.console.page import Services
-from epochal.console.server import Guard, application
+from epochal.contrib.console.page import Services
+from epochal.contrib.console.server import Guard, application
+from epochal.contrib.local import deploy
+from epochal.contrib.local.commands import logs_of
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.processes import Server
+from epochal.contrib.local.programs import Places
 from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.hosting.services import invoker
 from epochal.layout.port import READ_MODELS, base_of, partition_of
-from epochal.local import deploy
-from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import Server
-from epochal.local.programs import Places
 from tests.deploy.conftest import stages_with
 from tests.deploy.test_http_api import Caller
 from tests.deploy.test_permissions import PREFIX, allowed_on_tables, expected_on_tables, role_of

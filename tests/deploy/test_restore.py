@@ -27,16 +27,16 @@ from epochal.care.status import create_table
 from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.processes import Server
+from epochal.contrib.local.programs import Places
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.history import FeedEvent
-from epochal.indexer import sources_of
+from epochal.feed.indexer import sources_of
 from epochal.layout.port import INDEX, store_tables
-from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import LocalDeployment
-from epochal.local.endpoint import Endpoint
-from epochal.local.processes import Server
-from epochal.local.programs import Places
 from epochal.plan.values import Item
 from epochal.settings import Settings
 from tests.deploy.test_http_api import Caller

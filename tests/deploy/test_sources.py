@@ -12,13 +12,13 @@ from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, site_of, write_event
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.sekiban.items import tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import poison_stream
 from epochal.layout.port import base_of
-from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Event
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
 from epochal.plan.values import number, text

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from epochal.local.deploy import LocalDeployment
+from epochal.contrib.local.deploy import LocalDeployment
 from tests.deploy.test_http_api import Answer, Caller
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.timers.protocol import read_wake_up
 from epochal.layout.port import READ_MODELS, TIMERS
-from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
-from epochal.timers.protocol import read_wake_up
 from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
 from tests.support.permissions import on
 from tests.unit.stacks.test_timers import FIRING

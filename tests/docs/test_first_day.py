@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from epochal.cli.main import epochal
-from epochal.cli.prove import ACCOUNT
 from epochal.contrib.event_store_adapter import AdapterOptions
-from epochal.proving.proof import CATEGORY
-from epochal.proving.store import PROCESS, REACTION, quarantine, store_checks
+from epochal.contrib.proving.commands import ACCOUNT
+from epochal.contrib.proving.proof import CATEGORY
+from epochal.contrib.proving.store import PROCESS, REACTION, quarantine, store_checks
 from stacks.stages import stage_from
 from tests.docs.shell import commands
 from tests.support.api import Api

@@ -14,12 +14,12 @@ import pytest
 
 from epochal import Event, json_codec
 from epochal.cli import main as command_line
+from epochal.contrib.proving.proof import PRICES
+from epochal.contrib.transfer.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
+from epochal.contrib.transfer.importing.incoming import Incoming, Row
+from epochal.contrib.transfer.importing.sources import KINDS
+from epochal.contrib.transfer.importing.writing import pretended
 from epochal.errors import CorruptData
-from epochal.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
-from epochal.importing.incoming import Incoming, Row
-from epochal.importing.sources import KINDS
-from epochal.importing.writing import pretended
-from epochal.proving.proof import PRICES
 from tests.docs.console import examples
 from tests.support.terminal import Terminal
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from epochal.processes import Output, process
+from epochal.contrib.processes import Output, process
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "processes.md").read_text()
 

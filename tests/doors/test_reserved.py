@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from epochal.contrib.sekiban.items import TAGS
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.port import INDEX
+from epochal.pages.items import STREAMS
 from tests.support.api import Api
 
 SYSTEM: Final = "$AppendsEpoch-0_0"

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, tips_source
-from epochal.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer, Record
 from epochal.layout.port import INDEX
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal import in_
-from epochal.processes import After, Append, CommandRefused, Done, Send
+from epochal.contrib.processes import After, Append, CommandRefused, Done, Send
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.scenarios import given_process
 from examples.checkout.checkout import (

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from epochal import Event
-from epochal.read_models.sql import SqlReadModels
+from epochal.contrib.sql.read_models import SqlReadModels
 from epochal.testing.feeds import MemoryFeed
 from examples.sales.sales import OWED, described, updating
 

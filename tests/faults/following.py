@@ -12,11 +12,11 @@ import sys
 import time
 from typing import Any
 
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.errors import Unavailable
+from epochal.feed.indexer import Indexer, read_records, sources_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
-from epochal.indexer import Indexer, read_records, sources_of
-from epochal.local.endpoint import Endpoint
 from tests.faults.site import Site
 from tests.simulation.index_event_source import records_of
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.wire.http import Connections, NoAnswer, Unsent, roots
+from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, roots
 
 Behave = Callable[[socket.socket], None]
 HEADERS = {"Host": "here"}
@@ -224,7 +224,7 @@ def test_a_connection_that_was_idle_for_long_is_left(
     serving: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("epochal.wire.http.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("epochal.dynamo.wire.http.time.monotonic", lambda: now[0])
     server = serving(echoing)
     connections = at(server)
     for now[0], made in ((0.0, 1), (59.0, 1), (118.0, 1), (179.0, 2)):
@@ -292,7 +292,7 @@ def test_an_interrupted_request_leaves_nothing_to_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("epochal.wire.http._answer", interrupted)
+        patch.setattr("epochal.dynamo.wire.http._answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             connections.send(HEADERS, b"lost")
     assert connections.send(HEADERS, b"after")[2] == b"after"

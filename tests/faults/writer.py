@@ -19,13 +19,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.errors import Unavailable
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, ExpectedVersion
+from epochal.store.bulk import Bulk, BulkAppend
 from tests.faults.site import AGGREGATES, PAGED, STREAMS, TAGS, Site
 
 KINDS = 4

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.layout.port import store_tables
-from epochal.local.endpoint import Endpoint
 from tests.support import wheel
 from tests.support.tables import Tables
 

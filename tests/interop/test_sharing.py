@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
-from epochal.copying.stream_copy import StreamCopier
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.model.versions import NO_STREAM
 from epochal.testing.stores import memory_streams
 from tests.interop.adapter import Adapter, OptimisticLock

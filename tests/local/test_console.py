@@ -16,12 +16,12 @@ from flask import Flask
 from werkzeug.serving import BaseWSGIServer
 
 from epochal import Event
-from epochal.console.server import application, server
+from epochal.contrib.console.server import application, server
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.hosting.services import reactions_of
 from epochal.layout.port import declared, store_tables
-from epochal.local.endpoint import Endpoint
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings

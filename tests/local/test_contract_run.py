@@ -10,8 +10,8 @@ import pytest
 
 from epochal.care.status import Provisioned, create_table
 from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.sekiban.items import TAGS
-from epochal.local.endpoint import Endpoint
 from tests.contract import __main__ as contract
 
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"

@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from epochal.metrics import RUNTIME
+from epochal.hosting.metrics import RUNTIME
 
 FUNCTION = """
 import time
-from epochal.metrics import metrics_of
+from epochal.hosting.metrics import metrics_of
 metrics = metrics_of("append")
 for events in (1, 2):
     metrics.add(operation="appendEvents", times={"Latency": 1.0}, counts={"Events": events})

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli import local
-from epochal.local import deploy, ministack, processes
-from epochal.local.cdk import Environment
-from epochal.local.errors import CommandFailed, KeptUnreadable, ServerFailed
-from epochal.local.programs import Places
+from epochal.contrib.local import commands as local
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.cdk import Environment
+from epochal.contrib.local.errors import CommandFailed, KeptUnreadable, ServerFailed
+from epochal.contrib.local.programs import Places
 
 pytestmark = pytest.mark.embedded
 

@@ -11,9 +11,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.local import deploy, ministack, processes
-from epochal.local.errors import NotRunning
-from epochal.local.programs import Places
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.errors import NotRunning
+from epochal.contrib.local.programs import Places
 
 pytestmark = pytest.mark.embedded
 
@@ -29,8 +29,8 @@ def own(tmp_path: Path) -> Iterator[Places]:
 def test_what_one_command_started_another_finds_and_stops(own: Places) -> None:
     port = processes.free_port()
     script = (
-        "import sys; from pathlib import Path; from epochal.local import ministack; "
-        "from epochal.local.programs import Places; "
+        "import sys; from pathlib import Path; from epochal.contrib.local import ministack; "
+        "from epochal.contrib.local.programs import Places; "
         "ministack.up(Places(Path(sys.argv[1])), port=int(sys.argv[2]))"
     )
     subprocess.run([sys.executable, "-c", script, str(own.root), str(port)], check=True)

@@ -76,8 +76,8 @@ def test_the_wheel_has_every_file_of_the_library_and_no_other(wheel: zipfile.Zip
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == kept | SHIPPED.keys()
     assert {
         "epochal/py.typed",
-        "epochal/console/templates/base.html",
-        "epochal/console/static/live.js",
+        "epochal/contrib/console/templates/base.html",
+        "epochal/contrib/console/static/live.js",
     } <= kept
 
 

@@ -18,16 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from epochal.local import processes
-from epochal.local.errors import PortTaken, ServerFailed
-from epochal.local.processes import Server
+from epochal.contrib.local import processes
+from epochal.contrib.local.errors import PortTaken, ServerFailed
+from epochal.contrib.local.processes import Server
 
 HTTP = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1"]
 OWNER = """
 import json, sys, time
 from dataclasses import asdict
 from pathlib import Path
-from epochal.local import processes
+from epochal.contrib.local import processes
 server = processes.start("a server", sys.argv[3:], port=processes.free_port(), directory=Path(sys.argv[1]))
 if sys.argv[2] == "tied":
     processes.stop_at_exit(server)
@@ -112,7 +112,7 @@ def test_a_port_is_given_once_however_many_processes_ask() -> None:
     """Of a range so small that they would meet, were each not kept by whoever was given it."""
     first = processes.free_port()
     ask = (
-        "from epochal.local import processes; import sys; "
+        "from epochal.contrib.local import processes; import sys; "
         f"processes._PORTS = range({first}, {first + 60}); "
         "print(*(processes.free_port() for _ in range(8)), flush=True); sys.stdin.read()"
     )

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.publish.cloudevents import CloudEvent, message
+from epochal.contrib.publish.recipients import UNTOLD, Publication, limit_of, proof_of, recipient
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.feed.history import FeedEvent
-from epochal.hosting.recipients import UNTOLD, Publication, limit_of, proof_of, recipient
-from epochal.local.endpoint import Endpoint
-from epochal.reactions.cloudevents import CloudEvent, message
 
 pytestmark = pytest.mark.embedded
 

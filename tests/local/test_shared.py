@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from epochal.local import deploy, ministack, processes
-from epochal.local.deploy import shared
-from epochal.local.programs import Places
+from epochal.contrib.local import deploy, ministack, processes
+from epochal.contrib.local.deploy import shared
+from epochal.contrib.local.programs import Places
 
 pytestmark = pytest.mark.embedded
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from epochal.also import Absent, TransactionWrite, compare, plain, put, update
 from epochal.errors import Unavailable
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.streams import Rejected, Unknown, Unmet, Written
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
+from epochal.pages.items import STREAMS
 from epochal.plan.ops import Found, Get, KeyAttribute, Steps, TableSpec
+from epochal.store.also import Absent, TransactionWrite, compare, plain, put, update
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State
 from tests.simulation.page_actors import PAGES, TABLE

@@ -21,8 +21,8 @@ from itertools import count
 from math import inf
 from typing import Any, cast
 
+from epochal.feed.indexer import Topic
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer import Topic
 from epochal.plan.ops import Execute
 from tests.simulation.scheduler import PAUSE, Killed
 from tests.simulation.world import Calm

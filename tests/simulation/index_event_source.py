@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.indexer import Indexer, Report, read_records, table_of
+from epochal.feed.indexer import Indexer, Report, read_records, table_of
 from tests.simulation.scheduler import Killed
 from tests.unit.feed.events import event, stream_record
 

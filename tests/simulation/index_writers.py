@@ -23,11 +23,11 @@ from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.layout.pages import writes
-from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Token
+from epochal.pages import writes
+from epochal.pages.port import pages_source
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
-from epochal.layout.pages.items import Page
-from epochal.layout.pages.tags.append import TaggedBatch
-from epochal.layout.pages.tags.append import append as append_tagged
-from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
 from epochal.layout.queries import Condition, fence
 from epochal.layout.streams import Unknown, Written
 from epochal.model.events import TAG_STREAMS, Event, Ticks
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position
+from epochal.pages.items import Page
+from epochal.pages.tags.append import TaggedBatch
+from epochal.pages.tags.append import append as append_tagged
+from epochal.pages.tags.entries import TagStreams, entries_of, stream_of
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State

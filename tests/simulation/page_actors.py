@@ -15,10 +15,6 @@ from typing import Final, Literal, NamedTuple
 import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
-from epochal.layout.pages import writes
-from epochal.layout.pages.items import Page, state_of
-from epochal.layout.pages.streams import Pages, append, append_whole
-from epochal.layout.pages.writes import Packed, joined, packed
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import (
     IDENTIFIED,
@@ -32,6 +28,10 @@ from epochal.layout.streams import (
 )
 from epochal.model.events import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
+from epochal.pages import writes
+from epochal.pages.items import Page, state_of
+from epochal.pages.streams import Pages, append, append_whole
+from epochal.pages.writes import Packed, joined, packed
 from epochal.plan.ops import ITEM_BYTES, Steps
 from tests.simulation.exploring import Diary
 

@@ -24,10 +24,10 @@ from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.history import StreamHistory
+from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream, load
-from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import Units

@@ -17,15 +17,16 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from epochal.codec import json
+from epochal.contrib.processes import Process as Rules
+from epochal.contrib.processes.process import Instance
+from epochal.contrib.timers.stores import timers_of
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, GroupMissing, InvalidInput, Unavailable
+from epochal.feed.indexer import Record
 from epochal.feed.reader import FeedReader
-from epochal.indexer import Record
 from epochal.layout.port import base_of
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.processes import Process as Rules
-from epochal.processes.process import Instance
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
@@ -34,7 +35,6 @@ from epochal.store.driver import POOL
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
 from epochal.testing.stores import memory_deployment, memory_tables
-from epochal.timers.stores import timers_of
 from tests.simulation.scheduler import PAUSE, Killed, Process
 from tests.simulation.scheduler import run as take_turns
 from tests.simulation.world import NOON, bytes_of, driver_on

@@ -29,14 +29,14 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import StreamHistory
+from epochal.feed.indexer import Indexer, sources_of
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import Queue
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
-from epochal.indexer import Indexer, sources_of
 from epochal.layout.port import INDEX, partitions_of
-from epochal.metrics import Metrics
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.handling import Member

@@ -18,9 +18,9 @@ from heapq import heappop, heappush
 from itertools import count
 
 from epochal.feed.history import FeedItem, name_of
+from epochal.feed.indexer import Indexer, Record
 from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.values import Item
 from epochal.store.driver import POOL

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
+from epochal.pages.tags.entries import TagStreams
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -29,8 +29,8 @@ from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
 from epochal.feed.history import StreamHistory
+from epochal.feed.indexer import Indexer, Report, nobody
 from epochal.feed.reader import FeedReader
-from epochal.indexer import Indexer, Report, nobody
 from epochal.layout.port import Source, layout_names, source_of, store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction

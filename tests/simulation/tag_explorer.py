@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
-from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
-from epochal.layout.pages.tags import append as appends
-from epochal.layout.pages.tags.append import TaggedBatch, append
-from epochal.layout.pages.tags.entries import TagStreams
-from epochal.layout.pages.tags.reading import PageReads
 from epochal.layout.queries import Condition, fence, fence_after
 from epochal.model.events import TAG_STREAMS, Event, Ticks
 from epochal.model.tags import Query, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position
+from epochal.pages.frames import time_of
+from epochal.pages.items import STREAMS, Page, is_page, read_page
+from epochal.pages.tags import append as appends
+from epochal.pages.tags.append import TaggedBatch, append
+from epochal.pages.tags.entries import TagStreams
+from epochal.pages.tags.reading import PageReads
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State, apart, one_by_one

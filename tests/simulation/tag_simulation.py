@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from epochal.listings import Listings, listings_of
+from epochal.store.listings import Listings, listings_of
 from tests.simulation.dcb_simulation import TAGS, TYPES, Tagged
 from tests.simulation.histories import played
 from tests.simulation.tag_world import TagHistory, World

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from epochal.layout.pages.items import STREAMS, is_page, read_page
-from epochal.layout.pages.tags.entries import EventOfTag, TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.model.events import TAG_STREAMS, Recorded
+from epochal.pages.items import STREAMS, is_page, read_page
+from epochal.pages.tags.entries import EventOfTag, TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.plan.ops import Execute, TransactionWrite
 from epochal.plan.values import Item
 from epochal.store.tagged import TaggedEvents

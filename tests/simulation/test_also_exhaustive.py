@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from epochal.layout.pages import commit, several
+from epochal.pages import commit, several
 from epochal.plan.ops import Steps, Transact
 from tests.simulation.also_explorer import AlsoExplorer, GiveBack, With, act
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out

@@ -14,12 +14,12 @@ from epochal import Event
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.feed.history import StreamHistory
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
+from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams

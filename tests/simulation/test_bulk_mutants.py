@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from epochal import bulk
-from epochal.layout.pages import streams as pages
-from epochal.layout.pages.streams import Pages, append_on
-from epochal.layout.pages.writes import Planned, head_from, joined, packed, write
 from epochal.layout.streams import Rejected
 from epochal.model.versions import UNREAD, Undetermined, version_of
+from epochal.pages import streams as pages
+from epochal.pages.streams import Pages, append_on
+from epochal.pages.writes import Planned, head_from, joined, packed, write
 from epochal.plan.ops import Steps
+from epochal.store import bulk
 from epochal.store.streams import Streams
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.test_bulk_seeds import SIZE, replay

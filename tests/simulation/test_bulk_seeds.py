@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 
-from epochal.bulk import Answer, Bulk, BulkAppend
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.events import Event
 from epochal.model.versions import (
@@ -23,6 +22,7 @@ from epochal.model.versions import (
     Token,
     Undetermined,
 )
+from epochal.store.bulk import Answer, Bulk, BulkAppend
 from epochal.store.streams import Streams
 from tests.simulation.expectations import check_conflict
 from tests.simulation.histories import played

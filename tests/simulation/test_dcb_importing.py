@@ -7,7 +7,7 @@ import uuid
 
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.copying.importing import ImportedEvent
+from epochal.contrib.transfer.copying.importing import ImportedEvent
 from epochal.errors import Unavailable
 from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query

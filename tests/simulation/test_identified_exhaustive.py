@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages import identified
-from epochal.layout.pages.items import Page
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Written
+from epochal.pages import identified
+from epochal.pages.items import Page
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages import identified
 from epochal.layout.streams import Batch, Rejected, Unknown, Written
+from epochal.pages import identified
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, State, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch

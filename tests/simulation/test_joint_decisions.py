@@ -16,9 +16,9 @@ import pytest
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended
-from epochal.layout.pages import commit, writes
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
+from epochal.pages import commit, writes
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Absent, AnyOf, Check, Execute, Present, Steps
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual, awaiting

@@ -28,12 +28,12 @@ from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, transact_all
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import once
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.tags import append as tagged_append
 from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
+from epochal.pages.tags import append as tagged_append
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore

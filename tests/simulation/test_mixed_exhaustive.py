@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.layout import once
-from epochal.layout.pages import commit, several
-from epochal.layout.pages.items import page_key
-from epochal.layout.pages.tags import append as tagged
 from epochal.model.events import Ticks
 from epochal.model.versions import Conflict
+from epochal.pages import commit, several
+from epochal.pages.items import page_key
+from epochal.pages.tags import append as tagged
 from epochal.plan.ops import Absent, Check, Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mixed_explorer import Delete, Mixed, MixedExplorer, act

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages import commit
-from epochal.layout.pages.items import STREAMS, read_page
-from epochal.layout.pages.tags.entries import entries_of
 from epochal.layout.streams import Written
 from epochal.model.events import TAG_STREAMS
+from epochal.pages import commit
+from epochal.pages.items import STREAMS, read_page
+from epochal.pages.tags.entries import entries_of
 from epochal.plan.ops import Steps
 from tests.simulation.gradual import Gradual
 from tests.simulation.mixed_explorer import Mixed, Told, act

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.pages import writes
 from epochal.model.versions import Conflict, Token
+from epochal.pages import writes
 from epochal.testing.stores import memory_streams
 from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.test_exactly_once import ALL, Append, endured, once_and_twice

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from epochal.layout import once
-from epochal.layout.pages import pruning, reading, several, streams, writes
-from epochal.layout.pages.frames import refer_to
-from epochal.layout.pages.items import Page
-from epochal.layout.pages.reading import Cursor, Part
-from epochal.layout.pages.streams import Earlier, FoundAppend
-from epochal.layout.pages.writes import Packed, Planned
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
+from epochal.pages import pruning, reading, several, streams, writes
+from epochal.pages.frames import refer_to
+from epochal.pages.items import Page
+from epochal.pages.reading import Cursor, Part
+from epochal.pages.streams import Earlier, FoundAppend
+from epochal.pages.writes import Packed, Planned
 from epochal.plan.ops import All, Present, Steps, Update
 from epochal.plan.ops import Delete as Removal
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out

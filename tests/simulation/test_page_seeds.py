@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout.pages import writes
-from epochal.layout.pages.items import Page, read_page
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
+from epochal.pages import writes
+from epochal.pages.items import Page, read_page
 from tests.simulation import hole_simulation, stream_simulation
 from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.seeds import ranges

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import outputs
+from epochal.contrib.processes.outputs import PERFORMED, Inbox, Outbox, message_in, record
+from epochal.contrib.processes.process import Instance, Process
 from epochal.deciders.codecs import Stored
 from epochal.deciders.on_streams import Deciders
 from epochal.feed.history import FeedEvent
 from epochal.model.events import Event
-from epochal.processes import outputs
-from epochal.processes.outputs import PERFORMED, Inbox, Outbox, message_in, record
-from epochal.processes.process import Instance, Process
 from epochal.store.streams import Streams
 from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.process_world import run
@@ -109,7 +109,7 @@ def an_answer_is_appended_whatever_came_before(patch: Patch) -> None:
 @mutant("was done")
 def timers_are_left_to_who_is_done(patch: Patch) -> None:
     patch.setattr(
-        import_module("epochal.processes.process"),
+        import_module("epochal.contrib.processes.process"),
         "call_off",
         lambda _name: Event(type="$nothing", data=b"{}"),
     )

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.also import put
-from epochal.bulk import Bulk, BulkAppend
 from epochal.layout.once import PREFIX
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend
 from epochal.plan.ops import Done, Execute, Op, Put, Reply, Transact, Update
+from epochal.store.also import put
+from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from epochal.layout import once
-from epochal.layout.pages import commit, several, writes
-from epochal.layout.pages.several import SeveralKey
-from epochal.layout.pages.streams import Earlier, append
-from epochal.layout.pages.writes import Packed
+from epochal.pages import commit, several, writes
+from epochal.pages.several import SeveralKey
+from epochal.pages.streams import Earlier, append
+from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages import commit
-from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.streams import Written
+from epochal.pages import commit
+from epochal.pages.items import STREAMS, read_page
 from epochal.plan.ops import Done, NotApplied, Op, Refusal, Reply, Steps, Transact
 from tests.simulation.exploring import Diary, one_by_one
 from tests.simulation.gradual import Gradual

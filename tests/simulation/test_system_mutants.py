@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from epochal import indexer
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
 from epochal.feed import history as feed_history
+from epochal.feed import indexer
 from epochal.feed.history import FeedEvent
+from epochal.feed.indexer import Indexer, Record, Report
 from epochal.hosting import function, wakeups
 from epochal.hosting.wakeups import Woken
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream
 from epochal.index.ingestion import Ingested
-from epochal.indexer import Indexer, Record, Report
 from epochal.layout.port import source_of
 from epochal.model.events import Recorded
 from epochal.reactions import handling, reactor

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from epochal.layout import queries
-from epochal.layout.pages import commit, writes
-from epochal.layout.pages import writes as page_batch
-from epochal.layout.pages.items import Page, page_key
-from epochal.layout.pages.tags import append, entries, reading
-from epochal.layout.pages.tags.entries import TagStreams
-from epochal.layout.pages.tags.reading import PageReads
 from epochal.layout.queries import Fence
 from epochal.layout.streams import Known
 from epochal.model.events import Event, Ticks
 from epochal.model.versions import Conflict, Position
+from epochal.pages import commit, writes
+from epochal.pages import writes as page_batch
+from epochal.pages.items import Page, page_key
+from epochal.pages.tags import append, entries, reading
+from epochal.pages.tags.entries import TagStreams
+from epochal.pages.tags.reading import PageReads
 from epochal.plan.ops import Absent, Check, Refusal, Steps
 from tests.simulation import tag_explorer
 from tests.simulation.dcb_world import query

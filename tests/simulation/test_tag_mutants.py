@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages import commit
-from epochal.layout.pages.tags import append, reading
-from epochal.layout.pages.tags.entries import EventOfTag
 from epochal.model.tags import Trail
 from epochal.model.versions import Conflict, Position
+from epochal.pages import commit
+from epochal.pages.tags import append, reading
+from epochal.pages.tags.entries import EventOfTag
 from epochal.plan.ops import Absent, AnyOf, Check, Steps
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.tag_simulation import replay

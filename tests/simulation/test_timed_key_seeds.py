@@ -11,10 +11,10 @@ from functools import cache
 
 import pytest
 
-from epochal.bulk import BulkAppend
-from epochal.layout.pages import writes
 from epochal.model.versions import Appended, ExpectedVersion, Token
+from epochal.pages import writes
 from epochal.plan.ops import Execute
+from epochal.store.bulk import BulkAppend
 from epochal.store.streams import Streams
 from tests.simulation.histories import played
 from tests.simulation.mutants import Mutants, Patch

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from epochal.layout.pages import several, streams, writes
-from epochal.layout.pages.streams import Earlier
 from epochal.model.events import Ticks
+from epochal.pages import several, streams, writes
+from epochal.pages.streams import Earlier
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch

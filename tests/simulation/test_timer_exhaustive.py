@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.timers import engine, protocol
+from epochal.contrib.timers.engine import Engine
+from epochal.contrib.timers.protocol import Armed, Came, Doing, Fire, LoadPending, Sent, Wake, Worked
+from epochal.contrib.timers.stores import PendingTimers, pending_in
 from epochal.model.events import Ticks
 from epochal.model.versions import ANY
 from epochal.plan.ops import Delete, Put, side_by_side
-from epochal.timers import engine, protocol
-from epochal.timers.engine import Engine
-from epochal.timers.protocol import Armed, Came, Doing, Fire, LoadPending, Sent, Wake, Worked
-from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.timer_explorer import World

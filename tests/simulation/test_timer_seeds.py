@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
+from epochal.contrib.timers import engine, protocol
+from epochal.contrib.timers.engine import Engine, armed_of
+from epochal.contrib.timers.protocol import Armed, Doing, Fire, Sent, Wake, Worked, read_wake_up
+from epochal.contrib.timers.stores import PendingTimers, pending_in
 from epochal.errors import EpochalError, Unavailable
 from epochal.layout.port import TIMERS, every_table
 from epochal.model.events import Event, Recorded, Ticks, from_unix_nanoseconds
@@ -25,10 +29,6 @@ from epochal.scheduling import Timer, call_off, in_, later
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
-from epochal.timers import engine, protocol
-from epochal.timers.engine import Engine, armed_of
-from epochal.timers.protocol import Armed, Doing, Fire, Sent, Wake, Worked, read_wake_up
-from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.seeds import ranges
 from tests.simulation.test_timer_exhaustive import an_item_is_deleted_before_the_firing

@@ -12,6 +12,19 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, ClassVar, Final, NamedTuple
 
+from epochal.contrib.timers import protocol
+from epochal.contrib.timers.engine import Engine, armed_of
+from epochal.contrib.timers.protocol import (
+    Armed,
+    Doing,
+    Fire,
+    LoadPending,
+    Sent,
+    SideBySide,
+    Wake,
+    Worked,
+    read_armed,
+)
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import TIMERS
 from epochal.model.events import (
@@ -29,19 +42,6 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
-from epochal.timers import protocol
-from epochal.timers.engine import Engine, armed_of
-from epochal.timers.protocol import (
-    Armed,
-    Doing,
-    Fire,
-    LoadPending,
-    Sent,
-    SideBySide,
-    Wake,
-    Worked,
-    read_armed,
-)
 from tests.simulation.exploring import driven, explore, put
 
 STREAM: Final = "Loan-1"

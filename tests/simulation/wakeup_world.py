@@ -20,8 +20,8 @@ from aws_lambda_powertools import Logger
 
 from epochal.hosting.function import ReactionFunction
 from epochal.hosting.leases import MAX_RECEIVES, RENEW_SECONDS, Beat, hidden_seconds
+from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import Queue
-from epochal.metrics import Metrics
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from tests.simulation.fifo import Answer, Context, FifoQueue

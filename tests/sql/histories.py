@@ -37,9 +37,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from epochal import Delivery, FeedEvent
+from epochal.contrib.sql.read_models import SqlReadModel, SqlReadModels
 from epochal.errors import Contended
 from epochal.layout.port import Removal
-from epochal.read_models.sql import SqlReadModel, SqlReadModels
 
 OF_STATEMENTS, OF_COMMITS = 0.01, 0.05
 """The share that something happens to; commits are few."""

@@ -15,12 +15,12 @@ import pytest
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate
 
+from epochal.contrib.local.programs import Package, Places, fetch
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import Misfit
+from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.errors import InvalidInput
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import Misfit
-from epochal.importing.sources import source_of
-from epochal.importing.writing import HistoryWriter
-from epochal.local.programs import Package, Places, fetch
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.support.postgres import Postgres

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, Engine, null
 from sqlalchemy.exc import DBAPIError
 
-from epochal.read_models import sql
+from epochal.contrib.sql import read_models as sql
 from tests.sql.histories import Fates, World
 from tests.support.postgres import Postgres
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from epochal.local.programs import Places
+from epochal.contrib.local.programs import Places
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import time
 from pathlib import Path
-from epochal.local.programs import Places
+from epochal.contrib.local.programs import Places
 from tests.support import postgres
 
 print(postgres.start(Places(Path.cwd())).folder, flush=True)

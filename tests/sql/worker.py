@@ -10,8 +10,8 @@ import sys
 
 from sqlalchemy import create_engine
 
+from epochal.contrib.sql.read_models import SqlReadModel, SqlReadModels
 from epochal.errors import Contended
-from epochal.read_models.sql import SqlReadModel, SqlReadModels
 from tests.sql.histories import Folds, deliveries, described
 
 

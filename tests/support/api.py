@@ -18,9 +18,9 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.deployment import Deployment
+from epochal.feed.indexer import Record
 from epochal.http.gateway import Handler, serve
 from epochal.http.operation import operations
-from epochal.indexer import Record
 from epochal.layout.port import store_tables
 from epochal.plan.ops import Execute, Lost, Op, Reply, Transact
 from epochal.plan.values import Item

@@ -12,7 +12,7 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 
-from epochal.local.endpoint import Endpoint
+from epochal.contrib.local.endpoint import Endpoint
 
 PREFIX: Final = os.environ.get("EPOCHAL_CONTRACT_PREFIX", "")
 """What the names of tables begin with; empty where nobody asked for such a run."""

@@ -14,10 +14,10 @@ import functools
 import sys
 from pathlib import Path, PurePosixPath
 
-from epochal.local import processes, programs
-from epochal.local.errors import LocalError
-from epochal.local.processes import Server, Tell
-from epochal.local.programs import Package, Places, here
+from epochal.contrib.local import processes, programs
+from epochal.contrib.local.errors import LocalError
+from epochal.contrib.local.processes import Server, Tell
+from epochal.contrib.local.programs import Package, Places, here
 from tests.support.needed import JAVA
 
 PACKAGE = Package(

@@ -19,8 +19,8 @@ from epochal.care.checking import kind_of
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
+from epochal.feed.indexer import Indexer, Record, Report, sources_of
 from epochal.feed.reader import reader_of
-from epochal.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import INDEX, Gap, Port, Removal, Source, layouts_in
 from epochal.plan.ops import Execute, Op, Reply, Scan, holds
 from epochal.plan.values import Item

@@ -6,7 +6,7 @@ A string names a place in one of these ways:
     "store.streams:streams_of"              the same, read below `epochal` or below the package of the file
     f"{__name__}.port:PORT"                 the same, below the module that says it
     "epochal.http.streams"                  a module, or something in one
-    f"epochal.importing.{kind}"             a package, and the rest at run time
+    f"epochal.contrib.transfer.importing.{kind}"             a package, and the rest at run time
     "arming.handler"                        a file of a Lambda function, and its handler
 
 A string of one of these forms that names something else is in `OTHERS`, or begins with one of `PREFIXES`.
@@ -43,7 +43,7 @@ OTHERS: Final = frozenset(
         "epochal:stage",  # a tag of AWS resources
         "epochal.layouts",  # a group of entry points
         "epochal.metadata",  # a context variable
-        *("epochal.kind", "epochal.rows"),  # keys of Parquet metadata
+        *("epochal.kind", "epochal.contrib.transfer.rows"),  # keys of Parquet metadata
         # Attributes of spans.
         *("epochal.attempt", "epochal.category", "epochal.events", "epochal.outcome", "epochal.partition"),
         *("epochal.reaction", "epochal.read_units", "epochal.requests", "epochal.write_units"),

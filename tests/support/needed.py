@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from epochal.local.errors import ProgramMissing
-from epochal.local.programs import NODE, NPM, Program, find
+from epochal.contrib.local.errors import ProgramMissing
+from epochal.contrib.local.programs import NODE, NPM, Program, find
 
 JAVA = Program(
     name="java",

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from epochal.local import programs
-from epochal.local.programs import Package, Places, here
+from epochal.contrib.local import programs
+from epochal.contrib.local.programs import Package, Places, here
 
 VERSION: Final = "18.4.0-beta.17"  # of the package; it carries PostgreSQL 18.4
 

@@ -19,8 +19,11 @@ from typing import Any, Final
 
 from epochal import NO_STREAM, Event, FeedEvent, Query, QueryItem, StreamAppend, Unfold, metadata
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
+from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.contrib.subjects.sealing import Subjects
+from epochal.contrib.subjects.testing import MemoryWrapping
 from epochal.deployment import Deployment
-from epochal.indexer import Record
+from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item
@@ -29,11 +32,8 @@ from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, Meter
-from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
-from epochal.subjects.sealing import Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
-from epochal.testing.subjects import MemoryWrapping
 
 KEPT: Final = Path(__file__).resolve().parents[1] / "unit" / "releases"
 SPECS: Final = {spec.kind: spec for spec in (*store_tables(), READ_MODELS, SUBJECT_KEYS, FORGET_LOG)}

@@ -9,8 +9,8 @@ from typing import Final
 
 from epochal.contrib.equinox.append import ByCost, Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
+from epochal.pages.streams import Pages
 
 LAYOUTS: Final[dict[str, AnyStreamLayout]] = {"tips": Tips(), "pages": Pages()}
 """Each with the choices that it makes by itself."""

@@ -11,11 +11,11 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from epochal.care.status import Provisioned, create_table
+from epochal.contrib.local.endpoint import KEY, SECRET, Endpoint
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import LightCarrier
-from epochal.local.endpoint import KEY, SECRET, Endpoint
+from epochal.dynamo.wire.environment import Service
 from epochal.plan.ops import TableSpec
-from epochal.wire.environment import Service
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account
 
 if TYPE_CHECKING:

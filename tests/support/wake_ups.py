@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from epochal.contrib.timers.protocol import Sent, Wake
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
-from epochal.timers.protocol import Sent, Wake
 
 
 class WakeUps:

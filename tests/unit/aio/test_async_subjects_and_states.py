@@ -17,12 +17,12 @@ from epochal.aio.stores import AsyncDeciders, AsyncStreams, AsyncSubjects
 from epochal.contrib.sekiban import memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.projections import CachedObjects
+from epochal.contrib.subjects.sealing import Shredded, sealed_codec
+from epochal.contrib.subjects.testing import MemoryWrapping, memory_subjects
 from epochal.errors import InvalidInput, MissingBody
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver
-from epochal.subjects.sealing import Shredded, sealed_codec
 from epochal.testing.stores import MemoryObjects, memory_streams
-from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.subjects.test_resurrection import World
 
 T = TypeVar("T")

@@ -49,18 +49,18 @@ from epochal.contrib.event_store_adapter.aio import AsyncAggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
+from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import Misconfigured
-from epochal.joined import JoinedAppends
 from epochal.model.events import Claim
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
+from epochal.store.joined import JoinedAppends
 from epochal.store.tagged import TaggedStore
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
-from epochal.testing.subjects import memory_subjects
 
 WRITES = (Put, Update, Delete, Transact)
 OPENED = Event(type="Opened")

@@ -36,20 +36,20 @@ from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
+from epochal.contrib.subjects import sealing
+from epochal.contrib.subjects.sealing import Subjects
 from epochal.deciders import on_streams
 from epochal.deciders.codecs import EventCodec
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
-from epochal.joined import JoinedAppends
-from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
-from epochal.listings import listings_of
+from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
 from epochal.read_models.documents import ReadModel, ReadModels
+from epochal.store.joined import JoinedAppends
+from epochal.store.listings import listings_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
-from epochal.subjects import sealing
-from epochal.subjects.sealing import Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
 

@@ -12,15 +12,15 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
 from epochal.care.verify import Repairer
-from epochal.copying.exports import export_at
+from epochal.contrib.transfer.copying.exports import export_at
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import register
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.streams import Pages
 from epochal.layout.port import INDEX, Source
 from epochal.model.events import Event
+from epochal.pages.items import STREAMS
+from epochal.pages.port import pages_source
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.store.streams import Streams

@@ -8,7 +8,7 @@ import pytest
 
 from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
-from epochal.indexer import Record
+from epochal.feed.indexer import Record
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import binary, number, text
 from tests.unit.feed.layouts import ALICE, HEADS, JOURNAL, START, Layouts

@@ -16,9 +16,9 @@ from epochal.care.catch_up import Mender
 from epochal.care.retention import Prunable, Rule, keep, prunable, rule_of, rules_of
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import BEGINNING
-from epochal.layout.pages import writes
-from epochal.layout.pages.items import ARCHIVE
 from epochal.layout.port import INDEX, READ_MODELS, Removal, store_tables
+from epochal.pages import writes
+from epochal.pages.items import ARCHIVE
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

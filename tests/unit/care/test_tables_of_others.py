@@ -18,6 +18,7 @@ from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
+from epochal.contrib.timers.protocol import Armed
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
 from epochal.model.events import Event, Ticks, Unfold
@@ -29,7 +30,6 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.timers.protocol import Armed
 
 ORDER = aggregate_id("order", "1")
 KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS, TIMERS)}

@@ -11,7 +11,7 @@ from epochal import Event, StreamAppend, Unfold
 from epochal.care.torn import Replica, Torn
 from epochal.errors import CorruptData, EventsPruned
 from epochal.layout.once import KeyRecord
-from epochal.layout.pages.items import is_page, read_page
+from epochal.pages.items import is_page, read_page
 from epochal.plan.values import Item
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams

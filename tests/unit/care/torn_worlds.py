@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from epochal import Event, StreamAppend, Unfold
 from epochal.care.torn import Replica, Torn
 from epochal.errors import EpochalError
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Reply, TransactGet
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from epochal import Event
-from epochal.cli import importing
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.transfer.importing import commands as importing
 from epochal.errors import EpochalError
 from epochal.settings import Settings
 from epochal.store.streams import Streams

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from epochal import Event, json_codec
-from epochal.cli.importing import SHOWN
 from epochal.cli.inputs import ImportIncomplete, NoStore
 from epochal.cli.main import epochal
+from epochal.contrib.transfer.importing.commands import SHOWN
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from tests.support.terminal import Terminal

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from epochal.cli import local
-from epochal.cli.local import LogLine
-from epochal.local import cdk, deploy, ministack
-from epochal.local.endpoint import Endpoint
-from epochal.local.errors import CommandFailed, NotRunning
-from epochal.local.processes import Server
+from epochal.contrib.local import cdk, deploy, ministack
+from epochal.contrib.local import commands as local
+from epochal.contrib.local.commands import LogLine
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.errors import CommandFailed, NotRunning
+from epochal.contrib.local.processes import Server
 
 SERVER = Server(name="it", pid=1, born="", port=4566, directory=Path("nowhere"))
 

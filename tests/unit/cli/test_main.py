@@ -19,10 +19,10 @@ from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
 from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
 from epochal.contrib.equinox import memory_tips
+from epochal.contrib.local.deploy import LocalStore
+from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
-from epochal.local.deploy import LocalStore
-from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.plugins import layouts
 from epochal.settings import Settings

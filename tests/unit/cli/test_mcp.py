@@ -65,7 +65,7 @@ def test_a_client_is_answered_over_standard_input_and_output() -> None:
 
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "epochal.mcp", raising=False)
+    monkeypatch.delitem(sys.modules, "epochal.contrib.mcp.server", raising=False)
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     terminal = Terminal()
     found = CliRunner().invoke(epochal, ["mcp"], obj=lambda: terminal.store)

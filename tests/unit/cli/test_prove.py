@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from epochal.cli import prove as command
 from epochal.cli.inputs import Unsound
 from epochal.cli.target import OpenedStore
 from epochal.codec import json
+from epochal.contrib.proving import commands as command
+from epochal.contrib.proving.proof import DeployedStack
 from epochal.plan.ops import Op, Put, Reply
-from epochal.proving.proof import DeployedStack
 from tests.support.terminal import Terminal
 
 

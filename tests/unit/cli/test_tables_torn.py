@@ -11,7 +11,7 @@ from epochal import Event, StreamAppend
 from epochal.care.torn import Replica
 from epochal.cli import stats
 from epochal.cli.inputs import Unsound
-from epochal.layout.pages.items import page_key
+from epochal.pages.items import page_key
 from epochal.plan.ops import Delete
 from tests.support.terminal import Terminal
 

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from epochal.cli.inputs import NotThere
-from epochal.copying.importing import marked
+from epochal.contrib.timers.stores import timers_of
+from epochal.contrib.transfer.copying.importing import marked
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, parse_time
 from epochal.scheduling import in_, later
 from epochal.testing.stores import memory_tables
-from epochal.timers.stores import timers_of
 from tests.support.terminal import Terminal
 
 HOUR = 3_600 * 10**7

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
 from epochal.codec import json
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.timers.engine import engine_of
+from epochal.contrib.timers.stores import timers_of
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
@@ -19,8 +21,6 @@ from epochal.plan.ops import Delete
 from epochal.scheduling import call_off, in_, later
 from epochal.settings import Settings
 from epochal.testing.stores import MemoryBucket, memory_settings
-from epochal.timers.engine import engine_of
-from epochal.timers.stores import timers_of
 from tests.unit.timers.world import BEGIN, World
 
 DAY = 86_400
@@ -29,7 +29,9 @@ DAY = 86_400
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
-    monkeypatch.setattr("epochal.cli.timers.engine_of", partial(engine_of, now=lambda: world.time))
+    monkeypatch.setattr(
+        "epochal.contrib.timers.commands.engine_of", partial(engine_of, now=lambda: world.time)
+    )
     return world
 
 

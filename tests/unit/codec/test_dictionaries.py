@@ -131,7 +131,7 @@ def test_threads_share_a_dictionary() -> None:
 
 def test_a_process_that_meets_none_does_not_load_zstd() -> None:
     code = (
-        "import sys, epochal.layout.pages.streams, epochal.layout.pages.port, epochal.store.streams\n"
+        "import sys, epochal.pages.streams, epochal.pages.port, epochal.store.streams\n"
         "print([each for each in sys.modules if 'zstd' in each or each == 'epochal.codec.dictionaries'])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import NO_STREAM, Event, reaction
-from epochal.console.server import application
+from epochal.contrib.console.server import application
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.plan.ops import Op, Reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask.testing import FlaskClient
 
-from epochal.console.server import Guard, address, application
+from epochal.contrib.console.server import Guard, address, application
 from epochal.deployment import Deployment
 
 BASE = "http://127.0.0.1:7000"

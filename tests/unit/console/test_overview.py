@@ -11,13 +11,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
-from epochal.console.page import KEPT, Services
-from epochal.console.server import application
+from epochal.contrib.console.page import KEPT, Services
+from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.feed.history import FeedEvent
+from epochal.feed.indexer import Record
 from epochal.hosting.services import reactions_of
-from epochal.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number
 from epochal.reactions.reaction import Delivery

@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, Query, QueryItem, Unfold, reaction
-from epochal.console.page import body
+from epochal.contrib.console.page import body
 from epochal.feed.whole import DEEPEST
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed

@@ -10,8 +10,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
-from epochal.console.page import LOOKS, Lags, Services, over_time, plot
-from epochal.console.server import application
+from epochal.contrib.console.page import LOOKS, Lags, Services, over_time, plot
+from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.hosting.services import Metric
 from epochal.reactions.reaction import Delivery

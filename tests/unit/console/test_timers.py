@@ -7,8 +7,8 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
-from epochal.console.page import Services
-from epochal.console.server import application
+from epochal.contrib.console.page import Services
+from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.model.events import Event
 from epochal.scheduling import in_, later

@@ -13,9 +13,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
-from epochal.console import reactions
-from epochal.console.page import Services
-from epochal.console.server import Guard, application, pages
+from epochal.contrib.console import reactions
+from epochal.contrib.console.page import Services
+from epochal.contrib.console.server import Guard, application, pages
 from epochal.deployment import Deployment
 from epochal.errors import Refused, Unavailable
 from epochal.feed.history import PartitionTail

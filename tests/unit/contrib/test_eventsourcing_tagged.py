@@ -20,8 +20,8 @@ from eventsourcing.persistence import (
 
 from epochal import Event
 from epochal.contrib.eventsourcing import EpochalDCBRecorder, recorders
-from epochal.layout.pages.items import STREAMS
 from epochal.model.versions import Outcome, Undetermined
+from epochal.pages.items import STREAMS
 from epochal.plan.ops import Put, TransactionWrite
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_deployment, memory_streams

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from epochal.codec.bodies import claim_for, encode
-from epochal.copying import stream_copy
-from epochal.copying.stream_copy import Digest, said_by
-from epochal.copying.stream_copy import batches as batched
+from epochal.contrib.transfer.copying import stream_copy
+from epochal.contrib.transfer.copying.stream_copy import Digest, said_by
+from epochal.contrib.transfer.copying.stream_copy import batches as batched
+from epochal.contrib.transfer.rows import time_of
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.model.events import parse_time
-from epochal.rows import time_of
 from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import MemoryBodies
 

@@ -12,9 +12,9 @@ from epochal import NO_STREAM
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.copying import feed_copy
-from epochal.copying.feed_copy import FeedCopier
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying import feed_copy
+from epochal.contrib.transfer.copying.feed_copy import FeedCopier
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.layout.port import source_of, store_tables
 from epochal.model.events import Event
 from epochal.store.streams import Streams

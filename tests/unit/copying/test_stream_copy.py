@@ -16,9 +16,10 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.copying import stream_copy
-from epochal.copying.importing import unmarked
-from epochal.copying.stream_copy import Original, StreamCopier, StreamSource
+from epochal.contrib.timers.stores import timers_of
+from epochal.contrib.transfer.copying import stream_copy
+from epochal.contrib.transfer.copying.importing import unmarked
+from epochal.contrib.transfer.copying.stream_copy import Original, StreamCopier, StreamSource
 from epochal.errors import Unavailable
 from epochal.model.events import content_of
 from epochal.plan.ops import Get, Op, Query, Reply
@@ -26,7 +27,6 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams
-from epochal.timers.stores import timers_of
 
 LARGE = 500_000
 READS = (Get, Query)

@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
-from epochal.copying.importing import Imported, ImportedEvent, imported
+from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent, imported
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.events import Claim
 from epochal.model.versions import Appended, Conflict

@@ -12,9 +12,9 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.deciders.on_queries import projection
 from epochal.errors import InvalidInput
-from epochal.listings import listings_of
 from epochal.model.events import Event
 from epochal.model.tags import QueryItem
+from epochal.store.listings import listings_of
 from epochal.testing.stores import memory_tagged_events
 
 CLAIM = Event(type="NameClaimed", data=b"{}", tags=("name:ann",))

@@ -21,8 +21,8 @@ from epochal.errors import (
     StreamDeleted,
     Unavailable,
 )
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Unfold
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Op, Put, Update
 from tests.unit.deciders.tally import CODEC, STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add, total
 

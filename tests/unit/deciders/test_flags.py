@@ -11,10 +11,10 @@ import msgspec
 import pydantic
 import pytest
 
+from epochal.contrib.schemas.asyncapi import schema_of
+from epochal.contrib.schemas.columns import columns
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData
-from epochal.schemas.asyncapi import schema_of
-from epochal.schemas.columns import columns
 
 
 class Perks(enum.IntFlag):

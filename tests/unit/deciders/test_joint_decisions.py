@@ -12,11 +12,11 @@ from epochal.contrib.equinox import memory_tips
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
 from epochal.deciders.on_streams import Transacted, transact_all
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
-from epochal.layout.pages import writes
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Rejected, Written
 from epochal.model.events import Event
 from epochal.model.versions import Capacity, StreamAppend, Token
+from epochal.pages import writes
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
 from epochal.testing.stores import memory_streams
 from tests.support.lagging import Lagging, oldest

@@ -16,9 +16,9 @@ from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, Allo
 from epochal.deciders.on_streams import AllTransacted, Transacted, transact_all
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import StreamAppend
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS
 from tests.unit.deciders.tally import (

@@ -11,7 +11,6 @@ import pytest
 
 from epochal import Decider, Deciders, Event, Later, Query, QueryItem, in_, json_codec, metadata, projection
 from epochal.aio import stores as awaited
-from epochal.also import put
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.codecs import EventCodec
@@ -23,6 +22,7 @@ from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended, InvalidInput
 from epochal.plan.ops import Lost, Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
+from epochal.store.also import put
 from epochal.store.streams import Streams
 from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from epochal.aio.stores import AsyncDeciders
-from epochal.also import put
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state
 from epochal.contrib.event_store_adapter.model import aggregate_id
+from epochal.contrib.subjects.sealing import sealed_codec
+from epochal.contrib.subjects.testing import memory_subjects
+from epochal.contrib.timers.stores import timers_of
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.folding import rolling_state, snapshot
 from epochal.deciders.loop import Answer, Later, WithAlso
@@ -22,11 +24,9 @@ from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event
 from epochal.scheduling import call_off, in_, later, pending, query_of
+from epochal.store.also import put
 from epochal.store.streams import Streams
-from epochal.subjects.sealing import sealed_codec
 from epochal.testing.stores import memory_streams, memory_tables
-from epochal.testing.subjects import memory_subjects
-from epochal.timers.stores import timers_of
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from botocore.stub import Stubber
 from epochal.dynamo.clients import dynamodb_client, failure_of
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.protocol import DynamoFault, reply_to
+from epochal.dynamo.wire.http import NoAnswer, Unsent
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.ops import (
     Absent,
@@ -46,7 +47,6 @@ from epochal.plan.ops import (
     Update,
 )
 from epochal.plan.values import Units, number, text
-from epochal.wire.http import NoAnswer, Unsent
 
 KEY = {"p": text("a"), "i": number(0)}
 PUT = Put(table="tips", item=KEY, condition=Absent("i"))

@@ -31,12 +31,12 @@ from epochal.dynamo import clients, interpreter
 from epochal.dynamo.clients import Renewed
 from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
 from epochal.dynamo.protocol import DynamoFault, DynamoRequest, request_of
+from epochal.dynamo.wire import environment
+from epochal.dynamo.wire.environment import Service as Found
+from epochal.dynamo.wire.environment import at_hand
+from epochal.dynamo.wire.http import Answer, NoAnswer
 from epochal.errors import Misconfigured
 from epochal.plan.ops import Get, Lost, Op, Put
-from epochal.wire import environment
-from epochal.wire.environment import Service as Found
-from epochal.wire.environment import at_hand
-from epochal.wire.http import Answer, NoAnswer
 from tests.unit.dynamo.test_errors import OPS
 
 REGION = "eu-central-1"

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochal import Event
+from epochal.contrib.transfer.export import files, origins, parts
+from epochal.contrib.transfer.export.files import FORMATS, Format, arrow_schema
+from epochal.contrib.transfer.export.origins import FeedOrigin, begin_feed, ranges_of, run_feed
+from epochal.contrib.transfer.export.parts import EventExport, ExportCounts, ExportScope, FeedRange
+from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import CorruptData, InvalidInput
-from epochal.export import files, origins, parts
-from epochal.export.files import FORMATS, Format, arrow_schema
-from epochal.export.origins import FeedOrigin, begin_feed, ranges_of, run_feed
-from epochal.export.parts import EventExport, ExportCounts, ExportScope, FeedRange
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.rows import COLUMNS, as_json, row_of
 from epochal.testing.feeds import MemoryFeed
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from epochal import Event
-from epochal.copying.exports import SpooledTables, export_at
+from epochal.contrib.transfer.copying.exports import SpooledTables, export_at
+from epochal.contrib.transfer.export.origins import (
+    TablesOrigin,
+    begin_feed,
+    begin_tables,
+    run_feed,
+    run_tables,
+    segments_of,
+)
+from epochal.contrib.transfer.export.parts import ExportCounts, ExportScope, write_range
 from epochal.errors import InvalidRequest, MissingTable
-from epochal.export.origins import TablesOrigin, begin_feed, begin_tables, run_feed, run_tables, segments_of
-from epochal.export.parts import ExportCounts, ExportScope, write_range
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source, every_table
 from epochal.plan.ops import BatchGet, Delete, Execute, Get, Items, Op, Put, Query, Scan, TransactGet

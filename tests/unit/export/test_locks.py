@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from epochal.contrib.transfer.export.locks import locked
 from epochal.errors import InvalidInput
-from epochal.export.locks import locked
 
 
 class Windows(ModuleType):

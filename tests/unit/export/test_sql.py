@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from epochal import Event
-from epochal.cli.export import ask, engine, records
+from epochal.contrib.transfer.export.commands import ask, engine, records
+from epochal.contrib.transfer.export.files import FORMATS, Format
+from epochal.contrib.transfer.export.origins import begin_feed, run_feed
+from epochal.contrib.transfer.export.parts import ExportScope
 from epochal.errors import InvalidInput
-from epochal.export.files import FORMATS, Format
-from epochal.export.origins import begin_feed, run_feed
-from epochal.export.parts import ExportScope
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal
 
@@ -145,7 +145,9 @@ def test_variables_of_the_program_are_no_tables(
     tmp_path: Path, feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = export(feed, tmp_path / "out")
-    monkeypatch.setattr("epochal.cli.export.SECRET", pa.table({"a": [1]}), raising=False)
+    monkeypatch.setattr(
+        "epochal.contrib.transfer.export.commands.SECRET", pa.table({"a": [1]}), raising=False
+    )
     with pytest.raises(InvalidInput, match="SECRET"):
         answered("select * from SECRET", folder)
 

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochal import Event, json_codec
-from epochal.cli.export import ask, records
+from epochal.contrib.subjects.testing import memory_subjects
+from epochal.contrib.transfer.export.commands import ask, records
+from epochal.contrib.transfer.export.files import FORMATS, Format
+from epochal.contrib.transfer.export.origins import begin_feed, run_feed
+from epochal.contrib.transfer.export.parts import ExportScope
 from epochal.errors import InvalidInput
-from epochal.export.files import FORMATS, Format
-from epochal.export.origins import begin_feed, run_feed
-from epochal.export.parts import ExportScope
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.subjects import memory_subjects
 from tests.support.terminal import Terminal
 
 

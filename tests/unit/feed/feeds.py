@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import tips_source
 from epochal.feed.history import StreamHistory
+from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf
-from epochal.indexer import Indexer, Record
 from epochal.layout.port import Span
 from epochal.model.events import Event
 from epochal.model.versions import Appended

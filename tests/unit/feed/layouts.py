@@ -18,9 +18,9 @@ from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.feed.history import FeedItem, StreamHistory
+from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.indexer import Indexer, Record
 from epochal.layout.port import Source
 from epochal.model.events import Event
 from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals

@@ -13,11 +13,11 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
 from epochal.feed.history import FeedItem, PageBounds
+from epochal.feed.indexer import Indexer, Record
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.reader import FeedReader
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer import Indexer, Record
 from epochal.layout.port import partition_of
 from epochal.model.events import PER_SECOND, Event
 from epochal.testing.memory import MemoryTables

@@ -31,12 +31,11 @@ from epochal import (
 )
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban.opening import DcbImporter
-from epochal.copying.importing import ImportedEvent, Importer, TaggedImporter
+from epochal.contrib.transfer.copying.importing import ImportedEvent, Importer, TaggedImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of
-from epochal.indexer import Record
+from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, archives, layout_named, store_tables
-from epochal.listings import listings_of
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.handling import Member
@@ -44,6 +43,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import POOL, Driver, Meter
+from epochal.store.listings import listings_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from epochal import upcast
 from epochal.codec import json
+from epochal.contrib.schemas.asyncapi import compiled, event_schemas
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.http.checked import Unfit
-from epochal.schemas.asyncapi import compiled, event_schemas
 from tests.support.api import Api
 from tests.support.examples import examples
 from tests.unit.schemas.test_event_schemas import CODEC, EVENTS

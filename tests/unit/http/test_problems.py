@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.errors import Refused
 from epochal.http.problems import KINDS
-from epochal.layout.pages.items import STREAMS
+from epochal.pages.items import STREAMS
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.memory import Fault, Faults

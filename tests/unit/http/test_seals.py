@@ -11,12 +11,12 @@ import pytest
 
 from epochal import Event
 from epochal.errors import Refused
-from epochal.layout.pages import writes
-from epochal.layout.pages.items import read_page
-from epochal.layout.pages.port import PORT
-from epochal.layout.pages.pruning import delete
 from epochal.model.events import SEALS
 from epochal.model.versions import Token, parse_token
+from epochal.pages import writes
+from epochal.pages.items import read_page
+from epochal.pages.port import PORT
+from epochal.pages.pruning import delete
 from epochal.plan.ops import Execute, Op, Put, Query, Reply, Transact, Update
 from epochal.plan.values import Item
 from epochal.store import seals

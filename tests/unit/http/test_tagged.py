@@ -12,8 +12,8 @@ import pytest
 
 from epochal.contrib.sekiban import reading as sekiban_reading
 from epochal.layout import queries
-from epochal.layout.pages.tags import reading as tag_reading
 from epochal.model.tags import read_position
+from epochal.pages.tags import reading as tag_reading
 from epochal.plan.ops import Op, Put
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Answer, Api, losing_one_answer

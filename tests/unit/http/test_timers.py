@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
+from epochal.contrib.timers.stores import timers_of
 from epochal.model.events import TIMER_CANCELLED, Event
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.scheduling import in_, later
-from epochal.timers.stores import timers_of
 from tests.support.api import Api
 
 SET = {

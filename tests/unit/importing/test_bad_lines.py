@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from epochal import Event
+from epochal.contrib.transfer.importing import sources
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import FieldMapping, Gone, Incoming, Misfit
+from epochal.contrib.transfer.importing.sources import mapped, source_of
+from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.errors import InvalidInput
-from epochal.importing import sources
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import FieldMapping, Gone, Incoming, Misfit
-from epochal.importing.sources import mapped, source_of
-from epochal.importing.writing import HistoryWriter, pretended
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.support.terminal import Terminal

@@ -15,13 +15,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochal import Event
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import (
+    FieldMapping,
+    Gone,
+    Incoming,
+    Misfit,
+    Row,
+    body_of,
+    time_of,
+)
+from epochal.contrib.transfer.importing.sources import mapped, source_of
+from epochal.contrib.transfer.importing.writing import HistoryWriter
+from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import InvalidInput
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import FieldMapping, Gone, Incoming, Misfit, Row, body_of, time_of
-from epochal.importing.sources import mapped, source_of
-from epochal.importing.writing import HistoryWriter
 from epochal.model.versions import MAX_VERSION
-from epochal.rows import COLUMNS, as_json, row_of
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

@@ -11,11 +11,11 @@ from itertools import count
 import pytest
 
 from epochal import Event, in_, later, timers_of
+from epochal.contrib.transfer.importing import importer as frame
+from epochal.contrib.transfer.importing.importer import ImportCounts, Ledger, StreamImporter
+from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit, Row
+from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, PartWritten, StreamPart, pretended
 from epochal.errors import EpochalError
-from epochal.importing import importer as frame
-from epochal.importing.importer import ImportCounts, Ledger, StreamImporter
-from epochal.importing.incoming import Gone, Incoming, Misfit, Row
-from epochal.importing.writing import HistoryWriter, Pace, PartWritten, StreamPart, pretended
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

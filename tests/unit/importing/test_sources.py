@@ -14,12 +14,12 @@ import pytest
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate
 
+from epochal.contrib.transfer.importing.databases import of_client
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
+from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.errors import InvalidInput
-from epochal.importing.databases import of_client
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import Incoming, Misfit
-from epochal.importing.sources import source_of
-from epochal.importing.writing import HistoryWriter
 from epochal.testing.stores import memory_streams
 
 ID = "00000000-0000-0000-0000-00000000000a"

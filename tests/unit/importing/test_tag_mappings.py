@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.transfer.importing.incoming import FieldMapping, Incoming, Misfit
+from epochal.contrib.transfer.importing.sources import mapped
 from epochal.errors import InvalidInput
-from epochal.importing.incoming import FieldMapping, Incoming, Misfit
-from epochal.importing.sources import mapped
 
 ROW = {"loan": "h0", "book": "hb0", "member": "hm0", "time": "2024-05-01T09:30:00Z"}
 

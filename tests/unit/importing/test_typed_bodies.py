@@ -17,12 +17,12 @@ import pydantic
 import pytest
 
 from epochal import Event, json_codec, upcast
+from epochal.contrib.transfer.importing.importer import StreamImporter
+from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
+from epochal.contrib.transfer.importing.sources import mapped, source_of
+from epochal.contrib.transfer.importing.typed_bodies import TypedBodies
+from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.importing.importer import StreamImporter
-from epochal.importing.incoming import Incoming, Misfit
-from epochal.importing.sources import mapped, source_of
-from epochal.importing.typed_bodies import TypedBodies
-from epochal.importing.writing import HistoryWriter
 from epochal.testing.stores import memory_streams
 
 ID = "00000000-0000-0000-0000-00000000000a"

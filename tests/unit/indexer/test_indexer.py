@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
+from epochal.feed.indexer import Indexer, Report
 from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
 from epochal.index.epochs import EpochLimits, RefusedCount, read_series, register, start_epoch
-from epochal.indexer import Indexer, Report
 from epochal.layout.port import partition_of
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put
 from epochal.plan.values import Item

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.indexer import Report, read_records
+from epochal.feed.indexer import Report, read_records
 from epochal.plan.values import Item, binary
 from tests.support.examples import seeds
 from tests.unit.feed.events import event, kinesis_record, sent_change

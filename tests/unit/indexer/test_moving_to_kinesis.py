@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.indexer import read_records
+from epochal.feed.indexer import read_records
 from tests.support.examples import seeds
 from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.unit.feed.feeds import Feeds

@@ -6,9 +6,9 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
+from epochal.feed.indexer import Indexer, Record, sources_of
 from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
-from epochal.indexer import Indexer, Record, sources_of
 from epochal.layout import port
 from epochal.layout.port import partition_of, partitions_of
 from epochal.plan.ops import BatchGet, Delete, Query

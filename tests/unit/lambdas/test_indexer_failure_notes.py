@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from epochal.errors import MissingTable
+from epochal.feed.indexer import Report
 from epochal.hosting.indexer_failure_notes import FailureNotes
 from epochal.index.epochs import IndexerFailure, read_series
-from epochal.indexer import Report
 from tests.unit.feed.events import stream_record
 from tests.unit.feed.feeds import Feeds
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages.items import page_key
 from epochal.model.events import Event, Recorded
+from epochal.pages.items import page_key
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import binary, sequence
 from epochal.store.reading import Direction

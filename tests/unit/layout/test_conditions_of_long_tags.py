@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages.tags import append
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position
+from epochal.pages.tags import append
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import memory_tagged_events
 

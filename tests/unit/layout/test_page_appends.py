@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.pages import items, port, pruning, reading, writes
-from epochal.layout.pages.items import STREAMS, page_key, state_of
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import PruneProgress
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, Token, parse_token
+from epochal.pages import items, port, pruning, reading, writes
+from epochal.pages.items import STREAMS, page_key, state_of
+from epochal.pages.streams import Pages
 from epochal.plan import values
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import Item

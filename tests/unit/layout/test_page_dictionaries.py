@@ -12,17 +12,17 @@ from epochal.care.catch_up import Mender, scan
 from epochal.care.checking import kind_of
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.codec.dictionaries import finished, id_of, is_known, learn
-from epochal.copying.exports import export_at
+from epochal.contrib.transfer.copying.exports import export_at
 from epochal.errors import CorruptData
 from epochal.index.epochs import register
-from epochal.layout.pages import dictionaries, writes
-from epochal.layout.pages.items import STREAMS, page_key, read_page
-from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.streams import Pages
 from epochal.layout.port import INDEX
 from epochal.layout.streams import DecidedBefore
 from epochal.model.events import Event, Recorded
 from epochal.model.versions import NO_STREAM, StreamAppend
+from epochal.pages import dictionaries, writes
+from epochal.pages.items import STREAMS, page_key, read_page
+from epochal.pages.port import pages_source
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Steps
 from epochal.plan.values import Item, binary
 from epochal.store.driver import Driver, Meter

@@ -15,7 +15,9 @@ from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, EMPTY, Encoded
 from epochal.codec.bodies import TRAINED as UNDER_A_DICTIONARY
 from epochal.codec.dictionaries import id_of, learn
 from epochal.errors import CorruptData, TooLarge
-from epochal.layout.pages.frames import (
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
+from epochal.model.events import END, Recorded, Ticks, format_ticks, parse_time
+from epochal.pages.frames import (
     MAX_CONTENT,
     MAX_EVENTS,
     Frame,
@@ -30,8 +32,6 @@ from epochal.layout.pages.frames import (
     write_events,
     write_unfolds,
 )
-from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import END, Recorded, Ticks, format_ticks, parse_time
 from epochal.store.encoding import BodyCodec, recorded_events
 from tests.support.dictionaries import TRAINED
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.layout.pages.writes import ROOM, fits, is_full
 from epochal.model.versions import Token
+from epochal.pages.writes import ROOM, fits, is_full
 from epochal.plan.ops import ITEM_BYTES
 from tests.support.steps import steps
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode_claim
 from epochal.codec.dictionaries import learn
-from epochal.layout.pages.frames import (
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
+from epochal.model.events import Claim, Ticks, parse_time
+from epochal.pages.frames import (
     Frame,
     Unfolds,
     pack_events,
@@ -19,10 +21,8 @@ from epochal.layout.pages.frames import (
     write_events,
     write_unfolds,
 )
-from epochal.layout.pages.items import Page, read_page, write_page
-from epochal.layout.pages.tags.entries import Label, read_label
-from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import Claim, Ticks, parse_time
+from epochal.pages.items import Page, read_page, write_page
+from epochal.pages.tags.entries import Label, read_label
 from tests.support.dictionaries import TRAINED
 
 MOMENT = "2026-11-22T08:00:00.1234567+00:00"

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
 from epochal.layout.once import KeyRecord, remember
-from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
-from epochal.layout.pages.items import (
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
+from epochal.model.events import END, Ticks, format_ticks, parse_time
+from epochal.model.versions import MAX_VERSION, parse_token
+from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
+from epochal.pages.items import (
     Page,
     PageState,
     frames_size,
@@ -25,9 +28,6 @@ from epochal.layout.pages.items import (
     unfolds_size,
     write_page,
 )
-from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import END, Ticks, format_ticks, parse_time
-from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.plan.ops import Put
 from epochal.plan.values import Item, binary, item_size, number, sequence, text
 

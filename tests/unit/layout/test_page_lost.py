@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.pages.items import STREAMS, state_of
-from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import Appended, Conflict, Undetermined
+from epochal.pages.items import STREAMS, state_of
+from epochal.pages.reading import load_head
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages import pruning, writes
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.port import heal_pages
-from epochal.layout.pages.reading import Cursor, advance, load_head, load_page, stand
-from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Appended, Conflict, parse_token
+from epochal.pages import pruning, writes
+from epochal.pages.items import STREAMS
+from epochal.pages.port import heal_pages
+from epochal.pages.reading import Cursor, advance, load_head, load_page, stand
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Hole

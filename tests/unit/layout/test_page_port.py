@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from epochal.layout import port
-from epochal.layout.pages import writes
-from epochal.layout.pages.items import page_key
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
+from epochal.pages import writes
+from epochal.pages.items import page_key
+from epochal.pages.streams import Pages
 from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver

@@ -22,15 +22,15 @@ from epochal import (
 )
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.pages import writes
-from epochal.layout.pages.commit import unmoved
-from epochal.layout.pages.items import read_page, state_of
-from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.several import append_all_on
-from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.writes import packed
 from epochal.layout.streams import Rejected
 from epochal.model.versions import Capacity, Token, Undetermined, parse_token
+from epochal.pages import writes
+from epochal.pages.commit import unmoved
+from epochal.pages.items import read_page, state_of
+from epochal.pages.reading import load_head
+from epochal.pages.several import append_all_on
+from epochal.pages.streams import Pages
+from epochal.pages.writes import packed
 from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

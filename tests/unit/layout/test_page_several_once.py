@@ -181,7 +181,7 @@ def test_a_key_is_remembered_for_a_day() -> None:
 def test_a_page_too_small_is_left_and_the_key_holds(
     streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("epochal.layout.pages.writes.is_full", lambda *_, **__: False)
+    monkeypatch.setattr("epochal.pages.writes.is_full", lambda *_, **__: False)
     streams = replace(streams, codec=BodyCodec())
     token = streams.append(A, [Event(type="Kept", data=bytes(range(256)) * 40)]).token
     outside = replace(token, size=100, carried=50, of="")

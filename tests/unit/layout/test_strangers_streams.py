@@ -15,7 +15,7 @@ import pytest
 from epochal import plugins
 from epochal.codec import json
 from epochal.codec.bodies import Encoded
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput
 from epochal.http.gateway import Performers

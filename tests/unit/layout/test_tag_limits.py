@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
+from epochal.pages.items import STREAMS
+from epochal.pages.tags.entries import TagStreams
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

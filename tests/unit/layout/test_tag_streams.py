@@ -13,16 +13,16 @@ import pytest
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
-from epochal.layout.pages import writes
-from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import STREAMS, is_page, read_page
-from epochal.layout.pages.tags import reading
-from epochal.layout.pages.tags.append import TagsPart
-from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
-from epochal.layout.pages.tags.reading import count_since
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem, parse_down, read_position, write_position
 from epochal.model.versions import Conflict, Position, Reached
+from epochal.pages import writes
+from epochal.pages.frames import time_of
+from epochal.pages.items import STREAMS, is_page, read_page
+from epochal.pages.tags import reading
+from epochal.pages.tags.append import TagsPart
+from epochal.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
+from epochal.pages.tags.reading import count_since
 from epochal.plan.ops import (
     BatchGet,
     Check,

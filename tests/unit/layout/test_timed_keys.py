@@ -9,16 +9,16 @@ from uuid import RFC_4122, UUID
 
 import pytest
 
-from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, OutcomeUndetermined
 from epochal.layout.once import told_by
-from epochal.layout.pages import writes
-from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import NEVER
 from epochal.model.events import Event, Unfold, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Capacity, Outcome, Token, parse_token
+from epochal.pages import writes
+from epochal.pages.streams import Pages
+from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.context import new_key
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

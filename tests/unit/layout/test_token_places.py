@@ -9,11 +9,11 @@ import pytest
 
 from epochal import Conflict
 from epochal.errors import InvalidInput, MissingTable
-from epochal.layout.pages import writes
-from epochal.layout.pages.items import read_page
 from epochal.model.events import Event
 from epochal.model.tags import Query as Asked
 from epochal.model.tags import QueryItem
+from epochal.pages import writes
+from epochal.pages.items import read_page
 from epochal.plan.ops import Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

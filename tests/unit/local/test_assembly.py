@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.local.cdk import HERE, Environment, Stack, assembly_in, environments_of
-from epochal.local.errors import AccountRefused
+from epochal.contrib.local.cdk import HERE, Environment, Stack, assembly_in, environments_of
+from epochal.contrib.local.errors import AccountRefused
 
 UNKNOWN = "aws://unknown-account/unknown-region"
 

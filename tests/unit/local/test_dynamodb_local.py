@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from epochal.local import programs
-from epochal.local.errors import CommandFailed, DownloadCorrupt, ProgramMissing
-from epochal.local.programs import Places
+from epochal.contrib.local import programs
+from epochal.contrib.local.errors import CommandFailed, DownloadCorrupt, ProgramMissing
+from epochal.contrib.local.programs import Places
 from tests.support import dynamodb_local
 
 FILES = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import epochal
-from epochal.local import programs
-from epochal.local.errors import ProgramMissing
+from epochal.contrib.local import programs
+from epochal.contrib.local.errors import ProgramMissing
 from tests.support import needed
 
 LIBRARY = Path(epochal.__file__).parent.parent

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from epochal.local.cdk import Environment, Outputs
-from epochal.local.deploy import LocalDeployment, LocalStore, stores_in
-from epochal.local.endpoint import Endpoint
-from epochal.local.errors import OutputMissing, StoreUnclear
+from epochal.contrib.local.cdk import Environment, Outputs
+from epochal.contrib.local.deploy import LocalDeployment, LocalStore, stores_in
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.errors import OutputMissing, StoreUnclear
 
 ENDPOINT = Endpoint(url="http://127.0.0.1:4566")
 STORE = {"StreamsTable": "s", "IndexTable": "i", "BucketName": "b"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochal.cli import local as watching
-from epochal.local.errors import TooManyFiles
+from epochal.contrib.local import commands as watching
+from epochal.contrib.local.errors import TooManyFiles
 
 
 class Day:

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal import Event
+from epochal.contrib.mcp.server import Tools, answering, read_only
+from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deployment import Deployment
 from epochal.layout.port import TIMERS
-from epochal.mcp import Tools, answering, read_only
 from epochal.scheduling import in_, later
-from epochal.subjects.sealing import encrypt, write_sealed
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.unit.timers.world import World

@@ -13,12 +13,9 @@ import pytest
 from mcp.client.client import Client
 
 from epochal import Event
-from epochal import mcp as served
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
-from epochal.deployment import Deployment
-from epochal.errors import Refused
-from epochal.layout.port import TIMERS
-from epochal.mcp import (
+from epochal.contrib.mcp import server as served
+from epochal.contrib.mcp.server import (
     BODIES,
     EVENTS,
     TAGS,
@@ -29,6 +26,9 @@ from epochal.mcp import (
     read_only,
     server,
 )
+from epochal.deployment import Deployment
+from epochal.errors import Refused
+from epochal.layout.port import TIMERS
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.scheduling import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed

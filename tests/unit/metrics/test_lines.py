@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.metrics import KEPT_SECONDS, MOST_TIMES, Metrics
+from epochal.hosting.metrics import KEPT_SECONDS, MOST_TIMES, Metrics
 
 
 class Log:

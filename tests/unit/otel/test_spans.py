@@ -24,18 +24,18 @@ from epochal import (
     QueryItem,
     StreamAppend,
     metadata,
-    otel,
     projection,
     reaction,
 )
 from epochal.aio.stores import AsyncStreams
-from epochal.bulk import Bulk, BulkAppend
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.otel import tracing as otel
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import StreamDeleted
+from epochal.store.bulk import Bulk, BulkAppend
 from epochal.testing.feeds import MemoryFeed
 
 CODEC = EventCodec[int](

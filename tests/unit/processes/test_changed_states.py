@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import Output, Process, process_of
+from epochal.contrib.processes import process as process_class
 from epochal.deciders.codecs import Stored, json_codec
-from epochal.processes import Output, Process, process_of
-from epochal.processes import process as process_class
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

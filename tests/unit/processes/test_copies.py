@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.processes import Append, Done, Output, Process
+from epochal.contrib.processes.process import Instance
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.model.events import Event
-from epochal.processes import Append, Done, Output, Process
-from epochal.processes.process import Instance
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.processes.world import CODEC, Charged, Outside, Placed, Released, checkout
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import Append, Output, Send
+from epochal.contrib.processes.outputs import PERFORMED, Outbox, record
+from epochal.contrib.processes.process import Instance
 from epochal.deciders.codecs import Stored
-from epochal.processes import Append, Output, Send
-from epochal.processes.outputs import PERFORMED, Outbox, record
-from epochal.processes.process import Instance
 from tests.unit.processes.world import CODEC, Charge, Outside, Placed, Released, World, checkout
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import Append, Call, CommandRefused, Output, Process, Publish, Send
 from epochal.deciders.codecs import EventCodec
 from epochal.model.events import Event
-from epochal.processes import Append, Call, CommandRefused, Output, Process, Publish, Send
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.copying.stream_copy import StreamCopier, StreamSource
-from epochal.deciders.codecs import Stored
-from epochal.errors import InvalidInput
-from epochal.model.events import Event
-from epochal.processes import (
+from epochal.contrib.processes import (
     After,
     Append,
     Call,
@@ -24,13 +20,17 @@ from epochal.processes import (
     process,
     process_of,
 )
-from epochal.processes.process import Instance
+from epochal.contrib.processes.process import Instance
+from epochal.contrib.timers.stores import timers_of
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.deciders.codecs import Stored
+from epochal.errors import InvalidInput
+from epochal.model.events import Event
 from epochal.reactions.handling import Attempt, Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed
-from epochal.timers.stores import timers_of
 from tests.unit.processes.world import (
     CODEC,
     Charge,
@@ -442,7 +442,7 @@ def test_where_a_note_fails_too_the_failure_of_the_output_is_what_is_told(
     def unnoted(*_: object, **__: object) -> None:
         raise RuntimeError("no note")
 
-    monkeypatch.setattr("epochal.processes.outputs._note", unnoted)
+    monkeypatch.setattr("epochal.contrib.processes.outputs._note", unnoted)
     failed: list[Attempt] = []
     world.feed.index()
     member = Member(reaction=outbox, reader=world.reader)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import Publish
+from epochal.contrib.publish.cloudevents import Message
 from epochal.model.events import Event, Unfold
-from epochal.processes import Publish
-from epochal.reactions.cloudevents import Message
 from epochal.reactions.handling import Member, unmet
 from epochal.reactions.reaction import Reaction
 from epochal.scheduling import call_off

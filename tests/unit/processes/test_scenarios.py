@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.processes import After, Append, Call, Cancel, CommandRefused, Done, Publish, Send
 from epochal.errors import InvalidInput
-from epochal.processes import After, Append, Call, Cancel, CommandRefused, Done, Publish, Send
 from epochal.scheduling import in_
 from epochal.testing.scenarios import given_process
 from tests.unit.processes.world import (

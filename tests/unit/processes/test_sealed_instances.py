@@ -12,21 +12,31 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import (
+    After,
+    Append,
+    Call,
+    CommandRefused,
+    Output,
+    Process,
+    Send,
+    Target,
+    process,
+)
+from epochal.contrib.processes.process import Instance, process_of
+from epochal.contrib.subjects.sealing import Shredded, Subjects, sealed_codec
+from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.on_streams import Decider
 from epochal.deciders.shapes import Upcast, upcast
 from epochal.errors import CorruptData
 from epochal.layout.port import READ_MODELS, store_tables
-from epochal.processes import After, Append, Call, CommandRefused, Output, Process, Send, Target, process
-from epochal.processes.process import Instance, process_of
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
-from epochal.subjects.sealing import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.subjects import memory_subjects
 
 PAGES = 30_000
 """The partition of the streams in pages."""

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import pytest
 
+from epochal.contrib.processes.sealed_state import MOST_SUBJECTS, seal, unseal
+from epochal.contrib.subjects.sealing import Subjects, sealed_codec
+from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import Sealing, json_codec
-from epochal.processes.sealed_state import MOST_SUBJECTS, seal, unseal
-from epochal.subjects.sealing import Subjects, sealed_codec
-from epochal.testing.subjects import memory_subjects
 
 PERSONS = ("ada", "ben", "cleo", "dora")
 STATE = {"names": ["Ada", "Ben"], "count": 2}

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from epochal.deciders.codecs import json_codec
-from epochal.deciders.on_streams import Decider
-from epochal.layout.port import source_of
-from epochal.model.events import Event
-from epochal.plan.ops import Op, Reply
-from epochal.processes import (
+from epochal.contrib.processes import (
     After,
     Append,
     Call,
@@ -27,8 +22,13 @@ from epochal.processes import (
     process,
     process_of,
 )
-from epochal.processes.process import Instance, Passed
-from epochal.reactions.cloudevents import Message
+from epochal.contrib.processes.process import Instance, Passed
+from epochal.contrib.publish.cloudevents import Message
+from epochal.deciders.codecs import json_codec
+from epochal.deciders.on_streams import Decider
+from epochal.layout.port import source_of
+from epochal.model.events import Event
+from epochal.plan.ops import Op, Reply
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

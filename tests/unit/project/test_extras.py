@@ -126,14 +126,14 @@ def test_a_function_without_its_extra_says_which_it_is() -> None:
 
 
 NEEDED = {
-    "subjects": "import epochal.testing.subjects",
+    "subjects": "import epochal.contrib.subjects.testing",
     "async": "import epochal.aio.stores",
-    "otel": "import epochal.otel",
+    "otel": "import epochal.contrib.otel.tracing",
     "eventsourcing": "import epochal.contrib.eventsourcing",
     "cdk": "from epochal.cdk import EventStore",
-    "sql": "import epochal.read_models.sql",
-    "export": "from epochal.export.files import Columns, arrow_schema; arrow_schema(Columns())",
-    "mcp": "import epochal.mcp",
+    "sql": "import epochal.contrib.sql.read_models",
+    "export": "from epochal.contrib.transfer.export.files import Columns, arrow_schema; arrow_schema(Columns())",
+    "mcp": "import epochal.contrib.mcp.server",
 }
 """What is imported by who uses an extra; the command line, the console and functions say it in their own words, classes
 of attrs, Pydantic and msgspec are made with their library, and pytest is there where its plugin is."""

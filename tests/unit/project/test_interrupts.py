@@ -9,11 +9,11 @@ import pytest
 
 PROGRAMS = {
     "bench": "bench.__main__.time.perf_counter",
-    "bench.load": "epochal.local.programs.here",
+    "bench.load": "epochal.contrib.local.programs.here",
     "tests.simulation.simulate": "argparse.ArgumentParser.parse_args",
     "tests.proof": "argparse.ArgumentParser.parse_args",
     "tests.doors.audit": "subprocess.run",
-    "tests.support.dynamodb_local": "epochal.local.programs.here",
+    "tests.support.dynamodb_local": "epochal.contrib.local.programs.here",
 }
 """Each with something that it calls."""
 

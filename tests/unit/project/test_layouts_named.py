@@ -102,8 +102,8 @@ FACES = {
     "epochal/store/appending.py": STORE,
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
     "epochal/store/tagged.py": STORE,
-    "epochal/listings.py": STORE,
-    "epochal/copying/importing.py": STORE,
+    "epochal/store/listings.py": STORE,
+    "epochal/contrib/transfer/copying/importing.py": STORE,
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/__init__.py": "an environment names the table of streams",
@@ -179,7 +179,9 @@ def named(code: str) -> set[str]:
 def foreign(path: Path) -> set[str]:
     """The plug-ins that a file names and that are not its own."""
     place = place_of(path)
-    if place.startswith(("epochal/contrib/eventsourcing/", "epochal/importing/databases.py")):
+    if place.startswith(
+        ("epochal/contrib/eventsourcing/", "epochal/contrib/transfer/importing/databases.py")
+    ):
         return set()  # their words are those of further libraries
     return {name for name in named(path.read_text()) if not PLUGINS[name].owns(place)}
 

@@ -43,7 +43,7 @@ PAGES = [
     *TESTS,
 ]
 
-NOT_THERE = frozenset({"epochal.cli.gone", "epochal.cli.export.SECRET"})
+NOT_THERE = frozenset({"epochal.cli.gone", "epochal.contrib.transfer.export.commands.SECRET"})
 """What a test names because it is not there, or puts there itself."""
 
 
@@ -174,7 +174,7 @@ def test_a_string_that_names_what_is_not_there_is_noticed(text: str) -> None:
         'f"{__name__}.streams:opened"',
         '"epochal.store.streams"',
         '"epochal.errors.EpochalError.__doc__"',
-        'f"epochal.importing.{kind}"',
+        'f"epochal.contrib.transfer.importing.{kind}"',
         '"epochal.hosting.function.handler"',
         '"arming.handler"',
     ],

@@ -78,7 +78,7 @@ def importing(modules: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.proof
 def test_what_make_setup_installs_is_all_that_the_demo_and_a_deployment_import() -> None:
     done = importing(
-        "epochal.cli.main, epochal.console.server, examples.flights.__main__, ministack.app, app"
+        "epochal.cli.main, epochal.contrib.console.server, examples.flights.__main__, ministack.app, app"
     )
     assert (done.returncode, done.stderr[-2000:]) == (0, "")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.proving.proof import CATEGORY, Answer, DeployedStack, ProofRun
+from epochal.contrib.proving.proof import CATEGORY, Answer, DeployedStack, ProofRun
 from tests.support.api import Api
 
 ACCOUNT = "123456789012"

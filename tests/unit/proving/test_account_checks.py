@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.cli import prove as checks
-from epochal.errors import Refused
-from epochal.proving.proof import (
+from epochal.contrib.proving import commands as checks
+from epochal.contrib.proving.proof import (
     Broken,
     DeployedStack,
     ProofRun,
@@ -23,6 +22,7 @@ from epochal.proving.proof import (
     resolved,
     stacks_of,
 )
+from epochal.errors import Refused
 from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 from tests.unit.stacks.test_permissions import EXPECTED
 

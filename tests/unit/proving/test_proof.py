@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.cli.prove import ACCOUNT
+from epochal.contrib.proving.commands import ACCOUNT
+from epochal.contrib.proving.proof import SECONDS, Broken, ProofReport, ProofRun, Trial, Unproven, prove
+from epochal.contrib.proving.store import quarantine, store_checks
 from epochal.errors import Unavailable
-from epochal.proving.proof import SECONDS, Broken, ProofReport, ProofRun, Trial, Unproven, prove
-from epochal.proving.store import quarantine, store_checks
 from tests.unit.proving.stage import Stage
 
 

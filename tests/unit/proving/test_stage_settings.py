@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from epochal.cli import prove as checks
+from epochal.contrib.proving import commands as checks
+from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
 from epochal.layout.port import layouts_in
 from epochal.plugins import layouts, own_settings
-from epochal.proving.proof import DeployedFunction, DeployedStack
 from epochal.settings import DECLARED, Options, Settings
 from tests.unit.proving.stage import function
 from tests.unit.proving.test_account_checks import Account, proof, stacks, template

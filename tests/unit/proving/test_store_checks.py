@@ -16,19 +16,19 @@ import pytest
 from botocore.exceptions import ClientError
 
 from epochal.care.status import standings
+from epochal.contrib.processes import Append, Call, Done, Process, process_of
+from epochal.contrib.proving import store as checks
+from epochal.contrib.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
+from epochal.contrib.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
+from epochal.contrib.timers.engine import Engine, engine_of
+from epochal.contrib.timers.protocol import Sent, Wake
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event
-from epochal.processes import Append, Call, Done, Process, process_of
-from epochal.proving import store as checks
-from epochal.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
-from epochal.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables
-from epochal.timers.engine import Engine, engine_of
-from epochal.timers.protocol import Sent, Wake
 from examples.proof.process import Answered, Asked, Proving
 from tests.support.api import Api
 from tests.support.wake_ups import WakeUps

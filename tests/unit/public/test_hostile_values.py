@@ -18,6 +18,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.contrib.event_store_adapter.store import number_in
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.subjects.sealing import read_sealed
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
@@ -30,7 +31,6 @@ from epochal.model.versions import StreamAppend, parse_token
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
-from epochal.subjects.sealing import read_sealed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 

@@ -26,7 +26,7 @@ from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.projections import ProjectionStates
-from epochal.copying.importing import ImportedEvent
+from epochal.contrib.transfer.copying.importing import ImportedEvent
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.http.tag_pages import TagPages

@@ -11,8 +11,8 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import Queue
-from epochal.metrics import Metrics
 from epochal.reactions.reactor import Reactor
 from tests.support.leases import once
 from tests.unit.reactions.test_wakeups import Context, Sent, message

@@ -10,8 +10,8 @@ import pytest
 
 from epochal import Delivery, Event, json_codec, reaction
 from epochal.cli.react import by_name
+from epochal.contrib.processes.process import process
 from epochal.errors import InvalidInput
-from epochal.processes.process import process
 from epochal.reactions.reaction import Handler, Reaction
 from epochal.testing.feeds import MemoryFeed
 

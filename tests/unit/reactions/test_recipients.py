@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from epochal.contrib.publish.cloudevents import Message
+from epochal.contrib.publish.recipients import (
+    AGAIN,
+    DETAIL_TYPE,
+    LIMITS,
+    PARTITION_KEY,
+    UNTOLD,
+    limit_of,
+    recipient,
+)
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
-from epochal.hosting.recipients import AGAIN, DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
-from epochal.reactions.cloudevents import Message
 
 EVENTS = [
     Message(
@@ -242,7 +250,7 @@ def test_a_topic_that_is_not_there_is_no_body_that_is_missing() -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Those that were made, in no time."""
     made: list[float] = []
-    monkeypatch.setattr("epochal.hosting.recipients.time.sleep", made.append)
+    monkeypatch.setattr("epochal.contrib.publish.recipients.time.sleep", made.append)
     return made
 
 

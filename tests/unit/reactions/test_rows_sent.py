@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from epochal import Event
+from epochal.contrib.publish.cloudevents import Message
+from epochal.contrib.publish.recipients import LIMITS, ROW_AT, Limit, Publication, publisher, together
+from epochal.contrib.transfer.rows import COLUMNS
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.hosting.recipients import LIMITS, ROW_AT, Limit, Publication, publisher, together
-from epochal.reactions.cloudevents import Message
 from epochal.reactions.reaction import Delivery
-from epochal.rows import COLUMNS
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from epochal.contrib.publish.cloudevents import Message
+from epochal.contrib.publish.recipients import KEPT_SECONDS, OVERLAP_SECONDS, Proof, Secret
 from epochal.errors import InvalidInput, Refused
-from epochal.hosting.recipients import KEPT_SECONDS, OVERLAP_SECONDS, Proof, Secret
-from epochal.reactions.cloudevents import Message
 
 KEYS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_" + "b" * 40]
 

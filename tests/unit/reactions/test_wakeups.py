@@ -14,7 +14,9 @@ from aws_lambda_powertools import Logger
 from moto import mock_aws
 
 from epochal.errors import InvalidInput, Unavailable
+from epochal.feed.indexer import Topic
 from epochal.hosting.function import ReactionFunction, lambda_handler
+from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import (
     CAREFUL_FROM,
     MOST_HOPS,
@@ -28,8 +30,6 @@ from epochal.hosting.wakeups import (
 )
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Unit
-from epochal.indexer import Topic
-from epochal.metrics import Metrics
 from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import Groups

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
+from epochal.contrib.publish.cloudevents import Message, header_value, request_id, signed, signing_key
 from epochal.errors import InvalidInput
-from epochal.reactions.cloudevents import Message, header_value, request_id, signed, signing_key
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 """With what follows, the example that the specification's own libraries are tested with."""

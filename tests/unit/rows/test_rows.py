@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from epochal import Event, FeedEvent, Recorded
+from epochal.contrib.subjects.testing import memory_subjects
+from epochal.contrib.transfer.rows import COLUMNS, Row, as_json, row_of, time_text
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedItem
 from epochal.model.events import Claim
-from epochal.rows import COLUMNS, Row, as_json, row_of, time_text
 from epochal.testing.stores import memory_streams
-from epochal.testing.subjects import memory_subjects
 from tests.unit.feed.layouts import ALICE, Layouts
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "rows.md"

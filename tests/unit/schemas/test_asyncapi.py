@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from jsonschema import Draft7Validator
 
 from epochal.codec.json import dumps
+from epochal.contrib.publish.cloudevents import cloud_event, message
+from epochal.contrib.schemas.asyncapi import asyncapi, draft7
 from epochal.deciders.codecs import json_codec
 from epochal.feed.history import FeedEvent
-from epochal.reactions.cloudevents import cloud_event, message
-from epochal.schemas.asyncapi import asyncapi, draft7
 from tests.unit.schemas.test_event_schemas import (
     CODEC,
     EVENTS,

@@ -13,8 +13,8 @@ import pytest
 
 from epochal import upcast
 from epochal.codec import json
+from epochal.contrib.schemas.columns import Column, columns
 from epochal.deciders.codecs import json_codec
-from epochal.schemas.columns import Column, columns
 from tests.unit.schemas.test_event_schemas import ByAttrs, ByMsgspec, ByPydantic, Everything
 
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from epochal import upcast
+from epochal.contrib.schemas.asyncapi import bundle, event_schemas
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Event
-from epochal.schemas.asyncapi import bundle, event_schemas
 from tests.support.examples import examples
 
 Gate = NewType("Gate", int)

@@ -10,9 +10,9 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.retention import rules_of
-from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event
+from epochal.pages.port import pages_source
+from epochal.pages.streams import Pages
 from epochal.plan.ops import Op, Reply
 from epochal.settings import variable
 from epochal.store.driver import Driver, Meter

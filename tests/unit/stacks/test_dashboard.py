@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.console.overview import PLOTTED
+from epochal.contrib.console.overview import PLOTTED
 from epochal.layout.port import store_tables
 from tests.unit.stacks.templates import Deployment, Synthesise
 

@@ -22,11 +22,11 @@ from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP
-from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Source, Touched
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.tags import EVERYTHING, place_of, type_tag
 from epochal.model.versions import Reached
+from epochal.pages.port import pages_source
 from epochal.plan.ops import Present, Put, Update
 from epochal.plan.values import Item, binary, number, text
 from epochal.testing.stores import memory_tables

@@ -22,11 +22,11 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Lake, Publish
-from epochal.cdk.lake import COLUMN_TYPES, once, view_text
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
-from epochal.hosting.recipients import ROW_AT, publication_of
-from epochal.rows import COLUMNS, VERSION
+from epochal.contrib.lake.cdk import COLUMN_TYPES, once, view_text
+from epochal.contrib.publish.recipients import ROW_AT, publication_of
+from epochal.contrib.transfer.rows import COLUMNS, VERSION
 from tests.docs.test_links import anchors
 from tests.unit.stacks.templates import ROOT
 from tests.unit.stacks.test_lint import lint

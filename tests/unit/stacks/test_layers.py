@@ -32,8 +32,8 @@ sys.path[:0] = sys.argv[1:]
 import epochal
 # Who uses them brings their packages, and those of `aio`.
 BROUGHT = {
-    "epochal.otel",
-    "epochal.read_models.sql",
+    "epochal.contrib.otel.tracing",
+    "epochal.contrib.sql.read_models",
     "epochal.deciders.msgspec_checks",
     "epochal.deciders.pydantic_checks",
 }

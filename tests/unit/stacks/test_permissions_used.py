@@ -13,7 +13,6 @@ from random import Random
 
 import pytest
 
-from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.contrib.event_store_adapter.history import AggregateHistory
@@ -29,20 +28,20 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.port import heal_dcb
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
+from epochal.contrib.timers.stores import timers_of
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, StreamHistory
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
 from epochal.http.tag_pages import TagPages
-from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.port import heal_pages
-from epochal.layout.pages.streams import Pages
 from epochal.layout.port import READ_MODELS, Gap, base_of, layout_names, store_tables
-from epochal.listings import listings_of
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, StreamAppend
+from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
+from epochal.pages.items import STREAMS
+from epochal.pages.port import heal_pages
+from epochal.pages.streams import Pages
 from epochal.plan import ops
 from epochal.plan.ops import Lost, TableSpec
 from epochal.reactions.handling import Member
@@ -52,14 +51,15 @@ from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents, ReadModels
 from epochal.scheduling import in_
 from epochal.settings import Settings
+from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
+from epochal.store.listings import listings_of
 from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents, tagged_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
-from epochal.timers.stores import timers_of
 from tests.support.permissions import Allowed, actions, on
 from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED
 

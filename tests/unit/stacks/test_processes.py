@@ -11,10 +11,10 @@ from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Process
 from epochal.cdk.stages import BadSetting
-from epochal.cli import prove as account
-from epochal.layout.pages.items import STREAMS
+from epochal.contrib.proving import commands as account
+from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
+from epochal.pages.items import STREAMS
 from epochal.plan import ops
-from epochal.proving.proof import DeployedFunction, DeployedStack
 from epochal.settings import variable
 from tests.support.permissions import Allowed, actions, on
 from tests.unit.processes.world import Placed, World

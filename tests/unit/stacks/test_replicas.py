@@ -11,8 +11,8 @@ from aws_cdk.assertions import Template
 from epochal.cdk import Store, SubjectKeys
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
+from epochal.contrib.subjects.items import SUBJECT_KEYS
 from epochal.layout.port import every_table, store_tables
-from epochal.subjects.items import SUBJECT_KEYS
 from stacks.deployment import REGION
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise

@@ -15,9 +15,9 @@ from epochal.cdk.stages import STAGES
 from epochal.codec import bodies
 from epochal.codec.bodies import PREFIX
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
-from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.port import READ_MODELS, every_table, store_tables
+from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
+from epochal.pages.items import STREAMS
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 

@@ -12,21 +12,6 @@ import pytest
 
 from epochal import NO_STREAM, Appended, Conflict, Event, Query, QueryItem, StreamAppend, Unfold
 from epochal.aio.stores import AsyncStreams
-from epochal.also import (
-    Absent,
-    All,
-    AnyOf,
-    BeginsWith,
-    Not,
-    Present,
-    TransactionWrite,
-    check,
-    compare,
-    delete,
-    plain,
-    put,
-    update,
-)
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id, memory_aggregates
@@ -46,6 +31,21 @@ from epochal.errors import (
     WrongTable,
 )
 from epochal.plan.ops import Compare, KeyAttribute, Lost, Op, Reply, TableSpec, Transact, tables_of
+from epochal.store.also import (
+    Absent,
+    All,
+    AnyOf,
+    BeginsWith,
+    Not,
+    Present,
+    TransactionWrite,
+    check,
+    compare,
+    delete,
+    plain,
+    put,
+    update,
+)
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

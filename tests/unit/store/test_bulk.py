@@ -14,12 +14,8 @@ import pytest
 
 from epochal import metadata
 from epochal.aio.stores import AsyncBulk
-from epochal.bulk import MAX_APPENDS, Answer, Bulk, BulkAppend
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import EpochalError, InvalidInput, MissingTable, NotTried, TooLarge, Unavailable
-from epochal.joined import JOINED_APPENDS, JOINED_BYTES
-from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import read_page
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import (
@@ -33,9 +29,13 @@ from epochal.model.versions import (
     Token,
     Undetermined,
 )
+from epochal.pages.frames import time_of
+from epochal.pages.items import read_page
 from epochal.plan.ops import Lost, NotApplied, Op, Put, Reply, Update
+from epochal.store.bulk import MAX_APPENDS, Answer, Bulk, BulkAppend
 from epochal.store.driver import Patience
 from epochal.store.encoding import BodyCodec
+from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
@@ -452,7 +452,7 @@ def test_what_is_wrong_with_one_is_its_own_answer_and_with_all_a_refusal() -> No
 
 
 def test_what_is_too_much_together_is_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochal.layout.pages.writes.MAX_VERSION", 2)
+    monkeypatch.setattr("epochal.pages.writes.MAX_VERSION", 2)
     assert firsts(Network().append(to(S, "1"), to(S, "2"), to(S, "3"))) == [0, 1, InvalidInput]
 
 

@@ -9,14 +9,11 @@ from dataclasses import replace
 import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.publish.cloudevents import cloud_event, message
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.feed.history import FeedEvent
 from epochal.feed.whole import conversation, tree
-from epochal.joined import JoinedAppends
-from epochal.layout.pages.identified import LOOKED_BACK
-from epochal.layout.pages.items import read_page
-from epochal.layout.pages.tags.entries import read_label
 from epochal.layout.queries import IdTaken
 from epochal.model.events import Event
 from epochal.model.versions import (
@@ -29,10 +26,13 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
 )
+from epochal.pages.identified import LOOKED_BACK
+from epochal.pages.items import read_page
+from epochal.pages.tags.entries import read_label
 from epochal.plan.ops import Op, Query, Reply
-from epochal.reactions.cloudevents import cloud_event, message
 from epochal.reactions.reaction import Reaction
 from epochal.store.driver import Driver, Meter
+from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import Fault, Faults

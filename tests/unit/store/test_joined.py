@@ -12,21 +12,22 @@ from itertools import pairwise
 
 import pytest
 
-from epochal import Appended, Event, joined
+from epochal import Appended, Event
 from epochal.aio.bridge import wait
 from epochal.aio.stores import AsyncJoinedAppends
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
-from epochal.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
-from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.port import appended
 from epochal.layout.port import Span
 from epochal.layout.streams import Batch
 from epochal.model.versions import Conflict, Outcome
+from epochal.pages.frames import time_of
+from epochal.pages.items import Page, read_page
+from epochal.pages.port import appended
 from epochal.plan.ops import Lost, Op, Put, Query, Reply, Update
+from epochal.store import joined
 from epochal.store.driver import Patience, Turn, turn
 from epochal.store.encoding import BodyCodec
+from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
@@ -389,7 +390,7 @@ def test_one_write_takes_so_many_bytes_and_appends_and_keeps_the_order() -> None
 
 def test_what_is_too_much_together_is_written_one_by_one(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream has room for one more."""
-    monkeypatch.setattr("epochal.layout.pages.writes.MAX_VERSION", 2)
+    monkeypatch.setattr("epochal.pages.writes.MAX_VERSION", 2)
 
     first, second, third = gate.meet([[measured(k)] for k in range(3)])
 

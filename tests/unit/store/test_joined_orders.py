@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from greenlet import getcurrent, greenlet
 
-from epochal import Appended, Event, joined
-from epochal.joined import JoinedAppends, Waiting
+from epochal import Appended, Event
 from epochal.layout.streams import Batch
 from epochal.plan.ops import Op, Put, Reply, Update
+from epochal.store import joined
+from epochal.store.joined import JoinedAppends, Waiting
 from epochal.testing.stores import memory_streams
 
 S = "Sensor-1"

@@ -9,9 +9,9 @@ import pytest
 
 from epochal import Event, StreamAppend
 from epochal.errors import InvalidRequest
-from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.streams import Pages
 from epochal.model.versions import Appended, Capacity, Conflict
+from epochal.pages.items import STREAMS
+from epochal.pages.streams import Pages
 from epochal.plan.ops import (
     Absent,
     Delete,

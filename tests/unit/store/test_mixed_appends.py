@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, Unfold, metadata
-from epochal.also import put
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge, Unavailable, WrongExpectedVersion
 from epochal.layout.port import archives, store_tables
 from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
+from epochal.store.also import put
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_streams, memory_tables
 

@@ -14,11 +14,11 @@ from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter import store as aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
-from epochal.joined import JoinedAppends
-from epochal.listings import listings_of
 from epochal.store import streams, tagged
+from epochal.store.joined import JoinedAppends
+from epochal.store.listings import listings_of
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 STEPS = (".", "..")

@@ -12,6 +12,7 @@ import pytest
 
 from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
 from epochal.contrib.sekiban import memory_dcb_events
+from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Contended, InvalidInput
 from epochal.model.events import TIMER_CANCELLED, Claim, Event
 from epochal.model.versions import NO_STREAM
@@ -20,7 +21,6 @@ from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, TaggedStore
 from epochal.testing.stores import MemoryBodies, memory_deployment, memory_streams
-from epochal.timers.stores import timers_of
 
 REMINDED = Event(type="Reminded")
 STORES: list[Callable[[], Streams]] = [memory_streams, lambda: memory_deployment().tips]

@@ -9,12 +9,12 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.http import tag_pages
 from epochal.http.tag_pages import TagPages
-from epochal.layout.pages.reading import query
-from epochal.layout.pages.tags.entries import stream_of
-from epochal.layout.pages.tags.reading import stand_after
-from epochal.listings import GroupCount, TaggedListings
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import TagCount
+from epochal.pages.reading import query
+from epochal.pages.tags.entries import stream_of
+from epochal.pages.tags.reading import stand_after
+from epochal.store.listings import GroupCount, TaggedListings
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 LONG = 60

@@ -11,7 +11,6 @@ import pytest
 from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
-from epochal.layout.pages.items import STREAMS
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Claim, Event
 from epochal.model.versions import (
@@ -22,6 +21,7 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
 )
+from epochal.pages.items import STREAMS
 from epochal.store.driver import Driver, Meter
 from epochal.store.outcomes import PAUSES
 from epochal.store.reading import StreamState

@@ -26,14 +26,14 @@ from epochal.contrib.event_store_adapter import (
     json_state,
     sealed_state,
 )
+from epochal.contrib.subjects.sealing import Subjects, sealed_codec
+from epochal.contrib.subjects.testing import memory_subjects
+from epochal.contrib.transfer.importing.incoming import FieldMapping
+from epochal.contrib.transfer.importing.typed_bodies import TypedBodies, must_be_readable
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.shapes import upcast
 from epochal.errors import CorruptData, InvalidInput
-from epochal.importing.incoming import FieldMapping
-from epochal.importing.typed_bodies import TypedBodies, must_be_readable
-from epochal.subjects.sealing import Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.subjects import memory_subjects
 from tests.unit.subjects.shown_errors import text_of
 
 MARKER = "quokka4711"

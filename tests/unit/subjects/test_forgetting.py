@@ -16,15 +16,8 @@ from epochal import Decider, Deciders, Event, Unfold
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
 from epochal.contrib.sekiban import memory_dcb_events
-from epochal.deciders.codecs import json_codec
-from epochal.deciders.folding import snapshot
-from epochal.deciders.loading import Cache
-from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
-from epochal.plan.ops import Lost, Op, Put, Reply
-from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.driver import Driver, Meter
-from epochal.subjects.items import SUBJECT_KEYS
-from epochal.subjects.sealing import (
+from epochal.contrib.subjects.items import SUBJECT_KEYS
+from epochal.contrib.subjects.sealing import (
     NONCE_BYTES,
     KmsWrapping,
     Shredded,
@@ -35,9 +28,16 @@ from epochal.subjects.sealing import (
     sealed_codec,
     write_sealed,
 )
+from epochal.contrib.subjects.testing import MemoryWrapping, memory_subjects
+from epochal.deciders.codecs import json_codec
+from epochal.deciders.folding import snapshot
+from epochal.deciders.loading import Cache
+from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
+from epochal.plan.ops import Lost, Op, Put, Reply
+from epochal.reactions.reaction import Delivery, reaction
+from epochal.store.driver import Driver, Meter
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.feed.feeds import Clock
 
 SECRET = b'{"name":"Ada Lovelace","born":1815}'

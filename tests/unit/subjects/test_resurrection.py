@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.contrib.subjects.sealing import Shredded, Subjects
+from epochal.contrib.subjects.testing import memory_subjects
 from epochal.errors import InvalidInput, SubjectForgotten, Unavailable
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
-from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
-from epochal.subjects.sealing import Shredded, Subjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.subjects import memory_subjects
 from tests.unit.feed.feeds import Clock
 
 KEYS, LOG = SUBJECT_KEYS.kind, FORGET_LOG.kind

@@ -15,12 +15,12 @@ from epochal.contrib.event_store_adapter import (
     memory_aggregates,
     sealed_state,
 )
+from epochal.contrib.subjects.sealing import Subjects, sealed_codec
+from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.on_streams import Decider
 from epochal.layout.port import store_tables
-from epochal.subjects.sealing import Subjects, sealed_codec
 from epochal.testing.memory import MemoryTables
-from epochal.testing.subjects import memory_subjects
 
 ADA = "Ada Lovelace"
 USER = aggregate_id("user", "1")

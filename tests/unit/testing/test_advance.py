@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.timers.stores import timers_of
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET, Event, parse_time
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
-from epochal.timers.stores import timers_of
 
 REMINDED = Event(type="Reminded")
 DAY = 86_400 * 10**7

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.timers.care import rebuild
+from epochal.contrib.timers.engine import Engine
+from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Contended, EpochalError, InvalidInput, InvalidRequest, MissingBody, TooLarge
-from epochal.layout.pages.items import STREAMS
 from epochal.model.events import Event
+from epochal.pages.items import STREAMS
 from epochal.plan.ops import Delete, Op, Put, Update
 from epochal.scheduling import in_, later
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
-from epochal.timers.care import rebuild
-from epochal.timers.engine import Engine
-from epochal.timers.stores import timers_of
 from tests.unit.timers.world import World
 
 SECOND = 10**9

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.timers.care import coming, rebuild
+from epochal.contrib.timers.protocol import SHARDS
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, NotApplied, Op, Query
 from epochal.scheduling import call_off, in_, later
-from epochal.timers.care import coming, rebuild
-from epochal.timers.protocol import SHARDS
 from tests.unit.timers.world import World
 
 SECOND = 10**9

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from epochal import Event, Query, QueryItem, timers_of
-from epochal.copying.importing import ImportedEvent, TaggedImporter, marked, unmarked
-from epochal.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.timers.care import rebuild, take_over
+from epochal.contrib.transfer.copying.importing import ImportedEvent, TaggedImporter, marked, unmarked
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET
 from epochal.scheduling import call_off, in_, later
-from epochal.timers.care import rebuild, take_over
 from tests.unit.timers.world import World
 
 DAY = 86_400

@@ -14,16 +14,16 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
 
+from epochal.contrib.timers.hosting import TimerQueue, TimersFunction, sent_or_swept
+from epochal.contrib.timers.protocol import GRACE, NEAR, Armed, Sent, Wake
 from epochal.errors import InvalidRequest, Refused, Unavailable
 from epochal.hosting.leases import Leases
-from epochal.hosting.timers import TimerQueue, TimersFunction, sent_or_swept
+from epochal.hosting.metrics import Metrics
 from epochal.layout.port import TIMERS
-from epochal.metrics import Metrics
 from epochal.model.events import PER_SECOND, Event, Ticks
 from epochal.plan.ops import Delete, Op, Put, Query
 from epochal.scheduling import call_off
 from epochal.settings import Settings
-from epochal.timers.protocol import GRACE, NEAR, Armed, Sent, Wake
 from tests.support.leases import Visibility, once
 from tests.unit.reactions.test_wakeups import Context
 from tests.unit.timers.world import BEGIN, World

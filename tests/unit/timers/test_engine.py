@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.timers.protocol import MINUTE, NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
+from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event, Ticks, format_ticks
@@ -16,8 +18,6 @@ from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete, Get, Lost, NotApplied, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.scheduling import call_off, in_, later
-from epochal.timers.protocol import MINUTE, NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
-from epochal.timers.stores import timers_of
 from tests.unit.timers.world import World
 
 DAY = 86_400
@@ -277,8 +277,8 @@ def test_a_slot_has_every_moment_of_its_minute(ticks: int) -> None:
 
 
 def test_many_of_a_slot_are_fired_page_by_page_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochal.timers.protocol.PAGE", 7)
-    monkeypatch.setattr("epochal.timers.protocol.SHARDS", 1)
+    monkeypatch.setattr("epochal.contrib.timers.protocol.PAGE", 7)
+    monkeypatch.setattr("epochal.contrib.timers.protocol.SHARDS", 1)
     world = World()
     for number in range(60):
         world.set(f"Loan-{number}", "reminder", 3_600 + number % 20)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.processes import process
 from epochal.deciders.codecs import json_codec
 from epochal.errors import InvalidInput
-from epochal.processes import process
 from epochal.testing.feeds import MemoryFeed
 
 

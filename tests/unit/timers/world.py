@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from epochal.contrib.timers.engine import Engine
+from epochal.contrib.timers.protocol import Armed, Worked, read_armed
 from epochal.layout.port import TIMERS, every_table
 from epochal.model.events import (
     PER_SECOND,
@@ -20,8 +22,6 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.timers.engine import Engine
-from epochal.timers.protocol import Armed, Worked, read_armed
 from tests.support.wake_ups import WakeUps
 
 BEGIN = 1_790_000_000 * 10**9

@@ -13,9 +13,9 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from epochal.dynamo.wire.environment import FixedKeys, Signer
+from epochal.dynamo.wire.http import host_of
 from epochal.errors import Misconfigured
-from epochal.wire.environment import FixedKeys, Signer
-from epochal.wire.http import host_of
 
 PLAIN = string.ascii_letters + string.digits + string.punctuation
 HOSTS = (

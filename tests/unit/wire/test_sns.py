@@ -21,13 +21,13 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.loaders import create_loader
 from botocore.session import Session
 
+from epochal.dynamo.wire.batches import TRIES
+from epochal.dynamo.wire.environment import FixedKeys, Service, at_hand
+from epochal.dynamo.wire.http import Answer, NoAnswer, Unsent
+from epochal.dynamo.wire.sns import MEDIA, LightTopics, topic_client
 from epochal.errors import InvalidRequest, Unavailable
+from epochal.feed.indexer import Topic
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer import Topic
-from epochal.wire.batches import TRIES
-from epochal.wire.environment import FixedKeys, Service, at_hand
-from epochal.wire.http import Answer, NoAnswer, Unsent
-from epochal.wire.sns import MEDIA, LightTopics, topic_client
 from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
@@ -364,8 +364,8 @@ def test_a_mock_of_aws_is_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None
 PUBLISHED = f"""
 import json, sys
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer import Topic
-from epochal.wire.sns import topic_client
+from epochal.feed.indexer import Topic
+from epochal.dynamo.wire.sns import topic_client
 client = topic_client(None)
 client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
 print(json.dumps([Topic(client, {ARN!r}).publish({{1: Checkpoint(5)}}), "botocore" in sys.modules]))

@@ -22,11 +22,11 @@ from botocore.exceptions import ClientError
 from botocore.loaders import create_loader
 from botocore.session import Session
 
+from epochal.dynamo.wire.batches import TRIES
+from epochal.dynamo.wire.environment import FixedKeys, Service
+from epochal.dynamo.wire.http import Answer, NoAnswer, Unsent
+from epochal.dynamo.wire.sqs import MEDIA, LightQueues, queue_client
 from epochal.errors import InvalidRequest, Unavailable
-from epochal.wire.batches import TRIES
-from epochal.wire.environment import FixedKeys, Service
-from epochal.wire.http import Answer, NoAnswer, Unsent
-from epochal.wire.sqs import MEDIA, LightQueues, queue_client
 from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
@@ -296,7 +296,7 @@ def test_a_mock_of_aws_is_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None
 
 LEASED = f"""
 import json, sys
-from epochal.wire.sqs import queue_client
+from epochal.dynamo.wire.sqs import queue_client
 client = queue_client(None)
 client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
 entries = [{{"Id": "1", "ReceiptHandle": "r", "VisibilityTimeout": 45}}]

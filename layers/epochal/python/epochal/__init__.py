@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epochal.contrib.timers.stores import timers_of as timers_of
     from epochal.deciders.codecs import json_codec as json_codec
     from epochal.deciders.loop import Later as Later
     from epochal.deciders.on_queries import Decided as Decided
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from epochal.store.context import metadata as metadata
     from epochal.store.context import new_key as new_key
     from epochal.store.streams import Streams as Streams
-    from epochal.timers.stores import timers_of as timers_of
 
 _NAMES = {
     "deciders.shapes": ("upcast",),
@@ -81,7 +81,7 @@ _NAMES = {
     "deciders.on_streams": ("Decider", "Deciders"),
     "deciders.on_queries": ("Decided", "Decisions", "Projection", "projection"),
     "scheduling": ("call_off", "in_", "later"),
-    "timers.stores": ("timers_of",),
+    "contrib.timers.stores": ("timers_of",),
 }
 
 _ROOMS = {name: room for room, names in _NAMES.items() for name in names}

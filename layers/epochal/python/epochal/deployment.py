@@ -16,8 +16,8 @@ from epochal.store.driver import Driver
 
 if TYPE_CHECKING:
     from epochal.care.auditor import Auditor
+    from epochal.feed.indexer import Indexer
     from epochal.feed.reader import FeedReader
-    from epochal.indexer import Indexer
     from epochal.layout.port import Source
     from epochal.model.events import Claim
     from epochal.reactions.steering import Groups
@@ -99,9 +99,9 @@ class Deployment:
     streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
     tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)
     read_models: ClassVar[Opener[ReadModels]] = Opener("read_models.documents:models_of", *_TABLES)
-    sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("indexer:sources_of", "settings")
+    sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("feed.indexer:sources_of", "settings")
     feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
-    indexer: ClassVar[Opener[Indexer]] = Opener("indexer:indexer_of", *_TABLES)
+    indexer: ClassVar[Opener[Indexer]] = Opener("feed.indexer:indexer_of", *_TABLES)
     groups: ClassVar[Opener[Groups]] = Opener("reactions.steering:Groups", "feed")
     auditor: ClassVar[Opener[Auditor]] = Opener("care.auditor:auditor_of", *_TABLES)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from epochal.local.deploy import LocalDeployment
+    from epochal.contrib.local.deploy import LocalDeployment
     from epochal.read_models.documents import ReadModels
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
@@ -67,8 +67,8 @@ def epochal_local(
 
     Processes that share the tests share it, so tests keep apart by the names of their streams.
     """
-    from epochal.local.deploy import shared
-    from epochal.local.programs import here
+    from epochal.contrib.local.deploy import shared
+    from epochal.contrib.local.programs import here
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

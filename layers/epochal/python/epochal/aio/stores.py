@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 from botocore.credentials import Credentials
 
 from epochal.aio.bridge import each, finished, in_threads, iterates, reads, run, wait, writes, written
-from epochal.bulk import Bulk
+from epochal.contrib.timers.stores import StreamTimers, TagTimers, timers_of
 from epochal.deciders import on_queries, on_streams
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, Party
@@ -22,23 +22,23 @@ from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
 from epochal.dynamo.interpreter import performed
 from epochal.dynamo.protocol import MEDIA, DynamoRequest, answer_of, body_of, target_of
 from epochal.dynamo.stores import Place
+from epochal.dynamo.wire.environment import Signer
+from epochal.dynamo.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
-from epochal.joined import JoinedAppends
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Execute
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.settings import Settings
+from epochal.store.bulk import Bulk
 from epochal.store.encoding import Bodies, Objects
+from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.timers.stores import StreamTimers, TagTimers, timers_of
-from epochal.wire.environment import Signer
-from epochal.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of
 
 if TYPE_CHECKING:
+    from epochal.contrib.subjects.sealing import Shredded, Subjects
     from epochal.read_models.keys import SecondaryKey
-    from epochal.subjects.sealing import Shredded, Subjects
 
 
 with brought_by("async", "asynchronous stores", "aiohttp"):

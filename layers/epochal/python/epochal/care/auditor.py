@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, grouped, read_heads, scan
 from epochal.errors import CorruptData, EpochalError
+from epochal.feed.indexer import sources_of
 from epochal.index.checkpoints import calf_key
-from epochal.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import from_unix_nanoseconds

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Final
 
 from epochal.errors import CorruptData
+from epochal.feed.indexer import IndexWriter
 from epochal.index.checkpoints import removals_of
 from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
-from epochal.indexer import IndexWriter
 from epochal.layout.port import Change, End, Removal, Source, Touched, end_since, head_key
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import is_fed

@@ -16,11 +16,11 @@ from typing import Any, Final, Literal, get_args
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData, InvalidInput
+from epochal.feed.indexer import SET_ASIDE, Indexer, read_value
 from epochal.index.checkpoints import poison_stream
 from epochal.index.ingestion import Ingested
 from epochal.index.tip import read_all
 from epochal.index.tip_append import append, batch_of
-from epochal.indexer import SET_ASIDE, Indexer, read_value
 from epochal.layout.port import Source, head_key
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace

@@ -36,17 +36,17 @@ from typing import Final, Literal
 from epochal.care.catch_up import heads
 from epochal.errors import CorruptData
 from epochal.layout.once import PREFIX, Remembered, read_record
-from epochal.layout.pages.frames import ByteReader, stamp_of, time_of
-from epochal.layout.pages.items import Page, is_page, page_key, read_page, state_of, write_page
-from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.pruning import prune
-from epochal.layout.pages.reading import query
-from epochal.layout.pages.several import left_in
-from epochal.layout.pages.writes import MARK_BYTES, as_read, marking
 from epochal.layout.streams import decided_events
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION
+from epochal.pages.frames import ByteReader, stamp_of, time_of
+from epochal.pages.items import Page, is_page, page_key, read_page, state_of, write_page
+from epochal.pages.port import pages_source
+from epochal.pages.pruning import prune
+from epochal.pages.reading import query
+from epochal.pages.several import left_in
+from epochal.pages.writes import MARK_BYTES, as_read, marking
 from epochal.plan.ops import Absent, Delete, Get, Present, Put
 from epochal.plan.values import Item
 from epochal.store.driver import Driver

@@ -13,15 +13,15 @@ from epochal.errors import brought_by
 from epochal.plugins import named_later
 
 if TYPE_CHECKING:
-    from epochal.cdk.lake import Lake as Lake
     from epochal.cdk.parts.functions import Network as Network
-    from epochal.cdk.publish import Publish as Publish
-    from epochal.cdk.publish import Webhook as Webhook
     from epochal.cdk.reaction import Process as Process
     from epochal.cdk.reaction import Reaction as Reaction
     from epochal.cdk.store import EventStore as EventStore
     from epochal.cdk.store import Store as Store
     from epochal.cdk.store import SubjectKeys as SubjectKeys
+    from epochal.contrib.lake.cdk import Lake as Lake
+    from epochal.contrib.publish.cdk import Publish as Publish
+    from epochal.contrib.publish.cdk import Webhook as Webhook
 
 _NAMES: Final = {
     "lake": ("Lake",),

@@ -54,11 +54,11 @@ from epochal.cdk.parts.storage import Storage, Stores, keyed_table, topic_of, wh
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
 from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, known_are
-from epochal.cdk.timers import Timers
+from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.contrib.timers.cdk import Timers
 from epochal.lazy_dataclasses import replace
 from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
-from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
 
 MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
 """The library and what it needs for a Python and a processor; for the store's own where none is said."""

@@ -19,14 +19,14 @@ from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.inputs import IndexUnsound, Seconds
 from epochal.cli.target import OpenedStore, given, on_store
-from epochal.copying.exports import export_at
+from epochal.contrib.transfer.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
 from epochal.errors import GroupMissing, InvalidInput
+from epochal.feed.indexer import Indexer
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.epochs import read_series
-from epochal.indexer import Indexer
 from epochal.layout.port import Source, layout_names
 from epochal.lazy_dataclasses import replace
 from epochal.settings import DECLARED, MAX_PARTITIONS

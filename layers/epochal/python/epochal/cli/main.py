@@ -19,19 +19,20 @@ from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
 from epochal.cli import inputs, output
-from epochal.cli.export import export, sql
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
-from epochal.cli.importing import copy, import_
 from epochal.cli.index import index
-from epochal.cli.local import local, new
 from epochal.cli.models import models
-from epochal.cli.prove import prove
 from epochal.cli.react import by_name, groups, load_reactions, parked, react
 from epochal.cli.stats import keep, stats, tables
 from epochal.cli.streams import append, append_all, append_each, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, store_options
-from epochal.cli.timers import timers
+from epochal.contrib.local.commands import local, new
+from epochal.contrib.proving.commands import prove
+from epochal.contrib.schemas.asyncapi import asyncapi, bundle, event_schemas
+from epochal.contrib.timers.commands import timers
+from epochal.contrib.transfer.export.commands import export, sql
+from epochal.contrib.transfer.importing.commands import copy, import_
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.services import invoker, measuring, reactions_of
@@ -39,7 +40,6 @@ from epochal.hosting.wakeups import wake_group
 from epochal.lazy_dataclasses import replace
 from epochal.model.kinds import must_be_text
 from epochal.plugins import NATIVE, layouts, parts
-from epochal.schemas.asyncapi import asyncapi, bundle, event_schemas
 from epochal.settings import Settings
 
 SHELLS = ("bash", "zsh", "fish")
@@ -77,8 +77,8 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     address that is printed, with the key in it, sees what they see.
     """
     try:
-        from epochal.console.page import Services  # noqa: PLC0415  an extra, that no other command needs
-        from epochal.console.server import Guard, address, server  # noqa: PLC0415
+        from epochal.contrib.console.page import Services  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.contrib.console.server import Guard, address, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
 
@@ -111,7 +111,7 @@ def mcp(store: OpenedStore) -> None:
     It speaks on standard input and output, and an agent's settings name the command. Nothing can be written through it.
     """
     try:
-        from epochal.mcp import server  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.contrib.mcp.server import server  # noqa: PLC0415  an extra, that no other command needs
     except ModuleNotFoundError as error:
         raise InvalidInput("mcp", f"needs {error.name}: pip install 'epochal[mcp]'") from error
     server(store.deployment).run()

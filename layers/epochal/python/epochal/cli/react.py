@@ -19,6 +19,7 @@ import click
 from epochal.care.status import groups_of
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
+from epochal.contrib.processes.process import process_of
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
@@ -28,7 +29,6 @@ from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
-from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction, two_of_one_name

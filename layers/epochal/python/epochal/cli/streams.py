@@ -10,12 +10,11 @@ from typing import Any
 import click
 
 from epochal import scheduling
-from epochal.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.cli import inputs, output
 from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams, stream_there
-from epochal.cli.timers import later_of
 from epochal.codec import json
+from epochal.contrib.timers.commands import later_of
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
 from epochal.http.events import event_of
@@ -26,6 +25,7 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended, AtVersion, Conflict, ExpectedVersion, Position
+from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.store.driver import Meter
 from epochal.store.outcomes import not_made
 from epochal.store.reading import Pruned, Selection

@@ -15,12 +15,11 @@ from epochal.cli import inputs, output
 from epochal.cli.inputs import Unsound, must_be_named, there
 from epochal.cli.output import body_text, no_link
 from epochal.cli.target import OpenedStore, given
-from epochal.copying.importing import Imported, ImportedEvent
+from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
 from epochal.http.shapes import Node, required, time_of
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.listings import Listings, listings_of, until_whole
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import (
     BackwardPage,
@@ -35,6 +34,7 @@ from epochal.model.tags import (
 )
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
+from epochal.store.listings import Listings, listings_of, until_whole
 from epochal.store.tagged import TaggedStore
 
 PAGE = 1_000

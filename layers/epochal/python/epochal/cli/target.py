@@ -17,7 +17,11 @@ import click
 from epochal.care.checking import distinct
 from epochal.cli import output
 from epochal.cli.inputs import NoStore, NotThere, must_be_named, there
-from epochal.copying.importing import Importer, TaggedImporter
+from epochal.contrib.local import deploy
+from epochal.contrib.local.deploy import LocalStore
+from epochal.contrib.local.errors import LocalError
+from epochal.contrib.local.programs import here
+from epochal.contrib.transfer.copying.importing import Importer, TaggedImporter
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
@@ -31,10 +35,6 @@ from epochal.http.tagged import event_of
 from epochal.index.checkpoints import Moment
 from epochal.layout.port import declared, layout_named, layouts_in
 from epochal.lazy_dataclasses import dataclass
-from epochal.local import deploy
-from epochal.local.deploy import LocalStore
-from epochal.local.errors import LocalError
-from epochal.local.programs import here
 from epochal.model.events import Event
 from epochal.plugins import layouts
 from epochal.settings import FOUND_BY, Settings

@@ -60,7 +60,7 @@ class WithAlso(Sequence[E]):
 
     Args:
         events: the events, at least one.
-        also: the writes (`epochal.also`), as for `Streams.append`. Where a condition of one does not hold, the call
+        also: the writes (`epochal.store.also`), as for `Streams.append`. Where a condition of one does not hold, the call
             that decides raises `ConditionUnmet`.
     """
 

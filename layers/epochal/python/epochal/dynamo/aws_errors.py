@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from botocore import exceptions
 
 from epochal.dynamo.protocol import DENIED, LOG_IN, DynamoFault, advised
+from epochal.dynamo.wire.http import is_busy
 from epochal.errors import (
     EpochalError,
     InvalidRequest,
@@ -23,7 +24,6 @@ from epochal.errors import (
     Unavailable,
     chain,
 )
-from epochal.wire.http import is_busy
 
 _MISSING: Final = frozenset({"NoSuchKey", "NotFound", "404"})
 _DENIED: Final = DENIED | {

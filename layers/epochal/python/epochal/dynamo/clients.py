@@ -34,10 +34,10 @@ from botocore.utils import get_environ_proxies
 from epochal.dynamo.aws_errors import address_of, cause_of, meaning_of
 from epochal.dynamo.interpreter import Carrier
 from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
+from epochal.dynamo.wire.environment import Service
+from epochal.dynamo.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.wire.environment import Service
-from epochal.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -29,13 +29,13 @@ from epochal.dynamo.protocol import (
     reply_to,
     target_of,
 )
+from epochal.dynamo.wire.environment import Service, Signer, at_hand, hooked
+from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, host_of, roots
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan import ops
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply, Unreached
 from epochal.settings import LIGHT, Settings
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.wire.environment import Service, Signer, at_hand, hooked
-from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, roots
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.dynamo.aws_errors import kinds_of
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
+from epochal.dynamo.wire.sqs import queue_client
 from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.hosting.deadline import SPARED, Alarm, Deadline, in_timer
 from epochal.hosting.leases import Beat, Beats, Leases, in_thread
+from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass
-from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
 from epochal.plugins import at
 from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet
@@ -37,14 +38,13 @@ from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.settings import Settings, service_name, variable
-from epochal.wire.sqs import queue_client
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from epochal.contrib.processes.process import ProcessLike
     from epochal.feed.history import FeedEvent
-    from epochal.processes.process import ProcessLike
 
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
@@ -405,7 +405,7 @@ def __getattr__(name: str) -> Handler:
 @cache
 def _handler() -> Handler:
     if PUBLISH in os.environ:
-        from epochal.hosting.recipients import deployed_publisher  # noqa: PLC0415  reactions do without recipients
+        from epochal.contrib.publish.recipients import deployed_publisher  # noqa: PLC0415  reactions do without recipients
 
         return deployed_publisher(os.environ)
     return lambda_handler(at(os.environ[ENTRY]))

@@ -18,11 +18,11 @@ from epochal.care.catch_up import Mender
 from epochal.care.head_comparison import HeadComparison, compare_heads
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, Refused
+from epochal.feed.indexer import table_of
 from epochal.hosting.mapping_states import MappingState, mappings_to
 from epochal.hosting.services import IDLE
 from epochal.index.epochs import Series, read_series
 from epochal.index.indexer_failures import indexer_failures
-from epochal.indexer import table_of
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds

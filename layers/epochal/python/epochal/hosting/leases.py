@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of
-from epochal.indexer import sent
+from epochal.feed.indexer import sent
 from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
 from epochal.feed.history import PartitionTail
+from epochal.feed.indexer import sent
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.groups import Unit
-from epochal.indexer import sent
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran
 

@@ -26,11 +26,11 @@ from urllib.parse import parse_qsl, unquote
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
+from epochal.hosting.metrics import metrics_of
 from epochal.http import problems
 from epochal.http.operation import Function, Operation, Request, Response, operations, operations_of
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
 from epochal.http.shapes import UnknownName, utf8
-from epochal.metrics import metrics_of
 from epochal.settings import REQUEST_SECONDS, service_name
 
 if TYPE_CHECKING:

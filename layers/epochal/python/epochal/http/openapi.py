@@ -15,19 +15,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.http import (
-    events,
-    feed,
-    groups,
-    health,
-    problems,
-    several,
-    shapes,
-    streams,
-    tagged,
-    timers,
-    whole_feed,
-)
+from epochal.contrib.timers import http as timers
+from epochal.http import events, feed, groups, health, problems, several, shapes, streams, tagged, whole_feed
 from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation, operations
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind

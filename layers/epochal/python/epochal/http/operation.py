@@ -157,7 +157,7 @@ def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[
     served = partial(Operation, module="epochal.http.streams")
     write = partial(served, function="append", table=table, store=streams, rare=rare)
     read = partial(served, function="replay", scope="read", table=table, store=streams, rare=rare)
-    timers = partial(Operation, module="epochal.http.timers", table=table, store=streams, rare=True)
+    timers = partial(Operation, module="epochal.contrib.timers.http", table=table, store=streams, rare=True)
     one = f"/{streams}/{{stream}}"
     return (
         write("POST", f"{one}/events", "append_events", scope="append"),
@@ -215,7 +215,9 @@ _STREAMS: Final = (
 )
 
 
-_timers: Final = partial(Operation, module="epochal.http.timers", table="streams", store="tagged", rare=True)
+_timers: Final = partial(
+    Operation, module="epochal.contrib.timers.http", table="streams", store="tagged", rare=True
+)
 _TAGGED: Final = (
     *tagged_operations(
         "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from epochal import bulk
-from epochal.bulk import Answer, Bulk, BulkAppend
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
 from epochal.http import problems, shapes
 from epochal.http.events import CONDITION, INDEX, AnswerSize
@@ -46,6 +44,8 @@ from epochal.model.versions import (
     parse_token,
 )
 from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store import bulk
+from epochal.store.bulk import Answer, Bulk, BulkAppend
 from epochal.store.driver import Meter
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams

@@ -24,12 +24,12 @@ from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.listings import Listings, check_group
 from epochal.model.events import Recorded
 from epochal.model.kinds import MAX_WHOLE, must_be_whole
 from epochal.model.tags import TagCount, TagEntry, check_tag, group_of
 from epochal.plan.values import Key
 from epochal.settings import RESPONSE_BYTES
+from epochal.store.listings import Listings, check_group
 
 T = TypeVar("T", TagEntry, Recorded)
 

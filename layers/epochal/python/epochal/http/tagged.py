@@ -42,7 +42,6 @@ from epochal.http.problems import Problem
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import DatedPage, TagPage, TagPages
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.listings import Listings, listings_of
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.tags import (
     BackwardPage,
@@ -65,6 +64,7 @@ from epochal.model.tags import (
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
+from epochal.store.listings import Listings, listings_of
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
 PLACE: Final = shapes.text(

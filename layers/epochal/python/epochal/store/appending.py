@@ -11,11 +11,8 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, cast
 
-from epochal.also import checked
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.once import DecisionKey
-from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
-from epochal.layout.pages.tags.entries import label_of
 from epochal.layout.streams import (
     Also,
     AnyStreamLayout,
@@ -45,7 +42,10 @@ from epochal.model.versions import (
     StreamAppend,
     check_expected,
 )
+from epochal.pages.tags.append import MixedResult, TaggedBatch
+from epochal.pages.tags.entries import label_of
 from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store.also import checked
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import all_of, going_with, in_the_way, unmet
 from epochal.store.streams import Streams, outcome_of, refusals_of, token_of
@@ -67,7 +67,7 @@ class Forbidden:
     also: Also = ()
 
     def checked(self, store: Streams) -> Forbidden:
-        """The same; raises as `epochal.also.checked` does, where this store cannot be appended to with that."""
+        """The same; raises as `epochal.store.also.checked` does, where this store cannot be appended to with that."""
         if not self.also:
             return self
         several(store.layout, "also")

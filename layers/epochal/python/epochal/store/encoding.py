@@ -294,7 +294,7 @@ def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> b
     check_key(key)
     going = b""
     if also:
-        from epochal.also import digest  # noqa: PLC0415  few appends have anything with them
+        from epochal.store.also import digest  # noqa: PLC0415  few appends have anything with them
 
         going = digest(also)
     if len(appends) == 1:
@@ -347,7 +347,7 @@ def _of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
     """What a recorded event has for its tags and its id, and its place."""
     if event.label.startswith(IDENTIFIED):
         return (), id_in(event.label), ""
-    from epochal.layout.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags
+    from epochal.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags
 
     return told_by(event)
 

@@ -46,7 +46,7 @@ NAMED: Final = 3
 
 def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
     """The conflict with what was to go with an append (`also`): the items in the way, as Python's values."""
-    from epochal.also import plain  # noqa: PLC0415  few appends have anything with them
+    from epochal.store.also import plain  # noqa: PLC0415  few appends have anything with them
 
     items = {place: None if item is None else plain(item) for place, item in refused.items.items()}
     return Conflict(unmet=items, capacity=capacity)

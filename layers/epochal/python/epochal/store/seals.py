@@ -20,12 +20,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
-from epochal.layout.pages.items import origin
-from epochal.layout.pages.reading import query
-from epochal.layout.pages.writes import is_own, place_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, SEALS, Ticks, from_unix_nanoseconds
 from epochal.model.versions import Token
+from epochal.pages.items import origin
+from epochal.pages.reading import query
+from epochal.pages.writes import is_own, place_of
 from epochal.plan.ops import Absent, Done, PlacedName, Put, Steps
 from epochal.plan.values import Item, Key, binary, number, text
 from epochal.store.driver import Driver

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """The streams of a deployment, and their archive, if there is one."""
-    from epochal.layout.pages.streams import Pages  # noqa: PLC0415  other layouts do without
+    from epochal.pages.streams import Pages  # noqa: PLC0415  other layouts do without
 
     layout, archive = Pages(dictionaries=True), settings.streams_archive_table
     return Streams(
@@ -167,7 +167,7 @@ class Streams:
             idempotency_key: makes one append of all repeats to the stream, for 24 hours: a call with the same key,
                 events and unfolds is answered like the first, whatever it expects, from any caller. One that ends with
                 a UUIDv7 costs nothing, where streams are stored as pages.
-            also: is written to tables of your own with the events, all or nothing (`epochal.also`). The append is then
+            also: is written to tables of your own with the events, all or nothing (`epochal.store.also`). The append is then
                 a transaction, which costs twice as much, of at most 100 items and 4 MB.
 
         Raises:

@@ -17,10 +17,6 @@ from typing import ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
-from epochal.layout.pages.streams import COMPRESS_FROM, Pages
-from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
-from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
-from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.layout.queries import (
     ENTRIES,
     Condition,
@@ -65,6 +61,10 @@ from epochal.model.tags import (
     type_tag,
 )
 from epochal.model.versions import Appended, Conflict, Position, Reached, Token
+from epochal.pages.streams import COMPRESS_FROM, Pages
+from epochal.pages.tags.append import TaggedBatch, append, events_by_id
+from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
+from epochal.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.plan.ops import TRANSACTION_ITEMS, PlacedName, Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
@@ -133,7 +133,7 @@ class TaggedStore(ABC):
             idempotency_key: makes one append of all repeats in the store: a call with the same key and events is
                 answered like the first, whatever its condition, as long as the events are there. The events get ids
                 from the key, and have none of their own.
-            also: is written to tables of your own in this transaction (`epochal.also`); it counts among the 100 items.
+            also: is written to tables of your own in this transaction (`epochal.store.also`); it counts among the 100 items.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition without tags
@@ -486,7 +486,7 @@ class TaggedEvents(TaggedStore):
     ) -> Steps[Appended | Conflict]:
         batch = self.batch(events)
         if also:
-            from epochal.also import checked, digest  # noqa: PLC0415  few appends have anything with them
+            from epochal.store.also import checked, digest  # noqa: PLC0415  few appends have anything with them
 
             batch = replace(batch, also=checked(also, (self.site.table,)), beside=digest(also)[:8])
         return append(self.site, batch, condition)

@@ -8,14 +8,16 @@ from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Any, Final, cast
 
+from epochal.contrib.processes.process import Process, ProcessLike, process_of
+from epochal.contrib.timers.care import coming
+from epochal.contrib.timers.engine import engine_of
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.indexer import Record
+from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
-from epochal.processes.process import Process, ProcessLike, process_of
 from epochal.reactions.handling import Attempt, Member, stand_in, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction, code_name, two_of_one_name
@@ -25,8 +27,6 @@ from epochal.scheduling import due_at, in_
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
-from epochal.timers.care import coming
-from epochal.timers.engine import engine_of
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
 

@@ -23,6 +23,8 @@ from pprint import pformat
 from typing import Any, Final, Generic, TypeVar, cast
 
 from epochal.codec import json
+from epochal.contrib.processes import outputs
+from epochal.contrib.processes.process import Process, ProcessLike, process_of
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions, Projection
@@ -31,8 +33,6 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event, Recorded, Ticks, format_ticks, read_moment
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
-from epochal.processes import outputs
-from epochal.processes.process import Process, ProcessLike, process_of
 from epochal.scheduling import due_at, in_, timer_of
 from epochal.testing.stores import memory_tagged_events
 

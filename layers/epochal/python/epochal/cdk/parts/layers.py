@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
 from epochal.cdk.stages import BadSetting
+from epochal.contrib.schemas.asyncapi import compiled, schemas_in
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import entry_of
-from epochal.schemas.asyncapi import compiled, schemas_in
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution

@@ -27,15 +27,15 @@ from epochal.contrib.event_store_adapter.model import (
     aggregate_id,
 )
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, opened, walk
-from epochal.copying.stream_copy import CopiedEvent, Original, Said, said_by
+from epochal.contrib.proving.proof import CATEGORY, ProofRun
+from epochal.contrib.proving.store import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
+from epochal.contrib.transfer.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, RecordedUnfold, parse_time
 from epochal.model.versions import ANY, NO_STREAM, Expected
-from epochal.proving.proof import CATEGORY, ProofRun
-from epochal.proving.store import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
 from epochal.store.driver import Meter
 from epochal.store.encoding import BodyCodec
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.subjects.sealing import Shredded, Subjects
 from epochal.errors import CorruptData, EpochalError, InvalidInput, SubjectForgotten
 from epochal.lazy_dataclasses import replace
 from epochal.model.kinds import must_be_done, must_be_plain
-from epochal.subjects.sealing import Shredded, Subjects
 
 S = TypeVar("S")
 

@@ -32,13 +32,13 @@ from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
 from epochal.model.tags import TagCount, TagEntry, Trail, check_tag
 from epochal.plan.ops import BATCH_KEYS, Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import ahead, pool
+from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 
 LEAST: Final = 100
 """Events of a request to one of several partitions: they share a page among them, down to this."""

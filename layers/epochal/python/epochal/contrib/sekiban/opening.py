@@ -11,7 +11,7 @@ from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of,
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
 from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
-from epochal.copying.importing import Importer
+from epochal.contrib.transfer.copying.importing import Importer
 from epochal.dynamo.stores import HERE, Place
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded

@@ -1,0 +1,198 @@
+"""The console as a WSGI application: who may call it, its pages, and a server for this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from hmac import compare_digest
+from secrets import token_urlsafe
+from typing import Any, Final
+
+from flask import Flask, Response, abort, render_template, request
+from werkzeug.serving import BaseWSGIServer, make_server
+
+from epochal.contrib.console import overview, reactions, streams
+from epochal.contrib.console.page import Services, ago, body, instant, moment, size
+from epochal.deployment import Deployment
+from epochal.errors import EpochalError, GroupMissing, InvalidInput, MissingTable, Refused
+from epochal.lazy_dataclasses import dataclass, field, replace
+
+# Who may call the console: whoever has the address that the command printed.
+#
+# its name    127.0.0.1 or localhost: another is a page elsewhere that has its name resolved to this machine
+# the key     in the address, as the password of HTTP's basic authentication: other users of the machine do not have it
+# its pages   what another page asks for is refused: only this console's own, or somebody who opens the address, may ask
+# a write     comes from a page of the console: by its origin, and by a token that only those pages have
+#
+# No cookie: browsers send those of one port to all ports of a machine, so that whatever program serves another would
+# get the key. What they were given to authenticate by they send to the same scheme, name and port alone (RFC 7617,
+# 2.2).
+
+LOCAL: Final = {"127.0.0.1", "localhost", "[::1]"}
+"""Names that a browser may call the console by."""
+
+USER: Final = "epochal"
+"""Who has the key."""
+
+TOKEN: Final = "token"  # noqa: S105  the name of a field
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # With no referrer at all a browser would not tell the origin of our own forms either.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Bodies are other people's text: no page runs or loads anything but what comes with the console."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Lets requests in.
+
+    Attributes:
+        key: what a browser must bring; empty lets in whoever can open the port.
+        token: in each form that writes.
+    """
+
+    key: str = ""
+    token: str = field(default_factory=lambda: token_urlsafe(32))
+
+    def admit(self) -> Response | None:
+        """An answer for who is not let in yet; raises 403 for who never is."""
+        name = request.host if request.host in LOCAL else request.host.rpartition(":")[0]
+        if name not in LOCAL:
+            abort(403, "The console answers to 127.0.0.1 and localhost alone.")
+        if self.key and not self._has_key():
+            return _asked_for_key()
+        # Browsers that say nothing of where a request comes from have the origin of writes alone.
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            abort(403, "Another page leads here. Open the address that the command printed.")
+        if request.method not in ("GET", "HEAD"):
+            self._check_write()
+        return None
+
+    def _has_key(self) -> bool:
+        given = request.authorization
+        if given is None or given.type != "basic":
+            return False
+        return _same(given.username or "", USER) and _same(given.password or "", self.key)
+
+    def _check_write(self) -> None:
+        if request.headers.get("Origin") != request.host_url.rstrip("/"):
+            abort(403, "A write comes from a page of the console alone.")
+        if not _same(request.form.get(TOKEN, ""), self.token):
+            abort(403, "The page is of a console that has ended: open it anew.")
+
+
+def address(port: int, key: str) -> str:
+    """Where a console on this machine is, with its key."""
+    return f"http://{USER}:{key}@127.0.0.1:{port}/"
+
+
+def _asked_for_key() -> Response:
+    told = f"Open the address that the command printed, or be {USER} with the key that is in it.\n"
+    realm = f'Basic realm="Epochal console, port {request.host.rpartition(":")[2]}", charset="UTF-8"'
+    return Response(told, 401, {"WWW-Authenticate": realm, "Content-Type": "text/plain; charset=utf-8"})
+
+
+def _same(given: str, wanted: str) -> bool:
+    return compare_digest(given.encode(), wanted.encode())
+
+
+# The pages of the console as a WSGI application.
+
+Arguments = Mapping[str, str]
+Show = Callable[[Deployment, Arguments], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolePage:
+    """A page: where it is, its template, and what it shows of a deployment; or what it does to it."""
+
+    path: str
+    name: str
+    show: Show
+    method: str = "GET"
+
+
+def pages(services: Services) -> tuple[ConsolePage, ...]:
+    """All there are."""
+    return (
+        ConsolePage(path="/", name="overview", show=partial(overview.show, services)),
+        ConsolePage(path="/activity", name="activity", show=partial(overview.show_activity, services)),
+        ConsolePage(path="/streams", name="streams", show=streams.recent),
+        ConsolePage(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
+        ConsolePage(path="/search", name="search", show=partial(streams.show_found, services)),
+        ConsolePage(path="/tagged", name="tagged", show=streams.show_query),
+        ConsolePage(path="/feed", name="feed", show=overview.show_feed),
+        ConsolePage(path="/trace", name="trace", show=streams.show_conversation),
+        ConsolePage(path="/reactions", name="reactions", show=partial(reactions.show, services)),
+        ConsolePage(path="/timers", name="timers", show=partial(reactions.show_timers, services)),
+        ConsolePage(path="/projections", name="projections", show=streams.show_projections),
+        ConsolePage(path="/health", name="health", show=overview.health),
+        ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),
+        ConsolePage(path="/groups", name="group", show=reactions.ask_group),
+        ConsolePage(path="/groups", name="steered", show=partial(reactions.steer, services), method="POST"),
+        ConsolePage(path="/parked", name="settled", show=partial(reactions.settle, services), method="POST"),
+    )
+
+
+def application(
+    deployment: Deployment, name: str, services: Services | None = None, guard: Guard | None = None
+) -> Flask:
+    """The console of a deployment, which pages call `name`; without a guard whoever can open its port is let in."""
+    guard = guard or Guard()
+    app = Flask(__name__)
+    app.jinja_env.filters.update(ago=ago, body=body, instant=instant, moment=moment, size=size)
+    app.jinja_env.globals.update(deployment=name, token=guard.token)
+    app.before_request(guard.admit)
+    app.after_request(_with_headers)
+    for page in pages(services or Services()):
+        shown = partial(_shown, deployment, page)
+        app.add_url_rule(page.path, page.name, shown, methods=[page.method])
+    return app
+
+
+def _shown(deployment: Deployment, page: ConsolePage, **place: Any) -> tuple[str, int]:
+    driver, meter = deployment.driver.metered()
+    status, told = 200, None
+    values: dict[str, Any] = {}
+    with meter:
+        try:
+            arguments = {**(request.form if page.method == "POST" else request.args), **place}
+            values = page.show(replace(deployment, driver=driver), arguments)
+        except EpochalError as error:
+            status, told = _status(error), str(error)
+    template = f"{page.name}.html" if told is None else "error.html"
+    return render_template(template, page=page.name, told=told, cost=meter.capacity, **values), status
+
+
+def _status(error: EpochalError) -> int:
+    match error:
+        case InvalidInput():
+            return 400
+        case Refused():
+            return 403
+        case MissingTable() | GroupMissing():
+            return 404
+        case _:
+            return 502
+
+
+def _with_headers(response: Response) -> Response:
+    response.headers.update(HEADERS)
+    return response
+
+
+def server(
+    deployment: Deployment,
+    name: str,
+    port: int = 0,
+    *,
+    services: Services | None = None,
+    guard: Guard | None = None,
+) -> BaseWSGIServer:
+    """A server of the console on 127.0.0.1, at a free port where none is named; `serve_forever` runs it."""
+    return make_server("127.0.0.1", port, application(deployment, name, services, guard), threaded=True)

@@ -1,0 +1,1 @@
+"""The lake: events as Parquet files in S3, which Athena reads."""

@@ -1,0 +1,405 @@
+"""Events of a store as Parquet files on S3, which Athena asks: the feed through Amazon Data Firehose into a Glue table.
+
+Lake(self, "Lake", store=store)
+Lake(self, "Sales", store=store, categories=["Order"], query_gb=10)
+
+    a reaction        puts rows (`rows`) to Firehose; the rest is AWS's own
+    Firehose          gathers them for minutes, and writes them as Parquet with the columns of the table `deliveries`
+    `deliveries`      all that has arrived, by the day of its arrival; the same row may have come twice
+    `events`          a view of it: each event once
+    a workgroup       asks; a query that would scan too much is ended
+
+Nothing of it is paid by the hour. Names of columns are promises: files outlive the code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import Aws, CfnOutput, Duration
+from aws_cdk import aws_athena as athena
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kinesisfirehose as firehose
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.functions import LASTING, ONCE, Alarms, log_group, metric
+from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
+from epochal.cdk.parts.storage import private_bucket
+from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.store import Store
+from epochal.contrib.publish.cdk import Publish
+from epochal.contrib.publish.recipients import ROW_AT
+from epochal.contrib.transfer.rows import COLUMNS
+
+EVENTS: Final = "events/"
+ERRORS: Final = "errors/"
+RESULTS: Final = "athena/"
+"""Prefixes of the bucket."""
+
+TABLE: Final = "deliveries"
+VIEW: Final = "events"
+
+FIRST_DAY: Final = "2026-01-01"
+"""No row of a lake is older: Athena looks for each day since then where a query does not say which."""
+
+_BUFFER_SECONDS: Final = range(60, 901)
+_BUFFER_MB: Final = range(64, 129)
+"""What Firehose takes where it converts."""
+
+_LATE_SECONDS: Final = 15 * 60
+"""Beyond what is gathered by intention."""
+
+_TYPES: Final = {
+    "text": ("string", "varchar"),
+    "int": ("bigint", "bigint"),
+    "time": ("timestamp", "timestamp(3)"),
+    "texts": ("array<string>", "array(varchar)"),
+    "json": ("string", "varchar"),
+    "base64": ("string", "varchar"),
+    "bool": ("boolean", "boolean"),
+}
+"""By kinds of columns: Glue's type, and the one that a view has for it."""
+
+COLUMN_TYPES: Final = {each.name: _TYPES[each.kind] for each in COLUMNS} | {ROW_AT: _TYPES["text"]}
+"""Of a lake: those of a row, and where the row itself is, of one that is too large for a record."""
+
+_ONCE: Final = ("category", "stream", "index", "type", "time", "id")
+"""What names an event. All are the same in every copy of it, so a condition on them reaches the files."""
+
+
+class Lake(Construct):
+    """A lake that fills itself from the beginning of the feed.
+
+    Attributes:
+        bucket: has `events/`, `errors/` (what Firehose could not convert) and `athena/` (results, for a week).
+        delivery: the delivery stream.
+        reaction: puts rows to it.
+        database, workgroup: their names, for Athena.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        store: Store,
+        categories: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        name: str | None = None,
+        buffer_seconds: int = 300,
+        buffer_mb: int = 128,
+        query_gb: int = 100,
+        expire_days: int | None = None,
+    ) -> None:
+        """Add one to a stack.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            store: whose events go there.
+            categories: of streams, types of aggregates and groups of tags; all where none are given.
+            types: of events; all where none are given.
+            name: of the reaction, the delivery stream, the workgroup and, with `_` for `-`, the database, each after
+                the store's; made of `id_` where it is not given. Another name is another lake, and sends all anew.
+            buffer_seconds: rows are gathered for so long, 60 to 900: events are as old before they can be asked for,
+                and each time is a file.
+            buffer_mb: or until they are so many, 64 to 128.
+            query_gb: a query that scans more is ended; 5 dollars for 1,000.
+            expire_days: files are deleted after so many; never where it is not given.
+
+        Raises:
+            BadSetting: a number is out of its bounds, a name cannot be such a one, or as `Publish`.
+        """
+        super().__init__(scope, id_)
+        name = name or re.sub(r"[^A-Za-z0-9]+", "-", id_).strip("-").lower()
+        _check(name, buffer_seconds, buffer_mb, query_gb)
+        stage, key = store.stage, store.stores(self).key
+        full = stage.named(name)
+        self.database: Final = full.replace("-", "_")
+        self.workgroup: Final = full
+        self.bucket: Final = self._bucket(name, stage, key, expire_days)
+        tables = self._tables()
+        self.delivery: Final = self._delivery(full, stage, key, (buffer_seconds, buffer_mb), tables)
+        self.reaction: Final = Publish(
+            self,
+            "Rows",
+            store=store,
+            to=self.delivery,
+            categories=categories,
+            types=types,
+            name=name,
+            as_rows=True,
+        )
+        self._ask(key, query_gb)
+        self._watch(Alarms(self, stage), name, full, buffer_seconds)
+        for output, value in {
+            "DatabaseName": self.database,
+            "WorkgroupName": self.workgroup,
+            "BucketName": self.bucket.bucket_name,
+        }.items():
+            CfnOutput(self, output, value=value, description=f"{output} of the lake {name}")
+
+    def grant_query(self, grantee: iam.IGrantable) -> None:
+        """Let a role ask: run queries in the workgroup, and read the tables and files that these are about."""
+        workgroup = f"arn:{Aws.PARTITION}:athena:{Aws.REGION}:{Aws.ACCOUNT_ID}:workgroup/{self.workgroup}"
+        asking = ("StartQueryExecution", "StopQueryExecution", "GetQueryExecution", "GetQueryResults")
+        reading = ("GetDatabase", "GetTable", "GetTables", "GetPartition", "GetPartitions")
+        statements = (
+            _may("athena", (*asking, "GetWorkGroup"), [workgroup]),
+            _may("glue", reading, self._catalog(TABLE, VIEW)),
+            grants.on_bucket(self.bucket, "GetBucketLocation", "ListBucket"),
+            grants.on_objects(self.bucket, EVENTS, "GetObject"),
+            grants.on_objects(self.bucket, RESULTS, "GetObject", "PutObject", "AbortMultipartUpload"),
+            *grants.on_key(self.bucket.encryption_key, write=True),
+        )
+        refuse_other_accounts("grant_query", grantee, self)
+        add_statements("grant_query", grantee, statements)
+
+    def _bucket(self, name: str, stage: Stage, key: kms.IKey | None, expire_days: int | None) -> s3.Bucket:
+        kept = {ERRORS: 90, RESULTS: 7} | ({EVENTS: expire_days} if expire_days else {})
+        rules = [
+            s3.LifecycleRule(id=prefix.strip("/"), prefix=prefix, expiration=Duration.days(days))
+            for prefix, days in kept.items()
+        ]
+        return private_bucket(self, "Files", kind=name, stage=stage, key=key, rules=rules)
+
+    def _tables(self) -> list[Construct]:
+        """The database, the table that Firehose converts to, and the view that people ask."""
+        database = glue.CfnDatabase(
+            self,
+            "Database",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(name=self.database),
+        )
+        made = glue.CfnTable
+        columns = [made.ColumnProperty(name=name, type=hive) for name, (hive, _) in COLUMN_TYPES.items()]
+        begin = f"s3://{self.bucket.bucket_name}/{EVENTS}"
+        # Athena works out the days from this: nobody has to run a crawler, or to add a partition a day.
+        projection = {
+            "classification": "parquet",
+            "projection.enabled": "true",
+            "projection.day.type": "date",
+            "projection.day.format": "yyyy-MM-dd",
+            "projection.day.range": f"{FIRST_DAY},NOW",
+            "storage.location.template": f"{begin}day=${{day}}/",
+        }
+        hadoop = "org.apache.hadoop.hive.ql.io.parquet"
+        table = made(
+            self,
+            "Table",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_name=self.database,
+            table_input=made.TableInputProperty(
+                name=TABLE,
+                description="Rows as they arrived; the same one may have come twice",
+                table_type="EXTERNAL_TABLE",
+                parameters=projection,
+                partition_keys=[made.ColumnProperty(name="day", type="date")],
+                storage_descriptor=made.StorageDescriptorProperty(
+                    columns=columns,
+                    location=begin,
+                    input_format=f"{hadoop}.MapredParquetInputFormat",
+                    output_format=f"{hadoop}.MapredParquetOutputFormat",
+                    serde_info=made.SerdeInfoProperty(
+                        serialization_library=f"{hadoop}.serde.ParquetHiveSerDe"
+                    ),
+                ),
+            ),
+        )
+        view = made(
+            self,
+            "View",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_name=self.database,
+            table_input=made.TableInputProperty(
+                name=VIEW,
+                description="Each event once",
+                table_type="VIRTUAL_VIEW",
+                parameters={"presto_view": "true", "comment": "Presto View"},
+                partition_keys=[],
+                view_original_text=view_text(self.database),
+                view_expanded_text="/* Presto View */",
+                storage_descriptor=made.StorageDescriptorProperty(
+                    columns=columns, serde_info=made.SerdeInfoProperty()
+                ),
+            ),
+        )
+        for each in (table, view):
+            each.node.add_dependency(database)
+        return [table]
+
+    def _delivery(
+        self,
+        full: str,
+        stage: Stage,
+        key: kms.IKey | None,
+        buffer: tuple[int, int],
+        after: Sequence[Construct],
+    ) -> firehose.CfnDeliveryStream:
+        log = log_group(self, "Log", name=f"/aws/kinesisfirehose/{full}", stage=stage)
+        line = logs.CfnLogStream(
+            self, "LogStream", log_group_name=log.log_group_name, log_stream_name="delivery"
+        )
+        role = self._role(key, log)
+        made = firehose.CfnDeliveryStream
+        seconds, megabytes = buffer
+        delivery = made(
+            self,
+            "Delivery",
+            delivery_stream_name=full,
+            delivery_stream_type="DirectPut",
+            delivery_stream_encryption_configuration_input=made.DeliveryStreamEncryptionConfigurationInputProperty(
+                key_type="CUSTOMER_MANAGED_CMK" if key else "AWS_OWNED_CMK",
+                key_arn=key.key_arn if key else None,
+            ),
+            extended_s3_destination_configuration=made.ExtendedS3DestinationConfigurationProperty(
+                bucket_arn=self.bucket.bucket_arn,
+                role_arn=role.role_arn,
+                prefix=f"{EVENTS}day=!{{timestamp:yyyy-MM-dd}}/",
+                error_output_prefix=f"{ERRORS}!{{firehose:error-output-type}}/!{{timestamp:yyyy-MM-dd}}/",
+                buffering_hints=made.BufferingHintsProperty(
+                    interval_in_seconds=seconds, size_in_m_bs=megabytes
+                ),
+                # Parquet compresses by itself.
+                compression_format="UNCOMPRESSED",
+                cloud_watch_logging_options=made.CloudWatchLoggingOptionsProperty(
+                    enabled=True, log_group_name=log.log_group_name, log_stream_name=line.ref
+                ),
+                data_format_conversion_configuration=made.DataFormatConversionConfigurationProperty(
+                    enabled=True,
+                    input_format_configuration=made.InputFormatConfigurationProperty(
+                        deserializer=made.DeserializerProperty(
+                            open_x_json_ser_de=made.OpenXJsonSerDeProperty()
+                        )
+                    ),
+                    output_format_configuration=made.OutputFormatConfigurationProperty(
+                        serializer=made.SerializerProperty(
+                            parquet_ser_de=made.ParquetSerDeProperty(compression="SNAPPY")
+                        )
+                    ),
+                    schema_configuration=made.SchemaConfigurationProperty(
+                        catalog_id=Aws.ACCOUNT_ID,
+                        database_name=self.database,
+                        table_name=TABLE,
+                        region=Aws.REGION,
+                        role_arn=role.role_arn,
+                        version_id="LATEST",
+                    ),
+                ),
+            ),
+        )
+        delivery.node.add_dependency(role, *after)
+        return delivery
+
+    def _role(self, key: kms.IKey | None, log: logs.ILogGroup) -> iam.Role:
+        """What Firehose may do: look at the one table, and write below two prefixes."""
+        ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+        write = ("AbortMultipartUpload", "GetObject", "PutObject")
+        statements = [
+            grants.on_bucket(self.bucket, "GetBucketLocation", "ListBucket", "ListBucketMultipartUploads"),
+            grants.on_objects(self.bucket, EVENTS, *write),
+            grants.on_objects(self.bucket, ERRORS, *write),
+            _may("glue", ("GetTable", "GetTableVersion", "GetTableVersions"), self._catalog(TABLE)),
+            _may("logs", ("PutLogEvents",), [log.log_group_arn]),
+            *grants.on_key(key, write=True),
+        ]
+        return iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("firehose.amazonaws.com", conditions=ours),
+            inline_policies={"allowed": iam.PolicyDocument(statements=statements)},
+        )
+
+    def _catalog(self, *tables: str) -> list[str]:
+        """What Glue asks a permission for: tables, their database, and the catalog that this is in."""
+        begin = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+        named = [f"{begin}:table/{self.database}/{each}" for each in tables]
+        return [f"{begin}:catalog", f"{begin}:database/{self.database}", *named]
+
+    def _ask(self, key: kms.IKey | None, query_gb: int) -> None:
+        """The workgroup: where results go, and how much a query may scan, whatever whoever asks says."""
+        made = athena.CfnWorkGroup
+        encryption = made.EncryptionConfigurationProperty(
+            encryption_option="SSE_KMS" if key else "SSE_S3", kms_key=key.key_arn if key else None
+        )
+        made(
+            self,
+            "Workgroup",
+            name=self.workgroup,
+            recursive_delete_option=True,
+            work_group_configuration=made.WorkGroupConfigurationProperty(
+                enforce_work_group_configuration=True,
+                bytes_scanned_cutoff_per_query=query_gb * 10**9,
+                result_configuration=made.ResultConfigurationProperty(
+                    output_location=f"s3://{self.bucket.bucket_name}/{RESULTS}",
+                    encryption_configuration=encryption,
+                ),
+            ),
+        )
+
+    def _watch(self, alarms: Alarms, name: str, full: str, seconds: int) -> None:
+        """Beside what is watched of every reaction."""
+        age = metric("AWS/Firehose", "DeliveryToS3.DataFreshness", full, statistic="Maximum")
+        late = f"Rows of the lake {name} wait in Firehose: it cannot write to the bucket."
+        alarms.when(
+            f"lake-{name}-late",
+            late,
+            age,
+            above=seconds + _LATE_SECONDS,
+            minutes=LASTING,
+            entry="lake-name-late",
+        )
+        refused = metric("AWS/Firehose", "FailedConversion.Records", full)
+        what = f"Firehose could not convert rows of the lake {name}, and put them below {ERRORS}."
+        alarms.when(f"lake-{name}-unconverted", what, refused, minutes=ONCE, entry="lake-name-unconverted")
+
+
+def once(database: str) -> str:
+    """The SQL of the view: each event once.
+
+    Grouped by what names an event, so that a condition on the time, the stream or the type is on the files too, and
+    columns that nobody asks for are not read. The day of arrival is no part of it: two copies may have two.
+    """
+    key = [f'"{each}"' for each in _ONCE]
+    names = [f'"{each}"' if each in _ONCE else f'arbitrary("{each}") AS "{each}"' for each in COLUMN_TYPES]
+    # Names of ours, and of a stage that a rule has let through.
+    return f'SELECT {", ".join(names)} FROM "{database}"."{TABLE}" GROUP BY {", ".join(key)}'  # noqa: S608
+
+
+def view_text(database: str) -> str:
+    """The view as Athena writes it down for itself."""
+    view = {
+        "originalSql": once(database),
+        "catalog": "awsdatacatalog",
+        "schema": database,
+        "columns": [{"name": name, "type": presto} for name, (_, presto) in COLUMN_TYPES.items()],
+    }
+    return f"/* Presto View: {b64encode(json.dumps(view).encode()).decode()} */"
+
+
+def _may(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[f"{service}:{each}" for each in actions], resources=resources)
+
+
+def _check(name: str, buffer_seconds: int, buffer_mb: int, query_gb: int) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise BadSetting(
+            "Lake.name", f"must be words of small letters and digits, with hyphens between, not {name!r}"
+        )
+    for field, value, within in (
+        ("buffer_seconds", buffer_seconds, _BUFFER_SECONDS),
+        ("buffer_mb", buffer_mb, _BUFFER_MB),
+    ):
+        if value not in within:
+            raise BadSetting(f"Lake.{field}", f"must be {within[0]} to {within[-1]}, not {value!r}")
+    if query_gb < 1:
+        raise BadSetting("Lake.query_gb", f"must be 1 or more, not {query_gb!r}")

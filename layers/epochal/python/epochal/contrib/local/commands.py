@@ -1,0 +1,469 @@
+"""Commands for the embedded AWS: start it with a project deployed, stop it, see it, point a shell at it; and
+what goes on while a developer works: which files change, and what functions log.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from epochal.care.verify import Repairer, Verifier
+from epochal.cli import index, output
+from epochal.cli.index import sources_of
+from epochal.cli.target import open_local, tables_of
+from epochal.codec import json
+from epochal.contrib.local import cdk, deploy, ministack
+from epochal.contrib.local.deploy import API_URL, LocalDeployment, LocalStore
+from epochal.contrib.local.endpoint import SECRET, Endpoint
+from epochal.contrib.local.errors import TooManyFiles
+from epochal.contrib.local.processes import Server, Tell
+from epochal.contrib.local.programs import Places, here
+from epochal.errors import EpochalError, InvalidInput
+from epochal.layout.port import declared
+from epochal.lazy_dataclasses import dataclass, field
+
+HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
+"""What a shell may have of a real account, and would be sent beside made-up keys, or instead of them."""
+
+
+@click.group()
+def local() -> None:
+    """A project's stacks on this machine, on an embedded AWS."""
+
+
+def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if any(not separator for _name, separator, _value in pairs):
+        raise click.BadParameter("must be NAME=VALUE")
+    return {name: value for name, _separator, value in pairs}
+
+
+@local.command()
+@click.option("--app", help="Command of the CDK application, run here.  [default: that of cdk.json]")
+@click.option(
+    "-c", "--context", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Context value for it."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help=f"Where it listens.  [default: {ministack.DEFAULT_PORT} or a free one, or that of what was kept]",
+)
+@click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
+@click.option("--watch", is_flag=True, help="Go on, and deploy again whenever files of the project change.")
+@output.with_json
+def up(*, app: str | None, context: dict[str, str], port: int | None, authorise: bool, watch: bool) -> None:
+    """Start the embedded AWS and deploy this project to it.
+
+    Run it again to deploy what has changed. What `down --keep` kept goes on.
+    """
+    places = Places(Path.cwd()) if app else here()
+    changed = changes(places.root) if watch else None
+    with output.progress("starting") as tell:
+        server = ministack.up(places, port=port, authorise=authorise, tell=tell)
+        deployment = deploy.deploy(places, server, app=app, context=context, tell=tell)
+        if ministack.repair_is_due(places):
+            _repair(deployment, tell)
+            ministack.repaired(places)
+    _print(server, deployment)
+    if changed is not None:
+        _deploy_changes(
+            changed, lambda tell: deploy.deploy(places, server, app=app, context=context, tell=tell)
+        )
+
+
+def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[Tell], object]) -> None:
+    """Until it is interrupted; what cannot be deployed is said, and mended by the next change."""
+    click.echo("watching; Ctrl-C ends this, and the embedded AWS runs on", err=True)
+    try:
+        for names in changed:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            click.echo(f"{names[0]}{more} changed", err=True)
+            began = time.monotonic()
+            try:
+                with output.progress("deploying") as tell:
+                    deploy_again(tell)
+            except EpochalError as error:
+                click.echo("\n".join(output.harmless(f"not deployed: {error}")), err=True)
+            else:
+                click.echo(f"deployed in {time.monotonic() - began:.1f} s", err=True)
+    except KeyboardInterrupt:
+        click.echo("no longer watching; `epochal local down` stops the embedded AWS", err=True)
+
+
+@local.command()
+@click.argument("name", default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option(
+    "--last",
+    type=click.IntRange(0),
+    default=200,
+    show_default=True,
+    help="Begin with so many of the latest lines.",
+)
+@output.with_json
+def logs(name: str, follow: bool, last: int) -> None:
+    """Print what functions have logged, or those with NAME in their names.
+
+    That is what they print, what they log, and the trace of what a handler raises.
+    """
+    places = here()
+    server = ministack.require(places)
+    deployed = cdk.remembered(server) or cdk.RememberedDeployment()
+    environments = cdk.environments_of(deployed)
+    found = logs_of([ministack.endpoint(server, each) for each in environments], name)
+    latest = [each for each in found.more() if each.lines()]
+    _print_logs(latest[max(0, len(latest) - last) :])
+    while follow:
+        time.sleep(POLL_SECONDS)
+        ministack.require(places)
+        _print_logs(found.more())
+
+
+def _print_logs(lines: Iterable[LogLine]) -> None:
+    for each in lines:
+        at = datetime.fromtimestamp(each.at / 1000).astimezone()
+        view = {"time": at.isoformat(timespec="milliseconds"), "function": each.function, "line": each.text}
+        shown = output.harmless("\n".join(each.lines()))
+        if shown or output.as_json():
+            head = f"{at:%H:%M:%S} {each.function}  "
+            output.document(view, [head + shown[0], *shown[1:]] if shown else [])
+
+
+@local.command()
+@click.option("--store", help="Which store, where there are several.")
+@click.option("--unset", is_flag=True, help="Print what takes it back, whether anything is deployed or not.")
+@output.with_json
+def env(store: str | None, unset: bool) -> None:
+    """Print what points a shell at what is deployed.
+
+    To use it: eval "$(epochal local env)"
+
+    To take it back: eval "$(epochal local env --unset)"
+    """
+    if unset:
+        names = _pointing()
+        output.document({"unset": names}, [f"unset {name}" for name in names])
+        return
+    variables = deploy.current(here()).store(store).variables
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    output.document(variables, [*(f"unset {name}" for name in HIDDEN), *lines])
+
+
+def _pointing() -> list[str]:
+    """The variables of this shell that `env` has set; none in a shell whose credentials are others."""
+    if os.environ.get("AWS_SECRET_ACCESS_KEY") != SECRET:
+        return []
+    of_stores = {each.variable for each in declared().values()}
+    return sorted(os.environ.keys() & {*Endpoint(url="").environment({}), API_URL, *of_stores})
+
+
+@local.command()
+@click.option("--keep", is_flag=True, help="Keep what is in it: the next `up` goes on with it.")
+@output.with_json
+def down(keep: bool) -> None:
+    """Stop the embedded AWS. Everything in it is gone, unless it is told to keep it."""
+    places = here()
+    with output.progress("stopping") as tell:
+        if keep and (deployment := deploy.current_if_any(places)):
+            _repair(deployment, tell)
+        ran = ministack.down(places, keep=keep)
+    kept = ministack.found(places) is not None
+    line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if kept else ''}"
+    output.document({"stopped": ran, "kept": kept}, [line])
+
+
+@local.command()
+@output.with_json
+def status() -> None:
+    """Print where the embedded AWS is and what is deployed to it."""
+    places = here()
+    _print(ministack.status(places), deploy.current_if_any(places))
+
+
+def _repair(deployment: LocalDeployment, tell: Tell) -> None:
+    """Index what no mapping will: what changes before a stop, and is read by none until then, is in no stream after.
+
+    Before a stop it also leaves the indexer nothing to write while everything is saved.
+    """
+    for store in deployment.stores:
+        tell(f"repairing the index of {store.name}")
+        found = open_local(store)
+        verifier = Verifier(mender=found.deployment.auditor.mender, sources=sources_of(found, ()), settle=0)
+        for each in Repairer(verifier).repair():
+            tell(index.repaired_line(each))
+
+
+def _print(server: Server | None, deployment: LocalDeployment | None) -> None:
+    view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
+    if server is not None:
+        there = deployment.endpoint if deployment is not None else ministack.endpoint(server)
+        view |= {
+            "endpoint": server.url,
+            "region": there.region,
+            "key": there.key,
+            "secret": SECRET,
+            "pid": server.pid,
+        }
+    stores = deployment.stores if deployment is not None else ()
+    if len(stores) == 1:
+        view |= _places_of(stores[0])
+    elif stores:
+        view["stores"] = {store.name: _place_of(store) | _places_of(store) for store in stores}
+    output.document(view, output.table(list(_rows(view))))
+
+
+def _place_of(store: LocalStore) -> dict[str, Any]:
+    """Where it is: the embedded AWS knows an account by its key."""
+    return {"region": store.endpoint.region, "key": store.endpoint.key}
+
+
+def _places_of(store: LocalStore) -> dict[str, Any]:
+    tables = {_key(declared()[name].output): table for name, table in tables_of(store.settings).items()}
+    api = {"api": store.api_url} if store.api_id else {}
+    return {**api, **tables, "bucket": store.settings.bucket}
+
+
+def _rows(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in view.items():
+        if isinstance(value, Mapping):
+            yield from _rows(value, f"{prefix}{name}." if name != "stores" else "")
+        else:
+            yield f"{prefix}{name}", _word(value)
+
+
+def _key(output: str) -> str:
+    return output[:1].lower() + output[1:]
+
+
+def _word(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+# `epochal new`: a small project that is complete, to begin one's own from.
+#
+# Its files are beside this one, in `project`: each ends in `.tmpl`, so that no tool takes it for a module of the
+# library.
+
+PROJECT: Final = Path(__file__).with_name("project")
+SUFFIX: Final = ".tmpl"
+DOTTED: Final = "dot-"
+"""How names begin that begin with a dot in the project."""
+
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LENGTH: Final = 40
+"""Of a name: those of stacks are made of it, and of functions of those."""
+
+
+@click.command()
+@click.argument("name")
+@output.with_json
+def new(name: str) -> None:
+    """Write a small, complete project into a new folder.
+
+    It has rules, a reaction with a read model, a stack and tests.
+
+    NAME is that of the folder and of the stack: lower-case letters, digits and hyphens.
+    """
+    folder = Path(name)
+    if not NAME.fullmatch(name) or len(name) > LENGTH:
+        raise InvalidInput(
+            "NAME",
+            f"must be at most {LENGTH} lower-case letters, digits and single hyphens, from a letter on",
+        )
+    if folder.exists():
+        raise InvalidInput("NAME", f"{folder} is there already")
+    files = [str(each) for each in _write(folder, {"name": name, "version": version("epochal")})]
+    lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]
+    output.document({"folder": name, "files": files}, lines)
+
+
+def _write(folder: Path, words: dict[str, str]) -> Iterator[Path]:
+    for template in sorted(PROJECT.rglob(f"*{SUFFIX}")):
+        parts = template.relative_to(PROJECT).with_suffix("").parts
+        file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text("utf-8"))
+        file.write_text(text, "utf-8")
+        yield file
+
+
+# Which files of a project change, by their times and sizes: what editors, `git` and generators do all the same.
+#
+# Nothing is looked into that is no source: hidden folders, virtual environments, what npm, CDK and Python make.
+
+POLL_SECONDS: Final = 0.5
+"""Between looks, each of some microseconds a file; changes are told once a look finds no more of them."""
+
+MOST_FILES: Final = 20_000
+"""Of a project; more would keep a processor busy with looking."""
+
+_MADE: Final = frozenset({"node_modules", "__pycache__", "cdk.out"})
+_ENVIRONMENT: Final = "pyvenv.cfg"
+
+Seen = Mapping[str, tuple[int, int]]
+
+
+def changes(root: Path, *, sleep: Callable[[float], object] = time.sleep) -> Iterator[tuple[str, ...]]:
+    """Files that have changed, come or gone since this call or the last time, for ever; names within `root`.
+
+    What changes while the caller does something about it comes next.
+
+    Raises:
+        TooManyFiles: that is no project.
+    """
+    return _changes(root, _seen(root), sleep)
+
+
+def _changes(root: Path, before: Seen, sleep: Callable[[float], object]) -> Iterator[tuple[str, ...]]:
+    while True:
+        sleep(POLL_SECONDS)
+        now = _seen(root)
+        if now == before:
+            continue
+        sleep(POLL_SECONDS)
+        while (again := _seen(root)) != now:
+            now = again
+            sleep(POLL_SECONDS)
+        changed = tuple(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
+        before = now
+        if changed:  # not what was put back
+            yield changed
+
+
+def _seen(root: Path) -> Seen:
+    found: dict[str, tuple[int, int]] = {}
+    for path, at, size in _files(root):
+        found[os.path.relpath(path, root)] = (at, size)
+        if len(found) > MOST_FILES:
+            raise TooManyFiles(str(root), MOST_FILES)
+    return found
+
+
+def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
+    try:
+        with os.scandir(folder) as listed:
+            entries = [each for each in listed if not each.name.startswith(".") and each.name not in _MADE]
+    except (FileNotFoundError, NotADirectoryError):
+        return  # gone since it was listed
+    if any(each.name == _ENVIRONMENT for each in entries):
+        return
+    for each in entries:
+        try:
+            if each.is_dir(follow_symlinks=False):
+                yield from _files(each.path)
+            else:
+                stat = each.stat()
+                yield each.path, stat.st_mtime_ns, stat.st_size
+        except FileNotFoundError:
+            continue
+
+
+# What functions of the embedded AWS have logged: prints, lines of loggers, and the trace of what a handler raises.
+#
+# Each invocation has a log stream of its own, which is there when the invocation has ended. So whoever follows asks
+# again for what has come since, and passes over what he has had; what is remembered for that is of the last seconds
+# alone.
+
+LATE_MS: Final = 30_000
+"""An invocation's lines have the time at which it ended, and may be seen this much later."""
+
+_PLATFORM: Final = re.compile(r"(START|END|REPORT) RequestId: ")
+_METRICS: Final = "_aws"
+_DULL: Final = frozenset({"level", "message", "timestamp", "service", "location", "sampling_rate", "trace"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """What a function said: `at` is in milliseconds since 1970."""
+
+    at: int
+    function: str
+    text: str
+
+    def lines(self) -> list[str]:
+        """As people read it. JSON of a logger is its level, its message and its fields, with a trace below; what Lambda
+        itself and metrics say is nothing.
+        """
+        if _PLATFORM.match(self.text):
+            return []
+        try:
+            told = json.loads(self.text)
+        except ValueError:
+            return self.text.splitlines()
+        if not isinstance(told, dict) or not {"level", "message"} <= told.keys():
+            return [] if isinstance(told, dict) and _METRICS in told else [self.text]
+        fields = "".join(f"  {name}={value}" for name, value in told.items() if name not in _DULL)
+        return [f"{told['level']} {told['message']}{fields}", *str(told.get("trace", "")).splitlines()]
+
+
+@dataclass(slots=True, kw_only=True)
+class Logs:
+    """The logs of functions, read from the oldest line on, and again for what has come.
+
+    Attributes:
+        groups: names of log groups, by those of functions, in each place.
+    """
+
+    groups: Sequence[tuple[Any, str, str]]
+    _since: int = 0
+    _had: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+
+    def more(self) -> list[LogLine]:
+        """What has come since the last time, in its order."""
+        found = list(heapq.merge(*map(self._of, self.groups), key=lambda line: line.at))
+        if found:
+            self._since = max(self._since, found[-1].at - LATE_MS)
+            self._had = Counter(
+                {moment: had for moment, had in self._had.items() if moment[2] >= self._since}
+            )
+        return found
+
+    def _of(self, group: tuple[Any, str, str]) -> Iterator[LogLine]:
+        client, function, name = group
+        passed = Counter[tuple[str, str, int]]()
+        try:
+            pages = client.get_paginator("filter_log_events").paginate(
+                logGroupName=name, startTime=self._since
+            )
+            events = [event for page in pages for event in page["events"]]
+        except client.exceptions.ResourceNotFoundException:
+            return  # it has not been invoked
+        for event in events:
+            moment = (name, event["logStreamName"], event["timestamp"])
+            passed[moment] += 1
+            if passed[moment] > self._had[moment]:
+                self._had[moment] += 1
+                yield LogLine(at=event["timestamp"], function=function, text=event["message"])
+
+
+def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
+    """The logs of the functions that are deployed, or of those whose names have `name` in them.
+
+    Raises:
+        InvalidInput: there is no such function; says which there are.
+    """
+    groups, names = [], []
+    for endpoint in endpoints:
+        lambdas, logs = endpoint.clients("lambda", "logs")
+        for page in lambdas.get_paginator("list_functions").paginate():
+            for function in page["Functions"]:
+                names.append(function["FunctionName"])
+                if name in names[-1]:
+                    group = function.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{names[-1]}"
+                    groups.append((logs, names[-1], group))
+    if not groups:
+        raise InvalidInput(
+            "NAME", f"must be in the name of a function: {', '.join(sorted(names)) or 'none is deployed'}"
+        )
+    return Logs(groups=groups)

@@ -1,0 +1,345 @@
+"""Deploys a project's CDK application to the embedded AWS, and finds the stores that are deployed there.
+
+The same stacks go to AWS by `cdk deploy`; here one context value differs, `target=embedded`. What a deployment made is
+known by the stacks' outputs. Each stack goes to the account and region that it names, and a store is met there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from epochal.contrib.local import cdk, ministack, processes
+from epochal.contrib.local.cdk import Outputs, RememberedDeployment, Stack, environments_of
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.errors import NotRunning, OutputMissing, StoreUnclear
+from epochal.contrib.local.processes import Server, Tell
+from epochal.contrib.local.programs import Places
+from epochal.deployment import Deployment
+from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.lazy_dataclasses import dataclass
+from epochal.settings import FOUND_BY, Settings, setting_of_output
+
+INDEX, BUCKET = FOUND_BY
+
+API = "ApiId"
+"""The output that names the HTTP API of a store, where it has one."""
+
+API_URL = "EPOCHAL_API_URL"
+"""The variable that tells a shell where the HTTP API answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStore:
+    """A store that is deployed.
+
+    Attributes:
+        name: what its outputs begin with, or else that of its stack.
+        endpoint: the embedded AWS, for clients of its tables and bucket, in its account and region.
+        settings: all that the outputs tell of tables, of what their keys are made with, and of the bucket.
+        api_id: the HTTP API; empty where it has none.
+    """
+
+    name: str
+    endpoint: Endpoint
+    settings: Settings
+    api_id: str = ""
+
+    @property
+    def api_url(self) -> str:
+        """Where the HTTP API answers, without a slash at its end and without a name to resolve."""
+        return f"{self.endpoint.url}/_aws/execute-api/{self.api_id}/$default" if self.api_id else ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What points AWS tools, commands and programs at it: addresses, made-up credentials, names of tables.
+
+        Settings that are as they are anyway are left out.
+        """
+        told = [(setting_of_output(name), text) for name, text in self.settings.outputs().items()]
+        settings = {
+            each.variable: text
+            for each, text in told
+            if each is not None and each.parse(text, each.output) != each.default
+        }
+        api = {API_URL: self.api_url} if self.api_id else {}
+        return self.endpoint.environment({}) | settings | api
+
+    def open(self) -> Deployment:
+        """Its streams, tagged events, feed and so on."""
+        return deployed(
+            self.settings,
+            execute=interpreter(self.endpoint.client("dynamodb")),
+            s3=self.endpoint.client("s3"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalDeployment:
+    """What is deployed: one store, as a rule, whose attributes are these; else `store` tells which."""
+
+    endpoint: Endpoint
+    stores: tuple[LocalStore, ...]
+
+    def store(self, name: str | None = None) -> LocalStore:
+        """The store of this name, or the only one.
+
+        Raises:
+            OutputMissing: there is no store at all.
+            StoreUnclear: there are others, or several.
+        """
+        if not self.stores:
+            raise OutputMissing(INDEX)
+        found = [each for each in self.stores if name in (None, each.name)]
+        if len(found) != 1:
+            raise StoreUnclear([each.name for each in self.stores], name)
+        return found[0]
+
+    @property
+    def settings(self) -> Settings:
+        """Of the only store."""
+        return self.store().settings
+
+    @property
+    def api_id(self) -> str:
+        """Of the only store."""
+        return self.store().api_id
+
+    @property
+    def api_url(self) -> str:
+        """Of the only store."""
+        return self.store().api_url
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Of the only store."""
+        return self.store().variables
+
+    def open(self) -> Deployment:
+        """The only store."""
+        return self.store().open()
+
+
+def deploy(
+    places: Places,
+    server: Server,
+    *,
+    app: str | None = None,
+    context: Mapping[str, str] | None = None,
+    tell: Tell = str,
+) -> LocalDeployment:
+    """Deploy every stack to `server`, or bring what is there up to date. Takes ten seconds or more.
+
+    Args:
+        places: the project to deploy.
+        server: a running embedded AWS.
+        app: the command of its CDK application, where it is not that of its cdk.json: `python app.py`.
+        context: context values of the CDK application beside the target, `{"stage": "dev"}`.
+        tell: told of every resource that is made.
+
+    Raises:
+        ProgramMissing: Node is not there, or npm, where the CDK command line has to be fetched.
+        LookupNeeded: the application looks something up in an account that is not here.
+        AccountRefused: a stack is to go to an account that is none.
+        CommandFailed: the deployment failed; carries the end of its output.
+    """
+    tell("synthesising the stacks")
+    assembly = cdk.synthesise(
+        places,
+        ministack.endpoint(server),
+        work=server.directory,
+        app=app,
+        context={"target": "embedded"} | dict(context or {}),
+        tell=tell,
+    )
+    environments = environments_of(assembly)
+    for each in environments:
+        stacks = [stack for stack in assembly.stacks if stack.environment == each]
+        cdk.prepare_account(stacks, ministack.endpoint(server, each))
+    cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
+    for each in environments:
+        make_fifo(ministack.endpoint(server, each))
+        say_what_may_loop(
+            ministack.endpoint(server, each),
+            [stack.name for stack in assembly.stacks if stack.environment == each],
+        )
+    deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
+    cdk.remember(server, deployed)
+    return _found(server, deployed)
+
+
+def current(places: Places) -> LocalDeployment:
+    """What is deployed to the embedded AWS that `ministack.up` started; raises `NotRunning` if nothing is."""
+    server = ministack.require(places)
+    deployed = cdk.remembered(server)
+    if deployed is None:
+        raise NotRunning("nothing is deployed to the embedded AWS: `epochal local up` deploys")
+    return _found(server, deployed)
+
+
+def current_if_any(places: Places) -> LocalDeployment | None:
+    """The same; None if nothing is."""
+    try:
+        return current(places)
+    except NotRunning:
+        return None
+
+
+def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
+    """CloudFormation is asked: the command line tells outputs by names, and environments may have the same."""
+    names = Counter(each.name for each in stacks)
+    for stack in stacks:
+        client = ministack.endpoint(server, stack.environment).client("cloudformation")
+        (described,) = client.describe_stacks(StackName=stack.name)["Stacks"]
+        yield Outputs(
+            stack=stack.name if names[stack.name] == 1 else stack.id,
+            environment=stack.environment,
+            values={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", ())},
+        )
+
+
+def _found(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
+    return LocalDeployment(
+        endpoint=ministack.endpoint(server, deployed.home), stores=stores_in(deployed.stacks, server.url)
+    )
+
+
+def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
+    """The stores that outputs tell of, on the embedded AWS at `url`.
+
+    The outputs of a store may begin with a name, and are then in one stack; where they do not, and there is one store,
+    they may be in several.
+
+    Raises:
+        OutputMissing: one lacks a bucket.
+    """
+    found = [
+        (stack, name.removesuffix(INDEX)) for stack in stacks for name in stack.values if name.endswith(INDEX)
+    ]
+    if len(found) == 1 and not found[0][1]:
+        ((stack, _),) = found
+        around = [each for each in stacks if each.environment == stack.environment]
+        values = {name: value for each in around for name, value in each.values.items()}
+        return (_store(stack.stack, values, stack, url),)
+    return tuple(
+        _store(
+            prefix or stack.stack,
+            {
+                name.removeprefix(prefix): value
+                for name, value in stack.values.items()
+                if name.startswith(prefix)
+            },
+            stack,
+            url,
+        )
+        for stack, prefix in found
+    )
+
+
+def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> LocalStore:
+    if BUCKET not in values:
+        raise OutputMissing(BUCKET)
+    there = stack.environment
+    return LocalStore(
+        name=name,
+        endpoint=Endpoint(url=url, account=there.account, region=there.region),
+        settings=Settings.from_outputs(values),
+        api_id=values.get(API, ""),
+    )
+
+
+# What the embedded AWS's CloudFormation passes over, put right after a deployment.
+#
+# It makes every topic a standard one, whatever the template says, and what a standard topic delivers to a FIFO queue
+# belongs to no group. Its SNS knows FIFO topics, and lets a topic be made one. So does its Lambda know which functions
+# may call themselves through a queue; those of which it was not told it ends after 16 calls.
+
+SUFFIX = ".fifo"
+"""What AWS wants at the end of a FIFO topic's name, and of no other's."""
+
+
+def make_fifo(endpoint: Endpoint) -> None:
+    """Make every topic a FIFO topic that is named as one. Does no harm to those that are."""
+    sns = endpoint.client("sns")
+    for page in sns.get_paginator("list_topics").paginate():
+        for topic in page["Topics"]:
+            if topic["TopicArn"].endswith(SUFFIX):
+                sns.set_topic_attributes(
+                    TopicArn=topic["TopicArn"], AttributeName="FifoTopic", AttributeValue="true"
+                )
+
+
+def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
+    """Set `RecursiveLoop` of the functions whose templates have it."""
+    cloudformation, lambda_ = endpoint.clients("cloudformation", "lambda")
+    for stack in stacks:
+        resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
+        told = {
+            name: resource["Properties"]["RecursiveLoop"]
+            for name, resource in resources.items()
+            if "RecursiveLoop" in resource.get("Properties", {})
+        }
+        for name, value in told.items():
+            found = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId=name)
+            function = found["StackResourceDetail"]["PhysicalResourceId"]
+            lambda_.put_function_recursion_config(FunctionName=function, RecursiveLoop=value)
+
+
+# One embedded AWS for the processes of a test run: the first to ask deploys, the last to leave stops it.
+#
+# What `epochal local up` has deployed for the project is used as it is, and left running.
+
+
+@contextmanager
+def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[LocalDeployment]:
+    """What is deployed of a project, or a deployment of this block's own; processes with one `folder` share it.
+
+    Raises what `ministack.up` and `deploy.deploy` raise.
+    """
+    import fcntl  # noqa: PLC0415  Windows has none, where commands must start all the same
+
+    running = current_if_any(places)
+    if running is not None:
+        yield running
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    own = Places(places.root, apart=folder)
+    with (folder / "users").open("w") as users:
+        try:
+            with _alone(folder):
+                # Held for as long as this process uses it, and let go however the process ends.
+                fcntl.flock(users, fcntl.LOCK_SH)
+                found = current_if_any(own) or _deployed(own, app)
+            yield found
+        finally:
+            with _alone(folder):
+                fcntl.flock(users, fcntl.LOCK_UN)
+                if _is_last(users.fileno()):
+                    ministack.down(own)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else comes or leaves meanwhile."""
+    import fcntl  # noqa: PLC0415  likewise
+
+    with (folder / "door").open("w") as door:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        yield
+
+
+def _is_last(users: int) -> bool:
+    import fcntl  # noqa: PLC0415  likewise
+
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _deployed(places: Places, app: str | None) -> LocalDeployment:
+    server = ministack.up(places, port=processes.free_port())
+    return deploy(places, server, app=app)

@@ -1,0 +1,322 @@
+"""The embedded AWS: ministack on this machine, as the real CDK command line deploys to it.
+
+`up` leaves it running for later commands and remembers it in a state file; `start` ties it to this process, for tests.
+Either is empty when it starts, and keeps nothing when it stops, unless `down` is told to keep it for the next `up`.
+
+It enforces IAM unless told otherwise: each function may do what its role grants, and no more, so a missing grant shows
+here and not in AWS. Callers use the key `test`, which may do everything.
+
+Its functions see their code, their layers and the SDK, as on AWS, and none of this interpreter's packages (`serve`).
+
+What it does not do, and tests here cannot show: throttling; partial batch responses, bisecting, retry limits and
+failure destinations of stream mappings; payload limits.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from epochal.contrib.local import cdk, processes
+from epochal.contrib.local.cdk import HERE, Environment, RememberedDeployment, environments_of
+from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.errors import (
+    KeptLost,
+    KeptUnreadable,
+    NotRunning,
+    PortKept,
+    ProgramMissing,
+    SystemUnsupported,
+)
+from epochal.contrib.local.processes import Server, Tell
+from epochal.contrib.local.programs import Places, note, noted
+from epochal.lazy_dataclasses import asdict, dataclass
+
+NAME = "the embedded AWS"
+DEFAULT_PORT = 4566
+"""Where tools look for an embedded AWS by custom; where it is taken, `up` finds another."""
+
+READY_SECONDS = 60.0
+"""It takes one; a machine with every core busy takes longer."""
+
+RESET_SECONDS = 60.0
+
+SERVE = Path(__file__).with_name("serve.py")
+
+
+def up(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
+    """The embedded AWS of this checkout, started if it does not run, and left running; with what `down` kept.
+
+    Raises:
+        PortTaken: another program has the port.
+        PortKept: what was kept had another port.
+        ServerFailed: it does not start.
+        KeptUnreadable: it started without what was kept.
+        SystemUnsupported: this system cannot run it.
+    """
+    if not hasattr(os, "killpg"):
+        raise SystemUnsupported(sys.platform)
+    running = status(places)
+    if running is not None:
+        return running
+    kept = found(places)
+    if kept is None:
+        discard(places)
+    else:
+        kept.refuse_port(port)
+        port = kept.port
+    free = DEFAULT_PORT if processes.is_free(DEFAULT_PORT) else processes.free_port()
+    server = _launch(places, port=port or free, authorise=authorise, saving=environment(places))
+    try:
+        _wait(server, tell)
+        if kept is not None:
+            take_up(places, kept, server)
+        note(_state(places), asdict(server))
+    except BaseException:  # Ctrl-C, too: it would run on unknown, and as it ends overwrite what was kept
+        processes.stop(server, seconds=0)
+        raise
+    return server
+
+
+def down(places: Places, *, keep: bool = False) -> bool:
+    """Stop what `up` started. Returns whether it ran.
+
+    Everything deployed to it is forgotten, unless the next `up` is to go on with it: `keep`. Nobody should write to it
+    then, and its index should be right: changes that are still in streams are not kept. Raises `KeptLost` where it
+    could not be kept.
+    """
+    server = status(places)
+    if server is not None:
+        if keep:
+            stop(places, server)
+        else:
+            processes.stop(server, seconds=0)
+            discard(places)
+    _state(places).unlink(missing_ok=True)
+    return server is not None
+
+
+def status(places: Places) -> Server | None:
+    """What `up` started, if it still runs."""
+    state = noted(_state(places))
+    if state is None:
+        return None
+    server = Server(**state | {"directory": Path(state["directory"])})
+    return server if processes.alive(server) else None
+
+
+def require(places: Places) -> Server:
+    """What `up` started; raises `NotRunning` if it does not run."""
+    server = status(places)
+    if server is None:
+        raise NotRunning("the embedded AWS is not running: start it with `epochal local up`")
+    return server
+
+
+def start(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
+    """An embedded AWS that ends with this process, beside any other; on a free port unless one is given."""
+    server = _launch(places, port=port or processes.free_port(), authorise=authorise)
+    processes.stop_at_exit(server)
+    _wait(server, tell)
+    return server
+
+
+def reset(server: Server) -> None:
+    """Empty it: every table, function and stack is gone, the server runs on."""
+    request = urllib.request.Request(f"{server.url}/_ministack/reset", method="POST")
+    with urllib.request.urlopen(request, timeout=RESET_SECONDS):
+        pass
+
+
+def endpoint(server: Server, environment: Environment = HERE) -> Endpoint:
+    """How to reach it, in the account and region that a stack names, or in its own."""
+    return Endpoint(url=server.url, account=environment.account, region=environment.region)
+
+
+def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, str] | None = None) -> Server:
+    if importlib.util.find_spec("ministack") is None:
+        raise ProgramMissing(
+            "ministack", "not installed (it is the embedded AWS)", "pip install 'epochal[local]'"
+        )
+    places.prepare()
+    directory = places.running / f"ministack-{port}"
+    return processes.start(
+        NAME,
+        [sys.executable, "-P", str(SERVE)],  # -P: its own folder is no place to import from
+        port=port,
+        directory=directory,
+        environment=_environment(directory, port=port, authorise=authorise) | dict(saving or {}),
+    )
+
+
+def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:
+    """All that it sees, and so all that its functions inherit: nothing of the user's shell but where programs are."""
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return inherited | {
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": processes.HOST,
+        "IOT_MTLS_ENABLED": "0",  # it would open one more port, and this costs most of its start
+        "AUTH": "true" if authorise else "false",
+        "LOG_LEVEL": "WARNING",  # a line per request, else: the demo makes thousands
+        "TMPDIR": str(directory),  # where the code of functions is unpacked
+        "STATE_DIR": str(directory / "state"),
+        "S3_DATA_DIR": str(directory / "s3"),
+    }
+
+
+def _wait(server: Server, tell: Tell) -> None:
+    ready = functools.partial(processes.answers, f"{server.url}/_ministack/ready")
+    processes.wait_until_ready(server, ready, seconds=READY_SECONDS, tell=tell)
+
+
+def _state(places: Places) -> Path:
+    return places.running / "ministack.json"
+
+
+# What the embedded AWS keeps from `down --keep` to the next `up`: its own persistence, with two things put right.
+#
+# It saves everything as it ends, stacks, functions and tables alike. Only its log says what it could not save or
+# load: so what was saved is checked, and what was loaded is counted.
+#
+# And it saves how far each mapping had read its table's stream, but not the streams, which begin anew at 0: a mapping
+# would pass over as many changes as it had ever read. So mappings begin anew with them. Changes that no mapping had
+# read when the embedded AWS stopped are lost from the streams; the next start repairs the index.
+
+SAVED: Final = {
+    "apigateway": ("apigatewayv2", "get_apis", "Items"),
+    "cloudformation": ("cloudformation", "list_stacks", "StackSummaries"),
+    "dynamodb": ("dynamodb", "list_tables", "TableNames"),
+    "iam": ("iam", "list_roles", "Roles"),
+    "lambda": ("lambda", "list_event_source_mappings", "EventSourceMappings"),
+    "s3": ("s3", "list_buckets", "Buckets"),
+    "sns": ("sns", "list_topics", "Topics"),
+    "sqs": ("sqs", "list_queues", "QueueUrls"),
+}
+"""The services that a deployment needs, by the names of their files, and what is counted of each."""
+
+SAVE_SECONDS: Final = 120.0
+"""It takes three, most of them for the functions' code; a machine with every core busy takes longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many there are of what `SAVED` names, in one account and region."""
+
+    environment: Environment
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is kept.
+
+    Attributes:
+        port: where it listened: functions know addresses that have it in them.
+        counts: how many there were of what `SAVED` names, in each account and region.
+    """
+
+    port: int
+    counts: Sequence[Counts]
+
+    def refuse_port(self, port: int | None) -> None:
+        """Raise `PortKept` where another port is asked for."""
+        if port not in (None, self.port):
+            raise PortKept(self.port)
+
+
+def environment(places: Places) -> dict[str, str]:
+    """What tells it to save, and where: also bodies, which are in files as long as it runs."""
+    directory = _directory(places)
+    return {
+        "PERSIST_STATE": "1",
+        "STATE_DIR": str(directory / "state"),
+        "S3_PERSIST": "1",
+        "S3_DATA_DIR": str(directory / "s3"),
+    }
+
+
+def found(places: Places) -> Kept | None:
+    """What the last `down --keep` kept, and nothing has taken up."""
+    told = noted(_note(places))
+    if told is None:
+        return None
+    counts = (each | {"environment": Environment(**each["environment"])} for each in told["counts"])
+    return Kept(port=told["port"], counts=tuple(Counts(**each) for each in counts))
+
+
+def discard(places: Places) -> None:
+    """Keep nothing."""
+    shutil.rmtree(_directory(places), ignore_errors=True)
+
+
+def stop(places: Places, server: Server) -> None:
+    """Stop `server`, and keep what is in it; raises `KeptLost` where it did not save all of it."""
+    deployed = cdk.remembered(server) or RememberedDeployment()
+    kept = Kept(port=server.port, counts=tuple(_counts(server, each) for each in environments_of(deployed)))
+    asked = time.time_ns()
+    processes.stop(server, seconds=SAVE_SECONDS)
+    states = {name: _directory(places) / "state" / f"{name}.json" for name in SAVED}
+    lost = [name for name, state in states.items() if not state.exists() or state.stat().st_mtime_ns < asked]
+    if lost:
+        raise KeptLost(lost)
+    _begin_anew(states["lambda"])
+    note(_note(places), asdict(kept))
+
+
+def take_up(places: Places, kept: Kept, server: Server) -> None:
+    """Check that what was just started has what was kept; from now on only its next `stop` keeps it.
+
+    Raises:
+        KeptUnreadable: it has not. What was kept is as it was, if it is killed.
+    """
+    if any(_counts(server, each.environment) != each for each in kept.counts):
+        raise KeptUnreadable(str(_directory(places)))
+    # A later end of another kind must not bring back what was long ago, with today's bodies.
+    _note(places).replace(_due(places))
+
+
+def repair_is_due(places: Places) -> bool:
+    """Whether the index has not been repaired since what was kept was taken up."""
+    return _due(places).exists()
+
+
+def repaired(places: Places) -> None:
+    """The index has been repaired."""
+    _due(places).unlink(missing_ok=True)
+
+
+def _begin_anew(state: Path) -> None:
+    document: dict[str, Any] = json.loads(state.read_text("utf-8"))
+    positions = document["payload"]["dynamodb_stream_positions"]["data"]
+    positions.update(dict.fromkeys(positions, 0))
+    state.write_text(json.dumps(document), "utf-8")
+
+
+def _counts(server: Server, environment: Environment) -> Counts:
+    counts = {}
+    clients = endpoint(server, environment).clients(*(service for service, _, _ in SAVED.values()))
+    for client, (name, (_, operation, key)) in zip(clients, SAVED.items(), strict=True):
+        pages = client.get_paginator(operation).paginate()
+        counts[name] = sum(len(page.get(key, ())) for page in pages)
+    return Counts(environment=environment, counts=counts)
+
+
+def _note(places: Places) -> Path:
+    return _directory(places) / "kept.json"
+
+
+def _due(places: Places) -> Path:
+    return _directory(places) / "repair-due.json"
+
+
+def _directory(places: Places) -> Path:
+    return places.running / "kept"

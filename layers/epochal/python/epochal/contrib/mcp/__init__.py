@@ -1,0 +1,1 @@
+"""An MCP server, by which agents read a store."""

@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry around what stores and reactions do."""

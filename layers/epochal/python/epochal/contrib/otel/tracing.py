@@ -1,0 +1,277 @@
+"""Spans of OpenTelemetry around what stores and reactions do, and its trace context in events (docs/guide/tracing.md).
+
+    from epochal import otel
+
+    otel.instrument()
+
+    append     of events; each gets the `traceparent` of its append in its metadata, and reactions go on with that trace
+    read       of a stream, an aggregate, or a query of tagged events
+    decide     loads, decisions and appends of one command, until one stands
+    react      one call of a handler, and one event of several in it that `delivery.each()` gives
+
+Methods are wrapped where they are, as instruments of other libraries do: who does not call this loads nothing, and pays
+for nothing. A span names categories and numbers. Names of streams, tags and texts of errors may identify people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from itertools import chain
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.deciders.loading import Loader
+from epochal.deciders.loop import DecisionSource
+from epochal.errors import EpochalError, InvalidInput, brought_by
+from epochal.feed.history import FeedEvent
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.events import Event, category_of
+from epochal.model.versions import NOTHING
+from epochal.plugins import parts
+from epochal.reactions.handling import Calls
+from epochal.reactions.reaction import Delivery
+from epochal.store.bulk import Bulk
+from epochal.store.context import Context
+from epochal.store.encoding import AMBIENT
+from epochal.store.joined import JoinedAppends
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedStore
+
+with brought_by("otel", "spans", "opentelemetry"):
+    from opentelemetry import trace
+    from opentelemetry.context import Context as TraceContext
+    from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, TracerProvider
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+W3C: Final = TraceContextTextMapPropagator()
+
+_CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
+    ("append", Streams, ("try_append", "append_on", "try_append_all")),
+    ("append", JoinedAppends, ("append",)),
+    ("append", Bulk, ("append",)),
+    ("append", TaggedStore, ("try_append",)),
+    ("read", Streams, ("load", "page")),
+    ("read", Loader, ("load",)),
+    ("read", TaggedStore, ("read", "page", "page_back")),
+    ("decide", DecisionSource, ("decide",)),
+)
+"""Spans, and the methods that they are around."""
+
+_unwrapped: list[tuple[type, str, Any]] = []
+
+
+def instrument(tracer_provider: TracerProvider | None = None) -> None:
+    """Make spans from now on, of the provider given or the one that is set. Doing so again changes nothing."""
+    if _unwrapped:
+        return
+    tracer = trace.get_tracer("epochal", tracer_provider=tracer_provider)
+    for name, kind, methods in chain(_CALLS, *parts("spans")):
+        for method in methods:
+            _wrap(kind, method, _spanned(tracer, name, getattr(kind, method)))
+    _wrap(Streams, "read", _iterated(tracer, Streams.read))
+    _wrap(Calls, "__call__", _called(tracer, Calls.__call__))
+    _wrap(Delivery, "each", _each(tracer, Delivery.each))
+
+
+def uninstrument() -> None:
+    """Make no more spans."""
+    while _unwrapped:
+        kind, method, function = _unwrapped.pop()
+        setattr(kind, method, function)
+
+
+def _wrap(kind: type, method: str, function: Any) -> None:
+    _unwrapped.append((kind, method, getattr(kind, method)))
+    setattr(kind, method, function)
+
+
+def _spanned(tracer: Tracer, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    kind = SpanKind.INTERNAL if name == "decide" else SpanKind.CLIENT
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _span(tracer, name, kind, _said(args)) as span, _stamping(name):
+            found = function(*args, **kwargs)
+            span.set_attributes(_told(name, found))
+            return found
+
+    return call
+
+
+def _iterated(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Around a read that goes on while its events are taken: its span is nobody's parent, and ends with it."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return taken(function(*args, **kwargs), _said(args))
+
+    def taken(events: Iterator[Any], said: Mapping[str, Any]) -> Iterator[Any]:
+        count, span = 0, tracer.start_span("read", kind=SpanKind.CLIENT, attributes=said)
+        try:
+            for count, event in enumerate(events, 1):  # noqa: B007  how far it came
+                yield event
+        except Exception as error:
+            _failed(span, error)
+            raise
+        finally:
+            span.set_attribute("epochal.events", count)
+            span.end()
+
+    return call
+
+
+def _called(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Around a handler's call: in the trace of its events where that is one, and linked to each where they are more."""
+
+    @wraps(function)
+    def call(self: Calls, delivery: Delivery) -> None:
+        said = {
+            "epochal.reaction": delivery.group,
+            "epochal.partition": delivery.partition,
+            "epochal.events": len(delivery.events),
+            "epochal.attempt": delivery.attempt,
+        }
+        with _continued(tracer, delivery.events, said):
+            function(self, delivery)
+
+    return call
+
+
+def _each(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Around each event of several: in the trace of its own."""
+
+    @wraps(function)
+    def each(self: Delivery) -> Iterator[FeedEvent]:
+        if len(self.events) == 1:
+            yield from function(self)
+            return
+        for event in function(self):
+            with _continued(tracer, [event], {"epochal.reaction": self.group, "epochal.events": 1}):
+                yield event
+
+    return each
+
+
+@contextmanager
+def _continued(tracer: Tracer, events: Sequence[FeedEvent], said: Mapping[str, Any]) -> Iterator[None]:
+    """A span of a reaction, that goes on with what its events were appended in."""
+    around = trace.get_current_span().get_span_context()
+    origins = {found.trace_id: found for found in map(_origin, events) if found.is_valid}
+    parent, links = None, list(origins.values())
+    if len(origins) == 1:
+        parent = trace.set_span_in_context(trace.NonRecordingSpan(links[0]), TraceContext())
+        links = [around] if around.is_valid else []
+    with _span(tracer, "react", SpanKind.CONSUMER, said, parent=parent, links=map(Link, links)):
+        yield
+
+
+@contextmanager
+def _span(
+    tracer: Tracer,
+    name: str,
+    kind: SpanKind,
+    said: Mapping[str, Any],
+    *,
+    parent: TraceContext | None = None,
+    links: Iterable[Link] = (),
+) -> Iterator[Span]:
+    with tracer.start_as_current_span(
+        name, parent, kind, said, tuple(links), record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield span
+        except Exception as error:
+            _failed(span, error)
+            raise
+
+
+def _failed(span: Span, error: Exception) -> None:
+    span.set_attribute("error.type", type(error).__name__)
+    span.set_status(StatusCode.ERROR)
+
+
+def _said(args: Sequence[Any]) -> dict[str, Any]:
+    """The category of the stream or the aggregate that a call is about."""
+    for given in (getattr(args[0], "about", None), *args[1:3]):
+        # What is known of heads is by the names of streams.
+        about = next(iter(given)) if isinstance(given, Mapping) and len(given) == 1 else given
+        if isinstance(about, str):
+            return {"epochal.category": category_of(about)}
+        if isinstance(kind := getattr(about, "type", None), str):  # an aggregate's id
+            return {"epochal.category": kind}
+    return {}
+
+
+def _told(name: str, found: Any) -> dict[str, Any]:
+    """What a call's outcome tells."""
+    _, outcome = found if isinstance(found, tuple) and len(found) == 2 else (None, found)  # noqa: PLR2004  a result, too
+    told: dict[str, Any] = {"epochal.outcome": _outcome(outcome)} if name == "append" else {}
+    capacity = getattr(outcome, "capacity", NOTHING)
+    if capacity is not NOTHING:
+        told |= {
+            "epochal.read_units": float(capacity.read),
+            "epochal.write_units": float(capacity.write),
+            "epochal.requests": capacity.requests,
+        }
+    return told
+
+
+def _outcome(outcome: Any) -> str:
+    """What an append came to: of several, the one that kept all from being made; of many, the worst."""
+    several = outcome.values() if isinstance(outcome, dict) else outcome
+    kinds = {type(each).__name__ for each in (several if isinstance(outcome, dict | list) else [outcome])}
+    if any(kind == "Rejected" or "Conflict" in kind for kind in kinds):
+        return "conflict"
+    if isinstance(outcome, list) and any(isinstance(each, EpochalError) for each in outcome):
+        return "failed"
+    return "undetermined" if kinds & {"Undetermined", "Unknown"} else "appended"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """Adds a trace context to events whose metadata are an object or nothing, behind what their block adds."""
+
+    outer: Callable[[Event], Event] | None
+    context: Context
+
+    def __call__(self, event: Event, /) -> Event:
+        event = event if self.outer is None else self.outer(event)
+        try:
+            return self.context(event)
+        except InvalidInput:
+            return event
+
+
+@contextmanager
+def _stamping(name: str) -> Iterator[None]:
+    """A block whose events get the trace context of the current span, where it is an append."""
+    carrier: dict[str, str] = {}
+    if name == "append":
+        W3C.inject(carrier)
+    outer = AMBIENT.get()
+    if not carrier or isinstance(outer, _Stamp):
+        yield
+        return
+    token = AMBIENT.set(_Stamp(outer, Context(members=carrier)))
+    try:
+        yield
+    finally:
+        AMBIENT.reset(token)
+
+
+def _origin(event: FeedEvent) -> trace.SpanContext:
+    """What an event was appended in; not valid where it does not say."""
+    meta = event.meta
+    if not isinstance(meta, bytes) or b'"traceparent"' not in meta:
+        return trace.INVALID_SPAN_CONTEXT
+    try:
+        found = json.loads(meta)
+    except ValueError:
+        return trace.INVALID_SPAN_CONTEXT
+    carrier = found if isinstance(found, dict) else {}
+    said = {
+        name: carrier[name] for name in ("traceparent", "tracestate") if isinstance(carrier.get(name), str)
+    }
+    return trace.get_current_span(W3C.extract(said, TraceContext())).get_span_context()

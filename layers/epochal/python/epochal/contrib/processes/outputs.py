@@ -1,0 +1,471 @@
+"""What a process answers an input with, how that is stored in its instance's stream, and the two reactions that do it.
+
+    $input      an input that was taken: which event it was, which version of the process took it, a copy, and the names
+                of timers that have been set and not cancelled
+    $send       a command, and the stream that it is for
+    $append     events, and the stream that they are for
+    $publish    a message, and the target that it is for
+    $call       a message, and the function that it is for
+    $performed  all outputs below an index have been performed
+    $refused    so they have, and the last of them was refused, a command or events: an input
+    $done       the instance takes no more inputs
+
+These names and forms are in streams, and so outlive the code. Timers are events of `model.timers`. A message is stored
+as the process's codec writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.codec import json
+from epochal.contrib.processes.sealed_state import seal, subjects_in
+from epochal.contrib.publish.cloudevents import cloud_event
+from epochal.contrib.publish.cloudevents import message as message_of
+from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.folding import UNOPTIMIZED, Access
+from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.errors import InvalidInput, StreamDeleted, UnknownType
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import Event, content_of, stream_name
+from epochal.model.kinds import must_be, must_be_done
+from epochal.reactions.reaction import Delivery
+from epochal.scheduling import At, call_off, event_of, event_record, later
+from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from epochal.contrib.processes.process import Instance, OnPassed, Passed, Process
+
+
+INPUT: Final = "$input"
+SEND: Final = "$send"
+APPEND: Final = "$append"
+PUBLISH: Final = "$publish"
+CALL: Final = "$call"
+PERFORMED: Final = "$performed"
+REFUSED: Final = "$refused"
+DONE: Final = "$done"
+
+PERFORMS: Final = frozenset({SEND, APPEND, PUBLISH, CALL})
+"""What the outbox performs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A command to a decider, decided on once.
+
+    Attributes:
+        to: a stream, as `Payment-17`; or its category, for the stream whose id is the instance's key. The category is
+            the name of the target.
+        command: one of the process's codec.
+    """
+
+    to: str
+    command: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Events to a stream, appended once.
+
+    Attributes:
+        to: a stream, or its category, as for `Send`.
+        events: of the process's codec.
+    """
+
+    to: str
+    events: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A message to a target, which is a `Send` of `hosting.recipients`: as a CloudEvent, named by its output."""
+
+    to: str
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a target, which is a function of the message and a key that is the same whenever it is called for this
+    output. What it answers, None or an event of the process's codec, comes back as an input, once.
+    """
+
+    to: str
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """An event that becomes an input later, unless it is cancelled or set anew before it has fired.
+
+    Attributes:
+        at: when: `in_(minutes=30)`, or a moment.
+        event: one of the process's codec.
+        name: of the timer; that of the event's class where there is none.
+    """
+
+    at: At
+    event: Any
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """No timer of this name any more: a text, or the class of its event."""
+
+    timer: str | type
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The instance takes no more inputs. Timers that are set are cancelled."""
+
+
+Output = Send | Append | Publish | Call | After | Cancel | Done
+"""What `react` answers with."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRefused:
+    """An input: a command was refused by its decider, and changed nothing; or a stream that was to get a command or
+    events was deleted.
+
+    Attributes:
+        command: as it was sent; of an `Append` the tuple of its events.
+        error: the class of what the decider raised, or `StreamDeleted`.
+        text: its words.
+        to: the stream that it was for.
+    """
+
+    command: Any
+    error: str = ""
+    text: str = ""
+    to: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A decider that commands are sent to.
+
+    Attributes:
+        codec: of the decider's events.
+        refusals: errors of the domain by which the decider refuses. Others are failures: the command is tried again.
+    """
+
+    decider: Decider[Any, Any, Any]
+    codec: EventCodec[Any]
+    access: Access[Any, Any] = UNOPTIMIZED
+    refusals: tuple[type[Exception], ...] = ()
+
+
+def timer_of(output: After | Cancel) -> str:
+    """The name of a timer."""
+    if isinstance(output, After):
+        return output.name or type(output.event).__name__
+    must_be((str, type), output.timer, "timer", "a name, or the class of an event")
+    return output.timer if isinstance(output.timer, str) else output.timer.__name__
+
+
+def record(type_: str, told: Mapping[str, Any]) -> Event:
+    """An event of the instance's stream."""
+    return Event(type=type_, data=json.dumps(told))
+
+
+def message_in(told: Mapping[str, Any], stream: str = "", index: int = 0) -> Stored:
+    """The message in such an event, for its codec."""
+    event = event_of(told)
+    return Stored(
+        type=event.type,
+        data=event.content,
+        meta=content_of(event.meta),
+        timestamp=event.timestamp or "",
+        stream=stream,
+        index=index,
+    )
+
+
+def told_by(event: Any) -> dict[str, Any]:
+    """What such an event says."""
+    told: dict[str, Any] = json.loads(content_of(event.data))
+    return told
+
+
+def stream_for(to: str, instance: str) -> str:
+    """The stream that a category stands for in an instance: that of its key.
+
+    Raises:
+        InvalidInput: no stream could have this name.
+    """
+    must_be(str, to, "to", "text")
+    return stream_name(to if "-" in to else f"{to}-{instance.partition('-')[2]}", "to")
+
+
+def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mapping[str, Any]) -> Event:
+    """An output of the instance of a stream as an event.
+
+    Raises:
+        InvalidInput: it is none, for a target that there is not, or one that could never be performed.
+    """
+    match output:
+        case Send(to=to, command=message):
+            stream = stream_for(to, instance)
+            _check(isinstance(targets.get(stream.partition("-")[0]), Target), to, "a decider")
+            if stream == instance:
+                raise InvalidInput("react", f"must not send a command to {stream}, the instance's own stream")
+            return record(SEND, {"to": stream, **event_record(codec.encode(message))})
+        case Append(to=to, events=events):
+            must_be(Iterable, events, "events", "a list of events")
+            told = [event_record(codec.encode(event)) for event in events]
+            if not told:
+                raise InvalidInput("react", f"must append events to {to}, not none")
+            return record(APPEND, {"to": stream_for(to, instance), "events": told})
+        case Publish(to=to, message=message) | Call(to=to, message=message):
+            _check(callable(targets.get(to)), to, "a function")
+            return record(
+                PUBLISH if isinstance(output, Publish) else CALL,
+                {"to": to, **event_record(codec.encode(message))},
+            )
+        case After(at=at, event=message):
+            return later(timer_of(output), [codec.encode(message)], at=at)
+        case Cancel():
+            return call_off(timer_of(output))
+        case Done():
+            return record(DONE, {})
+        case _:
+            raise InvalidInput("react", f"must answer with outputs, not {type(output).__name__}")
+
+
+def _check(there: bool, name: str, what: str) -> None:
+    if not there:
+        raise InvalidInput("targets", f"must have {what} for {name!r}, which `react` has an output for")
+
+
+# The handlers of the two reactions that run a process.
+#
+#     <name>-inbox     on the categories of inputs, and on the instances' own streams: each input is one append
+#     <name>-outbox    on the instances' streams: performs outputs, in order, and notes in the stream how far it is
+#
+# They are reactions like any other: they come again, park, are replayed, skipped and steered. What that means here:
+#
+#     an input comes again            the instance has had it, and passes it
+#     an output comes again           it is below what has been performed, and passed
+#      └ its note was lost            it is performed again, under the key that it had
+#     a command comes again           it is never decided on twice: what came of it and the note are one transaction
+#     an output keeps failing         it parks its instance, whose later outputs wait; inputs and timers are still taken
+
+HOME: Final = "pages"
+"""The layout of instances' streams."""
+
+
+class Inbox:
+    """Takes inputs."""
+
+    def __init__(self, process: Process, streams: Streams, on_passed: OnPassed) -> None:
+        self.process, self.on_passed = process, on_passed
+        self.instances = process.instances(streams)
+
+    def __call__(self, delivery: Delivery) -> None:
+        """Append what each input leads to."""
+        layout = source_of(delivery.partition)
+        own = layout == HOME and delivery.stream.startswith(f"{self.process.name}-")
+        if not own and layout not in self.process.sources:
+            return
+        for event in delivery.each():
+            if own and event.type.startswith("$") and event.type != REFUSED:
+                continue
+            if event.gone is not None:
+                self.on_passed("gone", event)
+                continue
+            given = Stored(
+                type=event.type,
+                data=event.content,
+                meta=content_of(event.meta),
+                timestamp=event.timestamp,
+                index=event.index,
+                stream=event.stream,
+            )
+            stream = event.stream if own else self.process.instance_of(given)
+            if stream is None:
+                continue
+            try:
+                why = self._take(stream, f"{layout}/{event.stream}", given)
+            except StreamDeleted:  # so is an instance that nobody wants any more
+                why = "late"
+            if why is not None:
+                self.on_passed(why, event)
+
+    def _take(self, stream: str, source: str, given: Stored) -> Passed | None:
+        """Take an input of a source, once it is known which streams of its name are others."""
+        apart: frozenset[str] = frozenset()
+        while True:
+            take = partial(self.process.take, stream, source, given, apart=apart)
+            why, _ = self.instances.transact_result(stream, take)
+            if why != "copy" or (found := self._apart(stream, source, given)) <= apart:
+                return why
+            apart = found
+
+    def _apart(self, stream: str, source: str, given: Stored) -> frozenset[str]:
+        """Sources of other layouts whose stream of this name has another event at this index.
+
+        A copy has the type, the body and the time of its original. Of an event that was not taken the time alone is
+        known: it is not after that of the next one. Where that was pruned, it is a copy.
+        """
+        taken: dict[str, Stored] = {}
+        for event in self.instances.streams.read(stream, types={INPUT}):
+            told = told_by(event)
+            other, _, index = told["of"].rpartition("@")
+            if other != source and other.partition("/")[2] == given.stream and int(index) >= given.index:
+                taken.setdefault(other, message_in(told, given.stream, int(index)))
+        return frozenset(
+            other
+            for other, had in taken.items()
+            if (
+                (had.type, had.data, had.timestamp) != (given.type, given.data, given.timestamp)
+                if had.index == given.index
+                else had.timestamp < given.timestamp
+            )
+        )
+
+
+class Outbox:
+    """Performs outputs."""
+
+    def __init__(self, process: Process, streams: Streams) -> None:
+        self.process, self.streams = process, streams
+        self.instances = process.instances(streams)
+
+    def __call__(self, delivery: Delivery) -> None:
+        """Perform outputs, and note how far that is."""
+        try:
+            instance = self.instances.query(delivery.stream, lambda found: found)
+        except StreamDeleted:
+            return
+        rules = self.process.of(instance.version)
+        noted = below = instance.performed
+        try:
+            for event in delivery.each():
+                if event.index >= noted and event.gone is None:
+                    if self._perform(rules, event):
+                        noted = event.index + 1
+                    below = event.index + 1
+        except Exception:
+            with suppress(Exception):  # an output's failure is what is told of, not its note's
+                self._noted(delivery.stream, noted, below)
+            raise
+        self._noted(delivery.stream, noted, below)
+
+    def _noted(self, stream: str, noted: int, below: int) -> None:
+        if below > noted:
+            self.instances.transact(stream, partial(_note, below=below))
+
+    def _perform(self, rules: Process, event: FeedEvent) -> bool:
+        """Perform an output; whether it is noted with that, too."""
+        told, below, key = told_by(event), event.index + 1, f"{event.stream}@{event.index}"
+        if event.type == SEND:
+            return self._send(rules, event, told)
+        if event.type == APPEND:
+            try:
+                self.streams.append(told["to"], [*map(event_of, told["events"])], idempotency_key=key)
+            except StreamDeleted as error:
+                self._gone(event, told, error)
+                return True
+            return False
+        target, given = _target(rules, told["to"]), message_in(told, event.stream, event.index)
+        if event.type == PUBLISH:
+            shown = cloud_event(replace(event, type=given.type, data=given.data))
+            assert shown is not None  # noqa: S101  nothing is left out without a codec
+            must_be_done(target([message_of(event, shown, rules.name)]), told["to"])
+            return False
+        message = _read(rules, given)
+        if message is None:
+            return False
+        answer = must_be_done(target(message, key), told["to"])
+        if answer is None:
+            return False
+        try:
+            came = rules.codec.encode(answer)
+        except InvalidInput as error:
+            raise InvalidInput(told["to"], "must return None, or an event of the codec") from error
+        note = partial(_note, below=below, events=[came])
+        self.instances.transact(event.stream, note)
+        return True
+
+    def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> bool:
+        """Decide on a command, and note it, in one transaction: once, whatever comes again, and whoever is late.
+
+        False where nothing is to be decided, and so nothing is noted.
+        """
+        target: Target = _target(rules, told["to"].partition("-")[0])
+        command = _read(rules, message_in(told, event.stream, event.index))
+        if command is None:
+            return False
+        below = event.index + 1
+
+        def decide(state: Any, instance: Instance) -> tuple[Any, Any]:
+            if instance.performed >= below:
+                return (), ()
+            try:
+                return target.decider.decide(command, state), _note(instance, below=below)
+            except target.refusals as error:
+                return (), [_refused(told, error, below, _words(rules, instance, told, error))]
+
+        deciders = Deciders(
+            streams=self.streams, decider=target.decider, codec=target.codec, access=target.access
+        )
+        try:
+            transact_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
+        except StreamDeleted as error:
+            self._gone(event, told, error)
+        return True
+
+    def _gone(self, event: FeedEvent, told: dict[str, Any], error: StreamDeleted) -> None:
+        """Note that the stream was deleted, which whatever is for it meets: an answer, too."""
+        below = event.index + 1
+        gone = _refused(told, error, below, str(error))
+        self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
+
+
+def _target(rules: Process, name: str) -> Any:
+    """What performs an output, which a later version of the program may lack."""
+    if name not in rules.targets:
+        raise InvalidInput("targets", f"must have {name!r}, which an output is for that waits")
+    return rules.targets[name]
+
+
+def _read(rules: Process, given: Stored) -> Any:
+    """A message, of a type that a later version of the program may not know.
+
+    None where it is sealed for a person who is forgotten, and the codec has nothing else for it: then there is nothing
+    to perform.
+    """
+    message = rules.codec.decode(given)
+    if message is None:
+        sealing = rules.codec.sealing
+        if sealing is not None and sealing.unseal(given.data) is None:
+            return None
+        raise UnknownType(given.stream, given.index, given.type)
+    return message
+
+
+def _refused(told: dict[str, Any], error: Exception, below: int, text: Any) -> Event:
+    return record(REFUSED, {**told, "error": type(error).__name__, "text": text, "below": below})
+
+
+def _words(rules: Process, instance: Instance, told: dict[str, Any], error: Exception) -> Any:
+    """The message of a refusal, sealed where the command or an input of the instance is: it may quote a person."""
+    sealing = rules.codec.sealing
+    subjects = instance.subjects | subjects_in(told)
+    if sealing is None or not subjects:
+        return str(error)
+    return seal(sealing, subjects, {"text": str(error)})
+
+
+def _note(instance: Instance, *, below: int, events: Sequence[Event] = ()) -> Sequence[Event]:
+    """That outputs have been performed, and what came of the last; nothing where that is noted."""
+    return () if instance.performed >= below else [*events, record(PERFORMED, {"below": below})]

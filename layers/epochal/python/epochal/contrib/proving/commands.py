@@ -1,0 +1,450 @@
+"""`prove`: Epochal's promises, tried on a deployed stage in one's own account; and what of it the account
+alone shows: event source mappings, settings, loops, roles, alarms.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.target import OpenedStore, on_store
+from epochal.contrib.proving.proof import (
+    AWS,
+    Broken,
+    DeployedFunction,
+    DeployedStack,
+    ProofReport,
+    ProofRun,
+    Result,
+    SignedHttp,
+    Trial,
+    Unproven,
+    functions_of,
+    resolved,
+    stacks_of,
+    trial,
+)
+from epochal.contrib.proving.proof import prove as tried
+from epochal.contrib.proving.store import quarantine, store_checks
+from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.clients import credentials
+from epochal.errors import InvalidInput, Unavailable
+from epochal.hosting.services import Metric, measuring
+from epochal.http.operation import operations
+from epochal.layout.port import layouts_in
+from epochal.plugins import NATIVE
+from epochal.settings import Settings, setting_of_variable
+
+METRICS_SECONDS: Final = 180.0
+"""CloudWatch has a metric of a function some two minutes later."""
+
+SINCE_SECONDS: Final = 3_600
+
+ALARMS_AT_ONCE: Final = 50
+"""An answer has no more, however many are named."""
+
+UNKNOWN: Final = "INSUFFICIENT_DATA"
+"""Of an alarm that has not been evaluated: those of Epochal take missing data for a good sign."""
+
+WOKEN: Final = ("indexer",)
+SERVING: Final = ("append", "replay", "feed")
+"""Functions that a proof runs; these where it knows the API."""
+
+ITEMS: Final = ("GetItem", "BatchGetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem")
+ON_TABLES: Final = [f"dynamodb:{each}" for each in (*ITEMS, "DeleteTable", "UpdateTable", "CreateBackup")]
+NOWHERE: Final = ("iam:PassRole", "lambda:UpdateFunctionCode", "lambda:InvokeFunction", "s3:ListAllMyBuckets")
+"""What no function may do to anything."""
+
+BODIES: Final = "bodies/"
+OBJECTS: Final = ("GetObject", "PutObject", "DeleteObject")
+ON_OBJECTS: Final[Mapping[str, Sequence[str]]] = {
+    "append": ("GetObject", "PutObject"),
+    "replay": ("GetObject",),
+    "feed": ("GetObject",),
+    "indexer": (),
+    "auditor": (),
+    "reaction": ("GetObject",),
+    "process": ("GetObject", "PutObject"),
+    "timers": ("GetObject", "PutObject"),
+}
+"""What each function may do to large bodies."""
+
+_OF_HEADS: Final = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
+ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
+    "append": (),
+    "replay": (),
+    "feed": (*_OF_HEADS, "DeleteItem"),  # it steers groups
+    "indexer": _OF_HEADS,
+    "auditor": _OF_HEADS,
+    "reaction": (*_OF_HEADS, "DeleteItem"),
+    "process": (*_OF_HEADS, "DeleteItem"),
+    "timers": (),
+}
+"""What each function may do to items of the index; those of other tables the layouts tell."""
+
+
+@trial("every event source mapping is enabled, and its last batch went well")
+def mappings(proof: ProofRun) -> str:
+    """Ask for each mapping of the stacks."""
+    lambda_, wrong, count = proof.client("lambda"), list[str](), 0
+    for stack in proof.stacks:
+        for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
+            with translated("GetEventSourceMapping"):
+                found = lambda_.get_event_source_mapping(UUID=name)
+            count += 1
+            source = found.get("EventSourceArn", "").rpartition(":")[2]
+            if found.get("State") != "Enabled":
+                wrong.append(f"{source} is {found.get('State')}")
+            if "PROBLEM" in (last := str(found.get("LastProcessingResult", ""))):
+                wrong.append(f"{source}: {last}")
+    return _judged(wrong, count, "mappings are enabled")
+
+
+@trial("functions have the settings that were synthesised, and those that the stack of the tables tells")
+def settings(proof: ProofRun) -> str:
+    """Compare each function with its template, and its variables with the outputs of the stack of the tables."""
+    told = proof.store.settings
+    wrong, count = list[str](), 0
+    for each in functions_of(proof.stacks, proof.client):
+        count += 1
+        wrong += [f"{each.name}: {what}" for what in _differs_from_template(each)]
+        for name, value in each.environment.items():
+            known = setting_of_variable(name)
+            if known is None or not known.output or not (text := known.text(told.value(known.name))):
+                continue
+            if value != text:
+                wrong.append(f"{each.name}: {name} is {value}, where the stack of the tables tells {text}")
+    return _judged(wrong, count, "functions are as synthesised")
+
+
+def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
+    wanted = each.synthesised.get("Environment", {}).get("Variables", {})
+    for name in sorted({*wanted, *each.environment}):
+        value = resolved(wanted[name], each.stack) if name in wanted else ""
+        if value is not None and value != each.environment.get(name, ""):
+            yield f"{name} is {each.environment.get(name)!r}, synthesised as {value!r}"
+    for name in ("Timeout", "MemorySize", "Handler", "Runtime"):
+        if name in each.synthesised and each.synthesised[name] != each.deployed.get(name):
+            yield f"{name} is {each.deployed.get(name)}, synthesised as {each.synthesised[name]}"
+
+
+@trial("Lambda lets reactions wake themselves up")
+def loops(proof: ProofRun) -> str:
+    """Ask for the recursion settings of reactions: a long catch-up is a chain of calls, and no loop."""
+    lambda_, wrong, count = proof.client("lambda"), list[str](), 0
+    for each in functions_of(proof.stacks, proof.client):
+        if not each.reaction:
+            continue
+        with translated("GetFunctionRecursionConfig"):
+            found = lambda_.get_function_recursion_config(FunctionName=each.name)["RecursiveLoop"]
+        count += 1
+        if found != "Allow":
+            wrong.append(f"{each.name} says {found}: Lambda ends its catch-ups after some 16 invocations")
+    if not count:
+        raise Unproven("the stage has no reaction")
+    return _judged(wrong, count, "reactions may")
+
+
+@trial("each function may do to tables and bodies what its code does, and nothing else")
+def roles(proof: ProofRun) -> str:
+    """Have IAM evaluate each function's role on each table, on bodies, and on what none of them touches."""
+    iam, wrong, count = proof.client("iam"), list[str](), 0
+    functions = list(functions_of(proof.stacks, proof.client))
+    chosen = settings_of_stage(proof.store.settings, functions)
+    for each in functions:
+        for arn, asked, does in _resources(chosen, each):
+            may, unsure = _allowed(iam, each.deployed["Role"], arn, asked, proof)
+            count += 1
+            wrong += [
+                f"{each.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
+            ]
+            lacks = sorted(does - may - unsure)
+            wrong += [f"{each.name} may not {action} on {arn}, which it does" for action in lacks]
+    return _judged(
+        wrong, count, "pairs of a role and a resource are as they should be, as IAM simulates them"
+    )
+
+
+def settings_of_stage(outputs: Settings, functions: Iterable[DeployedFunction]) -> Settings:
+    """The settings that outputs of the stacks say, and those that only variables of functions do, as `keep`.
+
+    What a function may do depends on both. No function has all variables, so those of all functions are put together.
+    """
+    chosen = outputs
+    for function in functions:
+        for variable, text in function.environment.items():
+            setting = setting_of_variable(variable)
+            if setting is not None:
+                chosen = chosen.having(**{setting.name: setting.parse(text, variable)})
+    return chosen
+
+
+def _resources(told: Settings, each: DeployedFunction) -> Iterator[tuple[str, Sequence[str], set[str]]]:
+    """What a function is asked about: a resource, actions on it, and those of them that the function does."""
+    _, partition, _, region, account, *_ = each.deployed["FunctionArn"].split(":")
+    for kind, table in {**told.tables, "index": told.index_table}.items():
+        does = _does(told, each.kind, kind)
+        if does is not None and table:
+            yield f"arn:{partition}:dynamodb:{region}:{account}:table/{table}", ON_TABLES, does
+    if each.kind in ON_OBJECTS and told.bucket:
+        objects = f"arn:{partition}:s3:::{told.bucket}/{BODIES}proof"
+        yield objects, [f"s3:{action}" for action in OBJECTS], {f"s3:{it}" for it in ON_OBJECTS[each.kind]}
+    if each.kind in ON_INDEX and not each.reaction:  # what else a reaction may do, its stage declares
+        yield "*", NOWHERE, set()
+
+
+def _does(told: Settings, function: str, kind: str) -> set[str] | None:
+    """What a function does to the items of a table; None where nothing is known of them."""
+    if function not in ON_INDEX:
+        return None
+    if kind == "index":
+        return {f"dynamodb:{action}" for action in ON_INDEX[function]}
+    layouts = layouts_in(told)
+    if all(kind != spec.kind for layout in layouts for spec in layout.port.tables):
+        return None
+    return {
+        f"dynamodb:{action}"
+        for layout in layouts
+        for each in _alike(function, layout.name)
+        for access in layout.port.access(told).get(each, ())
+        if access.table.kind == kind and not access.index
+        for action in access.actions
+        if action in ITEMS
+    }
+
+
+def _alike(function: str, layout: str) -> Sequence[str]:
+    """The functions that do to a layout what this one does: one of a process is a reaction that appends to streams."""
+    if function != "process":
+        return (function,)
+    return ("reaction", "append") if layout == NATIVE else ("reaction",)
+
+
+def _allowed(
+    iam: Any, role: str, arn: str, actions: Sequence[str], proof: ProofRun
+) -> tuple[set[str], set[str]]:
+    """What a role may do, and what it may under conditions, as on keys, that are of a request."""
+    asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
+    for tries in range(5):
+        try:
+            with translated("SimulatePrincipalPolicy"):
+                results = iam.simulate_principal_policy(**asked)["EvaluationResults"]
+        except Unavailable:  # it takes a few requests a second
+            proof.sleep(2.0**tries)
+            continue
+        may = {each["EvalActionName"] for each in results if each["EvalDecision"] == "allowed"}
+        return may, {each["EvalActionName"] for each in results if each.get("MissingContextValues")}
+    raise Unproven("SimulatePrincipalPolicy is throttled")
+
+
+@trial("no alarm is on or without a state, and those on functions that ran have data", dollars=0.02)
+def alarms(proof: ProofRun) -> str:
+    """Look at the alarms' states, and wait for the metrics that functions which ran must have."""
+    names = [name for stack in proof.stacks for name, _ in stack.of("AWS::CloudWatch::Alarm")]
+    if not names:
+        raise Unproven("the stacks have no alarms")
+    cloudwatch = proof.client("cloudwatch")
+    if AWS not in cloudwatch.meta.endpoint_url:
+        raise Unproven("a stand-in evaluates some alarms, and those otherwise than CloudWatch does")
+    measure, ran = measuring(cloudwatch), (*WOKEN, *SERVING) if proof.http else WOKEN
+    found = _described(cloudwatch, names)
+    if all(each["StateValue"] == UNKNOWN for each in found) and not any(_always(each, ran) for each in found):
+        raise Unproven(
+            f"none of {len(found)} alarms has been evaluated: the stage is too young, or nothing does that"
+        )
+    silent = {each["AlarmName"]: metric for each in found if (metric := _always(each, ran))}
+    count = len(silent)
+
+    def all_is_well() -> bool:
+        now = time.time()
+        proof.used["metrics"] += len(silent)
+        sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []
+        for name, series in zip(list(silent), sums, strict=True):
+            if series:
+                del silent[name]
+        found[:] = _described(cloudwatch, names)
+        # One that was on for a minute has gone out by then; one that stays on is a finding.
+        return not silent and all(each["StateValue"] == "OK" for each in found)
+
+    proof.until(all_is_well, METRICS_SECONDS, every=30.0)
+    wrong = [f"{name} is not there" for name in sorted(set(names) - {each["AlarmName"] for each in found})]
+    wrong += [
+        f"{each['AlarmName']} is in {each['StateValue']}" for each in found if each["StateValue"] != "OK"
+    ]
+    wrong += [f"{name} has no data, though its function ran" for name in silent]
+    return _judged(wrong, len(found), f"alarms are OK, and {count} of them must have data and do")
+
+
+def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    found = list[Mapping[str, Any]]()
+    for start in range(0, len(names), ALARMS_AT_ONCE):
+        with translated("DescribeAlarms"):
+            answer = cloudwatch.describe_alarms(AlarmNames=names[start : start + ALARMS_AT_ONCE])
+        found += answer["MetricAlarms"]
+    return found
+
+
+def _always(alarm: Mapping[str, Any], ran: Sequence[str]) -> Metric | None:
+    """What an alarm looks at, where every run of a function makes data of it, and the proof has run that."""
+    dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", ())}
+    name = dimensions.get("FunctionName", "").rpartition("-")[2]
+    if alarm.get("Namespace") != "AWS/Lambda" or name not in ran:
+        return None
+    if alarm["MetricName"] not in ("Errors", "Throttles"):
+        return None
+    return Metric(namespace="AWS/Lambda", name=alarm["MetricName"], dimensions=dimensions)
+
+
+def _judged(wrong: Sequence[str], count: int, what: str) -> str:
+    if wrong:
+        raise Broken("; ".join(wrong))
+    if not count:
+        raise Unproven("the stacks of the stage have none, or are not known: --also names further ones")
+    return f"{count} {what}"
+
+
+ACCOUNT: Final = (mappings, settings, loops, roles, alarms)
+"""In their order: alarms come last, since metrics take minutes."""
+
+
+GATEWAY = "ApiUrl"
+"""The output that tells where the gateway is. Without one there may be `AppendUrl` and its like."""
+
+
+@click.command()
+@click.option(
+    "--api", default="", envvar="EPOCHAL_API_URL", help="The HTTP API, where no stack tells its URL."
+)
+@click.option("--token", default="", envvar="EPOCHAL_TOKEN", help="A token, where the API wants one.")
+@click.option("--also", multiple=True, metavar="STACK", help="A further stack of the stage; may be repeated.")
+@click.option(
+    "--only", multiple=True, metavar="WORD", help="Only checks with this in their names; may be repeated."
+)
+@click.option("--skip", multiple=True, metavar="WORD", help="Not those with this; may be repeated.")
+@click.option("--report", metavar="PATH", help="Write the report to PATH.json, and as a page to PATH.md.")
+@click.option("--strict", is_flag=True, help="Fail as well where something could not be proven.")
+@inputs.YES
+@on_store
+def prove(
+    store: OpenedStore,
+    *,
+    api: str,
+    token: str,
+    also: Sequence[str],
+    only: Sequence[str],
+    skip: Sequence[str],
+    report: str | None,
+    strict: bool,
+    yes: bool,
+) -> None:
+    """Try on a deployed stage what Epochal promises.
+
+    It takes up to ten minutes and a few cents. It writes events of a category of its own, and removes what can be
+    removed. Reactions to all categories are given them too.
+    """
+    index = store.deployment.settings.index_table
+    stacks = stacks_of(store.client("cloudformation"), index, also)
+    proof = ProofRun(
+        store=store.deployment,
+        client=store.client,
+        stacks=stacks,
+        http=_http(store, stacks, api, token),
+        marker=secrets.token_hex(4),
+        starts={each.partition: each.tail for each in store.feed.partitions()},
+    )
+    checks = _chosen([*store_checks(proof), *ACCOUNT, quarantine], only, skip)
+    price = _price(index, checks)
+    inputs.confirm(f"{price}. Go on?", yes=yes)
+    if yes:
+        click.echo(price, err=True)
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    with output.progress("proving") as tell:
+        tell(checks[0].name)
+        results = tried(proof, checks, _tell)
+    done = ProofReport(
+        stage=index,
+        version=version("epochal"),
+        began=began,
+        marker=proof.marker,
+        results=results,
+        used=proof.used,
+        left=proof.left,
+    )
+    if report:
+        _keep(done, report)
+    _print(done)
+    bad = ("failed", "not proven") if strict else ("failed",)
+    if failed := [each.check.name for each in results if each.verdict in bad]:
+        raise inputs.Unsound(f"not everything holds: {', '.join(failed)}")
+
+
+def _price(index: str, checks: Sequence[Trial]) -> str:
+    cents = 100 * sum(check.dollars for check in checks)
+    many = f"{len(checks)} check{'s' if len(checks) > 1 else ''}"
+    alarm = ", and the alarm feed-set-aside goes off" if quarantine in checks else ""
+    reactions = f"reactions to all categories get the events{alarm}"
+    return f"{many} on {index}: ten minutes and {cents:.1f} cents at most; {reactions}"
+
+
+def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -> list[Trial]:
+    def has(check: Trial, words: Sequence[str]) -> bool:
+        return any(word in check.name for word in words)
+
+    chosen = [each for each in checks if (not only or has(each, only)) and not has(each, skip)]
+    if not chosen:
+        names = ", ".join(check.name for check in checks)
+        raise InvalidInput("--only", f"leaves nothing to prove; there are {names}")
+    return chosen
+
+
+def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: str) -> SignedHttp | None:
+    meta = store.client("cloudformation").meta
+    # What the stacks of a stand-in tell would be asked of AWS, with whatever credentials there are.
+    telling = stacks if AWS in meta.endpoint_url else ()
+    outputs = {name: url for stack in telling for name, url in stack.outputs.items() if name.endswith("Url")}
+    gateway = api or outputs.get(GATEWAY, "")
+    if not gateway and "AppendUrl" not in outputs:
+        return None
+
+    def base(method: str, path: str) -> str:
+        if gateway:
+            return gateway.rstrip("/")
+        place = path.partition("?")[0]
+        serving = (
+            each for each in operations() if each.method == method and each.parameters(place) is not None
+        )
+        return outputs[f"{next(serving).function.capitalize()}Url"].rstrip("/")
+
+    service = "execute-api" if gateway else "lambda"
+    return SignedHttp(
+        base=base, service=service, region=meta.region_name, credentials=credentials, token=token
+    )
+
+
+def _tell(result: Result) -> None:
+    if not output.as_json():
+        click.echo(f"{result.verdict:<10}  {result.check.name}  {result.detail}")
+
+
+def _keep(report: ProofReport, path: str) -> None:
+    try:
+        Path(f"{path}.json").write_bytes(report.json() + b"\n")
+        Path(f"{path}.md").write_text(report.page(), "utf-8")
+    except OSError as error:
+        raise InvalidInput("--report", f"cannot be written: {error}") from error
+
+
+def _print(report: ProofReport) -> None:
+    lines = (
+        *(f"left        {each}" for each in report.left),
+        f"{100 * report.dollars:.2f} cents were metered",
+    )
+    output.document(report.view(), lines)

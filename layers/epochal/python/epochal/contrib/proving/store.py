@@ -1,0 +1,722 @@
+"""Checks of what a stage stores and tells: appends, the feed, uploads, a long catch-up, quarantine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from itertools import islice
+from typing import Any, Final, Literal, Protocol
+from urllib.parse import urlencode
+
+from epochal.care.quarantined import PoisonRecord, PoisonRecords
+from epochal.care.status import standings
+from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
+from epochal.contrib.timers.protocol import Armed, Wake
+from epochal.dynamo.aws_errors import translated
+from epochal.errors import InvalidRequest
+from epochal.hosting.deadline import SPARED
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.layout.port import layouts_in, source_of
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.events import PER_SECOND, TAG_STREAMS, TIMER_FIRED, Event, Recorded, parse_time
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
+from epochal.plan.ops import Delete, Put
+from epochal.plan.values import number, text
+from epochal.plugins import NATIVE
+from epochal.scheduling import call_off, in_, later, timer_of
+from epochal.settings import Settings
+from epochal.store.driver import ahead
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedStore
+
+RACERS: Final = 4
+RACES: Final = 3
+
+FEED_SECONDS: Final = 90.0
+"""For events to come into the feed: usually they do within two seconds, and a first indexer starts cold."""
+
+HOPS: Final = 20
+"""Lambda takes a chain of some 16 calls for a loop."""
+
+EVENTS_A_HOP: Final = 16
+"""Each takes a small part of an invocation, so that one that is begun in time also ends in time."""
+
+REACTION: Final = "proof"
+"""The reaction that a stage proves its catch-ups with: docs/first-day.md has it."""
+
+PROCESS: Final = "EpochalProcess"
+PERFORMED: Final = [
+    *("$input", "$call", "Echoed", "$performed"),
+    *("$input", "$append", "$done", "$performed"),
+]
+"""The process that a stage proves processes with, and what it has in its stream in the end."""
+
+TIMER_SECONDS: Final = 5
+FAR_MINUTES: Final = 30
+"""Farther off than a queue keeps a message back."""
+
+WRONG: Final = 3
+"""Place of the append in bulk that expects a version which is not there."""
+
+BEYOND: Final = 99
+
+UPLOAD: Final = 1_000_000
+"""Bytes: more than an item holds."""
+
+
+def store_checks(proof: ProofRun) -> Iterator[Trial]:
+    """The checks of this module, in their order: the feed is asked for what the others appended."""
+    for writer in writers_of(proof):
+        yield Trial(
+            name=f"appends: {writer.label}",
+            claim=f"{writer.label}: of {RACERS} writers of one version one wins, a key is one append, and all that was "
+            "acknowledged is read back, once and in order",
+            dollars=0.0005,
+            tried=partial(appends, writer=writer),
+        )
+    yield bulk
+    for how, read in (("by the library", feed_by_library), ("over HTTP", feed_over_http)):
+        yield Trial(
+            name=f"feed {how}",
+            claim=f"each of these events is in the feed, {how}, exactly once and in order",
+            dollars=0.002,
+            tried=partial(feed, read=read),
+        )
+    yield from (uploads, catch_up, process)
+    if proof.store.settings.timers_table:
+        yield timers
+
+
+def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
+    """Append in a row, in races and under a key, and read it all back."""
+    if "HTTP" in writer.label:
+        _check_served(proof, writer)
+    written = proof.written.setdefault(writer.stream, [])
+    proof.removals.append(writer.remove)
+    _append(writer, written, proof.numbers(2), at=writer.at())
+    _append(writer, written, proof.numbers(1), at=writer.at())
+    for _ in range(RACES):
+        at, offers = writer.at(), [proof.numbers(1) for _ in range(RACERS)]
+        outcomes = list(ahead(partial(writer.append, at=at), offers, RACERS))
+        won = [each for each, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
+        written += [each for offer in won for each in offer]
+        if len(won) != 1:
+            raise Broken(f"of {RACERS} writers of one version {len(won)} won")
+    key, numbers = str(uuid.uuid4()), proof.numbers(2)
+    _append(writer, written, numbers, key=key)
+    if (again := writer.append(numbers, key=key)) != "again":
+        raise Broken(f"a repeated key was {again}, where the first append was to be told again")
+    if wrong := differs(written, writer.read()):
+        raise Broken(f"read back, {wrong}")
+    return f"{len(written)} events, {RACES} races of {RACERS}"
+
+
+@trial(
+    "of appends in one request each is for itself: what is not as expected keeps no other, and none is made twice",
+    dollars=0.0001,
+)
+def bulk(proof: ProofRun) -> str:
+    """Append to two streams in one request, one append at a wrong version, and send it again."""
+    _streams(proof)
+    many, few = (proof.name(name) for name in ("bulk-many", "bulk-few"))
+    writers = {
+        stream: NamedOverHttp("", stream, proof, f"/streams/{stream}", deletion="") for stream in (many, few)
+    }
+    expected = {stream: list[int]() for stream in writers}
+    asked, statuses = list[Mapping[str, Any]](), list[int]()
+    for place, stream in enumerate((many, many, few, many, few, many)):
+        (of_event,) = proof.numbers(1)
+        wrong = place == WRONG
+        asked.append(
+            {
+                "stream": stream,
+                "events": [{"type": KIND, "data": {"n": of_event}}],
+                "expected": BEYOND if wrong else len(expected[stream]),
+                "idempotencyKey": str(uuid.uuid4()),
+            }
+        )
+        statuses.append(HTTPStatus.CONFLICT if wrong else HTTPStatus.CREATED)
+        if not wrong:
+            expected[stream].append(of_event)
+    proof.removals += [writer.remove for writer in writers.values()]
+    for repeated in (False, True):
+        answer = proof.call("POST", "/appends", {"appends": asked})
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"POST /appends was answered {answer}")
+        results = answer.json["results"]
+        if (found := [each["status"] for each in results]) != statuses:
+            raise Broken(f"the appends were answered {found}, not {list(map(int, statuses))}")
+        if any(each.get("replayed", repeated) != repeated for each in results):
+            raise Broken(f"a repeated key was not told as such: {results}")
+    for stream, writer in writers.items():
+        proof.written[stream] = expected[stream]
+        if unlike := differs(expected[stream], writer.read()):
+            raise Broken(f"read back, {unlike}")
+    return f"{len(asked)} appends to {len(writers)} streams, of which one was refused, and all of them again"
+
+
+def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
+    """Raise `Unproven` where there is no API, or it does not serve what is written."""
+    if proof.http is None:
+        raise Unproven("no API is known: --api names it")
+    if left_out := getattr(writer, "left_out", ""):
+        raise Unproven(left_out)
+
+
+def _append(
+    writer: ProofWriter, written: list[int], numbers: Sequence[int], *, at: Any = None, key: str | None = None
+) -> None:
+    if (outcome := writer.append(numbers, at=at, key=key)) != "made":
+        raise Broken(f"an append that nothing was in the way of was {outcome}")
+    written += numbers
+
+
+def differs(written: Sequence[int], found: Sequence[int]) -> str:
+    """What is wrong with events as they were found, in words; empty where nothing is."""
+    if list(written) == list(found):
+        return ""
+    lost, strange = set(written) - set(found), set(found) - set(written)
+    if lost:
+        return f"{len(lost)} of {len(written)} events are missing"
+    if strange:
+        return f"{len(strange)} events are there that were never acknowledged"
+    if len(found) != len(written):
+        return f"{len(found) - len(written)} events are there more than once"
+    return "the events are not in their order"
+
+
+Read = Callable[[ProofRun, int, str], "tuple[list[tuple[str, int]], str]"]
+"""What is new in a partition of the feed since a checkpoint: streams and numbers, and how far the partition goes."""
+
+
+def feed(proof: ProofRun, *, read: Read) -> str:
+    """Follow the feed until it has all that was written."""
+    if not any(proof.written.values()):
+        raise Unproven("nothing was appended")
+    found: dict[str, list[int]] = {stream: [] for stream in proof.written}
+    at = dict[int, str]()
+    began = proof.clock()
+
+    def follow() -> bool:
+        partitions = [each.partition for each in proof.store.feed.partitions()]
+        for partition in partitions:
+            start = at.get(partition, str(proof.starts.get(partition, BEGINNING)))
+            items, at[partition] = read(proof, partition, start)
+            for stream, each in items:
+                found.setdefault(stream.removeprefix(TAG_STREAMS), []).append(each)
+        return all(len(found[stream]) >= len(numbers) for stream, numbers in proof.written.items())
+
+    proof.until(follow, FEED_SECONDS)
+    took = proof.clock() - began
+    follow()  # once more: what comes twice may come later
+    wrong = {stream: differs(proof.written.get(stream, ()), each) for stream, each in found.items()}
+    if told := [f"{stream}: {what}" for stream, what in wrong.items() if what]:
+        raise Broken("; ".join(told))
+    return f"{sum(map(len, found.values()))} events of {len(found)} streams, after {took:.1f} s"
+
+
+def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+    """With the caller's own credentials."""
+    found, at, at_tail = list[tuple[str, int]](), parse_checkpoint(start), False
+    while not at_tail:
+        page = proof.store.feed.page(
+            partition, start=at, data=True, predicate=lambda span: proof.marker in span.stream
+        )
+        found += [(item.stream, item.event.json()["n"]) for item in page.items if item.event is not None]
+        at, at_tail = page.next, page.at_tail
+    return found, str(at)
+
+
+def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+    """By the function `feed`."""
+    found, at_tail = list[tuple[str, int]](), False
+    named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
+    while not at_tail:
+        # A signature is of the query as it is encoded.
+        query = urlencode([("from", start), ("data", "true"), *(("category", each) for each in named)])
+        answer = proof.call("GET", f"/feed/{partition}?{query}")
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"GET /feed/{partition} was answered {answer}")
+        items = [item for item in answer.json["items"] if proof.marker in item["stream"]]
+        found += [(item["stream"], item["data"]["n"]) for item in items if "data" in item]
+        start, at_tail = answer.json["next"], answer.json["atTail"]
+    return found, start
+
+
+@trial(
+    "an upload is what was signed, once: other bytes, other conditions and other callers are refused, and so is a "
+    "claim of what was never uploaded",
+    dollars=0.0005,
+)
+def uploads(proof: ProofRun) -> str:
+    """Upload a body, try what must be refused, and append what was uploaded."""
+    unsigned = proof.call("GET", "/health", signed=False)
+    if unsigned.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        raise Broken(f"a request to the API without a signature was answered {unsigned}")
+    _streams(proof)
+    body, other = (os.urandom(UPLOAD) for _ in range(2))
+    url, headers, claim = _signed(proof, body)
+    without = {name: value for name, value in headers.items() if name != "if-none-match"}
+    bare = url.partition("?")[0]
+    tries: tuple[tuple[str, str, Mapping[str, str], bytes, Sequence[int]], ...] = (
+        ("other bytes of that length", url, headers, other, (400, 403, 412)),
+        ("a condition left out", url, without, body, (403,)),
+        ("no signature", bare, headers, body, (403,)),
+        ("the upload", url, headers, body, (200,)),
+        ("the upload once more", url, headers, body, (412,)),
+    )
+    let = list[str]()
+    for what, where, with_, content, expected in tries:
+        answer = proof.call("PUT", where, content, headers=with_)
+        if answer.status not in expected:
+            let.append(f"{what} was answered {answer.status}, not {' or '.join(map(str, expected))}")
+    let += _claims(proof, claim, body)
+    if let:
+        raise Broken("; ".join(let))
+    return f"{UPLOAD:,} bytes; refused: other bytes, another condition, no signature, a second time, a missing body"
+
+
+def _signed(proof: ProofRun, body: bytes) -> tuple[str, Mapping[str, str], Mapping[str, Any]]:
+    asked = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
+    answer = proof.call("POST", "/bodies", asked)
+    if answer.status != HTTPStatus.CREATED:
+        raise Broken(f"POST /bodies was answered {answer}")
+    return answer.json["url"], answer.json["headers"], answer.json["claim"]
+
+
+def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[str]:
+    """What is wrong with appends that claim a body: one that is there, and one that was never uploaded."""
+    stream = proof.name("upload")
+    path = f"/streams/{stream}"
+    missing = _signed(proof, os.urandom(16))[2]
+    refused = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": missing}]})
+    if not HTTPStatus.BAD_REQUEST <= refused.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        yield f"a claim of what was never uploaded was answered {refused}"
+    made = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": claim}]})
+    if made.status != HTTPStatus.CREATED:
+        yield f"the claim was answered {made}"
+        return
+    proof.removals.append(StreamWriter("", stream, proof.store.streams).remove)
+    proof.left.append(f"an object of {len(body):,} bytes in the bucket, which nothing names any more")
+    (event,) = proof.store.streams.read(stream)
+    if event.content != body:
+        yield "what was uploaded is read back as something else"
+
+
+@trial(f"a reaction catches up over {HOPS} invocations, each of which wakes the next", dollars=0.01)
+def catch_up(proof: ProofRun) -> str:
+    """Give the reaction `proof` work for twenty invocations in one append, so that each is woken by the one before."""
+    functions = functions_of(proof.stacks, proof.client)
+    timeouts = [float(each.deployed["Timeout"]) for each in functions if each.reaction == REACTION]
+    if not timeouts:
+        raise Unproven(f"the stage has no reaction called {REACTION}: docs/first-day.md has it")
+    writer = StreamWriter("", proof.name("catch-up"), _streams(proof))
+    begins = {each.partition: each.tail for each in proof.store.feed.partitions()}
+    work = timeouts[0] * (1 - SPARED)
+    events = [
+        Event.json("Slow", {"n": each, "seconds": round(work / EVENTS_A_HOP, 3)})
+        for each in range((HOPS + 2) * EVENTS_A_HOP)  # an invocation may end an event later than it should
+    ]
+    writer.store.append(writer.stream, events)
+    proof.removals.append(writer.remove)
+    proof.used["seconds of functions"] += round(HOPS * timeouts[0])
+    place: list[tuple[int, Checkpoint]] = []
+
+    def indexed() -> bool:
+        for tail in proof.store.feed.partitions():  # a stage that is new has had none before
+            start = begins.get(tail.partition, BEGINNING)
+            for page in proof.store.feed.read(tail.partition, start=start):
+                if any(item.stream == writer.stream for item in page.items):
+                    place.append((tail.partition, page.next))
+                    return True
+        return False
+
+    def caught_up() -> bool:
+        found = standings(proof.store.driver, proof.store.settings.index_table, (REACTION,))
+        return any(
+            each.partition == place[0][0] and any(group.checkpoint >= place[0][1] for group in each.groups)
+            for each in found
+        )
+
+    if not proof.until(indexed, FEED_SECONDS):
+        raise Broken("the feed has not got what was appended")
+    began = proof.clock()
+    if not proof.until(caught_up, 1.5 * HOPS * timeouts[0] + FEED_SECONDS, every=1.0):
+        raise Broken(
+            f"not caught up after {proof.clock() - began:.0f} s: Lambda ends chains of some 16 calls as a loop, unless "
+            "the function says RecursiveLoop: Allow; or the reaction has parked the stream (`epochal parked list`)"
+        )
+    return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
+
+
+@trial(
+    "a process takes an input, calls a function, hears its answer and ends, each once and in order",
+    dollars=0.0001,
+)
+def process(proof: ProofRun) -> str:
+    """Ask the process of the stage for something."""
+    if all(each.reaction != f"{PROCESS}-outbox" for each in functions_of(proof.stacks, proof.client)):
+        raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md has it")
+    writer = StreamWriter("", proof.name("process"), _streams(proof))
+    own = StreamWriter("", f"{PROCESS}-{writer.stream.partition('-')[2]}", writer.store)
+    began = proof.clock()
+    writer.store.append(writer.stream, [Event.json("Asked", {"n": 0})])
+    proof.removals += [writer.remove, own.remove]
+
+    def types(of: StreamWriter) -> list[str]:
+        return [each.type for each in of.store.read(of.stream)]
+
+    def ended() -> bool:
+        return types(own)[-2:] == ["$done", "$performed"]
+
+    if not proof.until(ended, FEED_SECONDS):
+        raise Broken(f"it has not ended: see its alarms, and `epochal parked list {PROCESS}-outbox`")
+    if types(writer) != ["Asked", "Answered"] or types(own) != PERFORMED:
+        raise Broken(f"it has {', '.join(types(own))}, and led to {', '.join(types(writer))}")
+    return f"took an input, and ended, in {proof.clock() - began:.1f} s"
+
+
+@trial(
+    "a timer fires once and not before its time; one that was called off does not; a far one has a schedule",
+    dollars=0.0001,
+)
+def timers(proof: ProofRun) -> str:
+    """Set some timers and call one off. What is far off is called off as well: its schedule ends by itself."""
+    writer = StreamWriter("", proof.name("timers"), _streams(proof))
+    soon = in_(seconds=TIMER_SECONDS)
+    set_ = [later(name, [Event.json(KIND, {"n": 0})], at=soon) for name in ("fires", "does-not")]
+    far = later("far", [Event.json(KIND, {"n": 1})], at=in_(minutes=FAR_MINUTES))
+    writer.store.append(writer.stream, [*set_, far])
+    proof.removals.append(writer.remove)
+    writer.store.append(writer.stream, [call_off("does-not")])
+    due, _, last = (timer_of(each).ticks for each in islice(writer.store.read(writer.stream), 3))
+
+    def fired() -> list[Recorded]:
+        return [each for each in writer.store.read(writer.stream) if each.type == TIMER_FIRED]
+
+    if not proof.until(lambda: bool(fired()), TIMER_SECONDS + FEED_SECONDS):
+        raise Broken("it has not fired: see the alarms of timers, and `epochal timers due`")
+    groups = [
+        group
+        for each in functions_of(proof.stacks, proof.client)
+        for group in Settings.from_environment(each.environment).timers_schedules[:1]
+    ]
+    slot = Wake.of_slot(Armed(due=last, layout=NATIVE, stream=writer.stream, place=2))
+    for group in groups:
+        if not proof.until(partial(_is_scheduled, proof, group, slot.name), FEED_SECONDS):
+            raise Broken(f"there is no schedule {slot.name} in the group {group} for what is far off")
+    writer.store.append(writer.stream, [call_off("far")])
+    proof.sleep(TIMER_SECONDS)
+    (*others, one), came = fired(), [each for each in writer.store.read(writer.stream) if each.type == KIND]
+    late = (parse_time(one.timestamp) - due) / PER_SECOND
+    if others or len(came) != 1 or late < 0:
+        raise Broken(
+            f"{len(others) + 1} fired, {len(came)} events came, the last {late:.1f} s after its time"
+        )
+    scheduled = f", and {slot.name} is scheduled" if groups else ""
+    return f"fired {late:.1f} s after its time{scheduled}"
+
+
+def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
+    try:
+        with translated("GetSchedule"):
+            proof.client("scheduler").get_schedule(Name=name, GroupName=group)
+    except InvalidRequest as error:
+        if error.code != "ResourceNotFoundException":
+            raise
+        return False
+    return True
+
+
+@trial("a head that cannot be read is set aside with its cause, and listed", dollars=0.0005)
+def quarantine(proof: ProofRun) -> str:
+    """Write what looks like a head and is none, see it set aside, and take it out again.
+
+    It is the last check: it sets off the alarm `feed-set-aside`, as it should.
+    """
+    table, bad = _streams(proof).table, proof.name("quarantine")
+    key = {"p": text(bad), "i": number(0)}
+    proof.store.driver.ask(Put(table=table, item={**key, "n": text("no number"), "r": number(0)}))
+    try:
+        records = PoisonRecords(indexer=proof.store.indexer)
+        found: list[PoisonRecord] = []
+
+        def set_aside() -> bool:
+            found[:] = [each for each in records.waiting() if each.image.get("p") == text(bad)]
+            return bool(found)
+
+        if not proof.until(set_aside, FEED_SECONDS):
+            raise Broken("it is not among the records that were set aside (`epochal index poison list`)")
+    finally:
+        proof.store.driver.ask(Delete(table=table, key=key))
+    (record,) = found
+    records.discard(record.source, record.index)
+    proof.left.append(f"record {record.index} of {record.source} in quarantine, given up")
+    return f"{record.source} {record.index}: {record.cause}"
+
+
+def _streams(proof: ProofRun) -> Streams:
+    if not proof.store.streams.table:
+        raise Unproven("the stage has no table of streams")
+    return proof.store.streams
+
+
+# One stream of each layout, written and read through the library or over HTTP: so that one check is asked of all.
+#
+# An event is a number in `{"n": …}`. What a writer expects is opaque: `at` answers it, `append` takes it.
+
+
+KIND: Final = "Proved"
+
+_NEW: Final = "*"
+"""Where a stream is that is not there yet."""
+
+Outcome = Literal["made", "again", "refused"]
+"""`again`: a repeat of its key, which wrote nothing."""
+
+
+class ProofWriter(Protocol):
+    """A stream.
+
+    Attributes:
+        label: its layout, and how it is reached.
+        stream: what it is called in the feed.
+    """
+
+    label: str
+    stream: str
+
+    def at(self) -> Any:
+        """Where it is now."""
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
+        """Append an event for each number; None appends wherever it is."""
+
+    def read(self) -> list[int]:
+        """The numbers of its events, in order."""
+
+    def remove(self) -> str:
+        """Remove it; what is left of it."""
+
+
+def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
+    """Of each layout that the stage has, through the library and over HTTP."""
+    store = proof.store
+    for layout in layouts_in(store.settings):
+        name = layout.name
+        library, served = proof.name(f"{name}-library"), proof.name(f"{name}-http")
+        if layout.plugin.streams:
+            streams: Streams = getattr(store, layout.plugin.streams)
+            path = f"/{layout.plugin.streams}/{served}"
+            deletion = "" if streams.tombstones else "?leaveOpen=true"
+            yield StreamWriter(f"{name} by the library", library, streams)
+            yield NamedOverHttp(f"{name} over HTTP", served, proof, path, deletion=deletion)
+        if layout.plugin.tagged:
+            tag, tagged = f"{CATEGORY}:{proof.marker}-{name}", layout.plugin.tagged
+            base = "" if name == NATIVE else f"/{tagged}"
+            yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", getattr(store, tagged))
+            yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
+        if (writers := layout.part("proofs")) is not None:
+            yield from writers(proof, library, served)
+
+
+@dataclass
+class StreamWriter:
+    """A named stream."""
+
+    label: str
+    stream: str
+    store: Streams
+
+    def at(self) -> Any:  # noqa: D102  as of `Writer`, and so below
+        found = self.store.load(self.stream, fetch=False)
+        return NO_STREAM if found is None else found.token
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [Event(type=KIND, data=body(number)) for number in numbers]
+        made = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
+        if isinstance(made, Undetermined):
+            raise Broken(f"{self.stream}: nobody knows whether an append was made")
+        return outcome(made=isinstance(made, Appended), replayed=getattr(made, "replayed", False))
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [event.json()["n"] for event in self.store.read(self.stream)]
+
+    def remove(self) -> str:  # noqa: D102
+        done = self.store.delete(self.stream, leave_open=not self.store.tombstones)
+        while not done.done:
+            done = self.store.prune(self.stream, done.low_water, unarchived=True) or done
+        return _tombstone(self.stream)
+
+
+@dataclass
+class TaggedWriter:
+    """A tag."""
+
+    label: str
+    stream: str
+    store: TaggedStore
+
+    def _query(self) -> Query:
+        return Query(items=(QueryItem(tags=frozenset({self.stream})),))
+
+    def at(self) -> Any:  # noqa: D102
+        return self.store.read(self._query()).position
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [
+            Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
+            for number in numbers
+        ]
+        made = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
+        return outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [event.json()["n"] for event in self.store.read(self._query()).events]
+
+    def remove(self) -> str:  # noqa: D102
+        return kept(self.stream)
+
+
+@dataclass
+class NamedOverHttp:
+    """A named stream or an aggregate, over HTTP.
+
+    Attributes:
+        more: of the document of an append.
+        deletion: the query of its deletion; None where it cannot be deleted.
+        left_out: why the API of this stage does not serve it; empty where it does.
+    """
+
+    label: str
+    stream: str
+    proof: ProofRun
+    path: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    deletion: str | None = None
+    left_out: str = ""
+
+    def at(self) -> Any:  # noqa: D102
+        answer = self.proof.call("GET", self.path)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return _NEW
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"GET {self.path} was answered {answer}")
+        return answer.headers["etag"]
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [{"type": KIND, "data": {"n": number}} for number in numbers]
+        expected = {} if at is None else {"If-None-Match": "*"} if at == _NEW else {"If-Match": at}
+        headers = expected | ({"Idempotency-Key": key} if key else {})
+        return _posted(self.proof, f"{self.path}/events", {"events": events, **self.more}, headers)
+
+    def read(self) -> list[int]:  # noqa: D102
+        found, start = list[int](), ""
+        while True:
+            answer = self.proof.call("GET", f"{self.path}/events{start}")
+            if answer.status != HTTPStatus.OK:
+                raise Broken(f"GET {self.path}/events was answered {answer}")
+            found += [each["data"]["n"] for each in answer.json["events"]]
+            if answer.json["next"] is None:
+                return found
+            start = f"?from={answer.json['next']}"
+
+    def remove(self) -> str:  # noqa: D102
+        if self.deletion is None:
+            return kept(self.stream)
+        while True:
+            answer = self.proof.call("DELETE", self.path + self.deletion)
+            if answer.status != HTTPStatus.OK:
+                return f"{self.stream}: all of it: its deletion was answered {answer}"
+            if answer.json["done"]:
+                return _tombstone(self.stream)
+
+
+@dataclass
+class TaggedOverHttp:
+    """A tag, over HTTP."""
+
+    label: str
+    stream: str
+    proof: ProofRun
+    base: str
+    _query: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._query = {"items": [{"tags": [self.stream]}]}
+
+    def _ask(self, method: str, path: str, body: Any) -> Any:
+        answer = self.proof.call(method, f"{self.base}{path}", body)
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"{method} {self.base}{path} was answered {answer}")
+        return answer.json
+
+    def _pages(self) -> Iterator[Any]:
+        sent: dict[str, Any] = {"query": self._query}
+        path = "/query" if self.base else "/events/query"
+        while True:
+            page = self._ask("POST", path, sent)
+            yield page
+            if page["next"] is None:
+                return
+            sent["from"] = page["next"]
+
+    def at(self) -> Any:  # noqa: D102
+        return [page["position"] for page in self._pages()][-1]
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [
+            {"type": KIND, "data": {"n": number}, "tags": [self.stream]}
+            | ({"id": _event_id(key, number)} if key else {})
+            for number in numbers
+        ]
+        condition = {"failIf": self._query, "after": at} if at else {}
+        return _posted(self.proof, f"{self.base}/events", {"events": events, **condition}, {})
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [event["data"]["n"] for page in self._pages() for event in page["events"]]
+
+    def remove(self) -> str:  # noqa: D102
+        return kept(self.stream)
+
+
+def body(number: int) -> bytes:
+    """The data of an event."""
+    return b'{"n":%d}' % number
+
+
+def _tombstone(stream: str) -> str:
+    return f"{stream}: a tombstone, and its entries in the index"
+
+
+def kept(stream: str) -> str:
+    """What is left of a stream that cannot be deleted."""
+    return f"{stream}: its events, which cannot be deleted, and their entries in the index"
+
+
+def _event_id(key: str | None, number: int) -> str | None:
+    """Repeats of tagged events are known by their ids."""
+    return None if key is None else str(uuid.uuid5(uuid.UUID(key), str(number)))
+
+
+def outcome(*, made: bool, replayed: bool) -> Outcome:
+    """What an append came to."""
+    return ("again" if replayed else "made") if made else "refused"
+
+
+def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -> Outcome:
+    answer = proof.call("POST", path, body, headers=headers)
+    if answer.status in (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED):
+        return "refused"
+    if answer.status != HTTPStatus.CREATED:
+        raise Broken(f"POST {path} was answered {answer}")
+    capacity = answer.json["capacity"]
+    proof.used.update(
+        {"write units": round(float(capacity["write"])), "read units": round(float(capacity["read"]))}
+    )
+    return outcome(made=True, replayed=answer.json["replayed"])

@@ -1,0 +1,1 @@
+"""Publishing events as CloudEvents to buses, queues, topics, streams and HTTPS addresses."""

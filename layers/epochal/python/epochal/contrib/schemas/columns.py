@@ -1,0 +1,182 @@
+"""Columns of tables that events are written to: a field of an event is a column, by its type.
+
+    text  int64  float64  decimal  bool  timestamp  json
+
+A decimal is text, to the digit, which no binary float is. A timestamp is a time with an offset, or without one in UTC.
+What is no plain value, an object or an array, is the text of its JSON. A column is null where an event has no such
+field, or something else there: the table has the whole body beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from epochal.codec import json
+from epochal.contrib.schemas.asyncapi import DEFINITIONS, Schema, event_schemas
+from epochal.deciders.codecs import EventCodec
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.events import VERSION
+
+ColumnType = Literal["text", "int64", "float64", "decimal", "bool", "timestamp", "json"]
+
+_INT64: Final = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of events, and what its values are."""
+
+    name: str
+    type: ColumnType
+
+    def value(self, value: Any) -> str | int | float | bool | datetime | None:
+        """A field's JSON value as the column holds it; None where it has no room for that."""
+        match self.type, value:
+            case "json", _:
+                return None if value is None else json.dumps(value).decode()
+            case "bool", bool():
+                return value
+            case (("int64" | "float64" | "decimal"), bool()):
+                return None
+            case "int64", int():
+                return value if value in _INT64 else None
+            case "float64", int() | float() | Decimal():
+                return _float(value)
+            case "decimal", int() | Decimal() | str():
+                return str(value)
+            case "timestamp", str():
+                return _time(value)
+            case "text", str():
+                return value
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedColumns:
+    """The columns of a codec's events.
+
+    Attributes:
+        of_types: by the types of events, in the order of their fields.
+    """
+
+    of_types: Mapping[str, tuple[Column, ...]]
+    _codec: EventCodec[Any]
+
+    @property
+    def all(self) -> tuple[Column, ...]:
+        """Those of one table for all types. Where fields of one name differ, the column is of JSON."""
+        found = dict[str, ColumnType]()
+        for each in (each for columns in self.of_types.values() for each in columns):
+            found[each.name] = each.type if found.get(each.name, each.type) == each.type else "json"
+        return tuple(Column(name, kind) for name, kind in found.items())
+
+    def values(self, type: str, data: bytes) -> dict[str, Any]:  # noqa: A002  as events say it
+        """The fields of an event by name, brought to the version of today, as JSON has them, for `Column.value`.
+
+        Of a type that the codec does not know, or a body that is not what its type says, there are none.
+        """
+        known = self._codec.classes.get(type)
+        if known is None:
+            return {}
+        try:
+            found = known.versions.unmark(json.loads(data))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def columns(codec: EventCodec[Any]) -> TypedColumns:
+    """The columns of a codec that `json_codec` has made; raises `InvalidInput` for another."""
+    found = {
+        name: _columns(schema, _times(codec.classes[name].kind))
+        for name, schema in event_schemas(codec).items()
+    }
+    return TypedColumns(MappingProxyType(found), codec)
+
+
+def _columns(schema: Schema, times: frozenset[str]) -> tuple[Column, ...]:
+    definitions, fields = schema.get("$defs", {}), schema.get("properties", {})
+    return tuple(
+        Column(name, "timestamp" if name in times else _type(each, definitions))
+        for name, each in fields.items()
+        if name != VERSION
+    )
+
+
+def _times(kind: type) -> frozenset[str]:
+    """Fields with times whose schema does not say that they are: of msgspec, where they may have no offset."""
+    if not hasattr(kind, "__struct_config__"):
+        return frozenset()
+    from msgspec.structs import fields  # noqa: PLC0415  whoever made the class has loaded it
+
+    return frozenset(each.encode_name for each in fields(kind) if _plain(each.type) is datetime)
+
+
+def _plain(hint: Any) -> Any:
+    """A type, whether null may stand for it or not."""
+    parts = [each for each in get_args(hint) if each is not NoneType]
+    if get_origin(hint) is Annotated:
+        return _plain(parts[0])
+    return parts[0] if get_origin(hint) in (Union, UnionType) and len(parts) == 1 else hint
+
+
+def _type(schema: Schema, definitions: Mapping[str, Schema]) -> ColumnType:
+    """What values of a schema are, null aside."""
+    match schema:
+        case {"$ref": str(reference)}:
+            return _type(definitions[reference.removeprefix(DEFINITIONS)], definitions)
+        case {"anyOf": list(choices)} | {"oneOf": list(choices)} | {"allOf": list(choices)}:
+            return _of_choices([each for each in choices if each.get("type") != "null"], definitions)
+        case {"const": value}:
+            return _of_values([value])
+        case {"enum": list(values)}:
+            return _of_values(values)
+        case {"format": "decimal"}:
+            return "decimal"
+        case {"type": "string", "format": "date-time"}:
+            return "timestamp"
+        case {"type": str(kind)}:
+            return _PLAIN.get(kind, "json")
+        case _:
+            return "json"
+
+
+_PLAIN: Final[Mapping[str, ColumnType]] = {
+    "string": "text",
+    "integer": "int64",
+    "number": "float64",
+    "boolean": "bool",
+}
+
+
+def _of_choices(choices: list[Schema], definitions: Mapping[str, Schema]) -> ColumnType:
+    # A decimal of Pydantic's is read from either.
+    if [each.get("type") for each in choices] == ["number", "string"]:
+        return "decimal"
+    kinds = {_type(each, definitions) for each in choices}
+    return kinds.pop() if len(kinds) == 1 else "json"
+
+
+def _of_values(values: list[Any]) -> ColumnType:
+    kinds = {type(value) for value in values if value is not None}
+    return "text" if kinds == {str} else "int64" if kinds == {int} else "json"
+
+
+def _float(value: float | Decimal) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _time(value: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

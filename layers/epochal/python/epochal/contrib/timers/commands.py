@@ -1,0 +1,182 @@
+"""Commands on timers: of a stream, those that are pending; of a store, those that are due, and all armed anew."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final
+
+import click
+
+from epochal.cli import output
+from epochal.cli.inputs import Seconds, must_be_named, there
+from epochal.cli.target import OpenedStore, on_store, on_streams
+from epochal.contrib.timers.care import TimersRebuilt, coming
+from epochal.contrib.timers.care import rebuild as rebuild_all
+from epochal.contrib.timers.care import take_over as take_over_all
+from epochal.contrib.timers.engine import Engine, engine_of
+from epochal.contrib.timers.hosting import TimerQueue, told_to_function
+from epochal.contrib.timers.http import shown
+from epochal.contrib.timers.protocol import Armed
+from epochal.contrib.timers.stores import timers_of
+from epochal.errors import InvalidInput
+from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.scheduling import At, Timer, in_
+from epochal.store.streams import Streams
+
+_UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_SPAN: Final = re.compile(r"(\d{1,9})([wdhms])", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}.*[tT ].*([zZ]|[+-]\d\d(:?\d\d)?)", re.ASCII)
+
+
+@click.group()
+def timers() -> None:
+    """Look after timers: appends in the future.
+
+    They are set by `epochal append --later`, and by events of any append.
+    """
+
+
+_TAGS: Final = click.option(
+    "--tag", "tags", multiple=True, help="Of timers of tags, instead of STREAM. May be given again."
+)
+
+
+@timers.command("list")
+@click.argument("stream", required=False)
+@_TAGS
+@on_streams
+def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> None:
+    """Print the pending timers of STREAM, by their due times.
+
+    Or those of tags, with --tag. All of the stream is read, or of what has the tags.
+    """
+    if (stream is None) is not bool(tags):
+        raise InvalidInput("STREAM", "is given, or else a --tag")
+    found = timers_of(streams.tagged).pending(tags) if stream is None else timers_of(streams).pending(stream)
+    output.stream(found, shown, _line)
+
+
+@timers.command()
+@click.argument("named", nargs=-1, required=True, metavar="[STREAM] NAME")
+@_TAGS
+@on_streams
+def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
+    """Call off the timer NAME of STREAM: it never fires.
+
+    Or that of exactly these tags. An error where none is pending: it has fired, was called off, or never was.
+    """
+    *of, name = named
+    if len(of) != (0 if tags else 1):
+        raise InvalidInput("STREAM", "and NAME are given, or NAME and each --tag")
+    where = of[0] if of else ", ".join(sorted(set(tags)))
+    found = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
+    timer = there(found, f"{where}: no timer {name} is pending; its events have what became of it")
+    output.document(shown(timer), [f"{where}: {name} is called off, which was due at {timer.due[:19]}"])
+
+
+def later_of(text: str) -> tuple[str, At]:
+    """The name of a timer and when it is due, written `reminder=14d`, or with a moment in ISO 8601."""
+    name, _, when = text.partition("=")
+    span = _SPAN.fullmatch(when)
+    if not span and not _MOMENT.fullmatch(when):
+        rule = "must be NAME=WHEN: in 30s, 90m, 36h, 14d or 2w, or at a time as 2026-06-01T09:00:00Z"
+        raise InvalidInput("--later", rule)
+    return name, in_(**{_UNITS[span[2]]: int(span[1])}) if span else when
+
+
+def _line(timer: Timer) -> str:
+    events = ", ".join(event.type for event in timer.events)
+    copied = "  copied, and fires in its original" if timer.copied else ""
+    where = timer.stream or ", ".join(timer.tags)
+    return f"{where}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}{copied}"
+
+
+# Of the whole deployment: what is due, and all timers armed anew.
+
+
+@timers.command("due")
+@click.option(
+    "--within", type=Seconds(min=0), default=0.0, help="Seconds; what is due by then is listed too."
+)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Timers at most.")
+@on_store
+def due(store: OpenedStore, *, within: float, limit: int) -> None:
+    """List timers that are due and have not fired.
+
+    One that was called off since it was set is listed, too, until its time has come.
+    """
+    engine = _engine(store, lambda _: None)
+    now = from_unix_nanoseconds(engine.now())
+    found = takewhile(lambda each: each.due <= now + within * PER_SECOND, coming(engine, limit=limit))
+    output.stream(found, partial(due_view, now=now), partial(_due_line, now=now))
+
+
+@timers.command()
+@click.option(
+    "--function", default="", help="That of the deployed reaction; by the table's name if it is not given."
+)
+@on_store
+def rebuild(store: OpenedStore, *, function: str) -> None:
+    """Arm every timer that is pending, as feed and streams tell.
+
+    After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
+    again. It sends wake-ups as the deployed reaction does, and asks AWS how.
+    """
+    name = _table(store).removesuffix("-timers")
+    send = TimerQueue(
+        sqs=store.client("sqs"),
+        scheduler=store.client("scheduler"),
+        settings=told_to_function(store.client("lambda"), function or f"{name}-reaction-timers"),
+    )
+    with output.progress("arming") as tell:
+        done = rebuild_all(_engine(store, send), store.feed, lambda each: tell(_said(each)))
+    view = {"settings": done.settings, "armed": done.armed, "troubles": done.troubles}
+    output.document(view, [*output.harmless("\n".join(done.troubles)), _said(done)])
+
+
+@timers.command("take-over")
+@on_store
+def take_over(store: OpenedStore) -> None:
+    """Have copied and imported timers fire here from now on.
+
+    After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
+    when it was. Safe beside everything else, and again.
+    """
+    with output.progress("taking over") as tell:
+        done = take_over_all(_engine(store, lambda _: None), store.feed, lambda each: tell(_taken(each)))
+    view = {"settings": done.settings, "taken": done.armed, "troubles": done.troubles}
+    output.document(view, [*output.harmless("\n".join(done.troubles)), _taken(done)])
+
+
+def _taken(done: TimersRebuilt) -> str:
+    return f"{done.armed:,} of {done.settings:,} timers of copies were pending, and are set anew"
+
+
+def _engine(store: OpenedStore, send: Any) -> Engine:
+    return engine_of(store.deployment, _table(store), send)
+
+
+def _table(store: OpenedStore) -> str:
+    table = store.deployment.settings.timers_table
+    must_be_named("is needed for timers", timers_table=table)
+    return table
+
+
+def _said(done: TimersRebuilt) -> str:
+    return f"{done.armed:,} of {done.settings:,} timers that were set are pending, and armed"
+
+
+def due_view(timer: Armed, now: Ticks) -> dict[str, Any]:
+    """A timer that waits, as JSON."""
+    named = {"stream": timer.stream, "index": timer.place}
+    place = named if timer.stream else {"tags": timer.tags, "id": timer.place}
+    late = round((now - timer.due) / PER_SECOND, 3)
+    return {"due": format_ticks(timer.due), "late": late, "layout": timer.layout, **place}
+
+
+def _due_line(timer: Armed, now: Ticks) -> str:
+    late = (now - timer.due) / PER_SECOND
+    when = f"{late:,.0f} s late" if late >= 0 else f"in {-late:,.0f} s"
+    return f"{format_ticks(timer.due)}  {timer.stream or ', '.join(timer.tags)}@{timer.place}  {when}"

@@ -1,0 +1,217 @@
+"""Timers as they are deployed: the function that fires them, and how wake-ups reach it.
+
+    messages of its queue      timers are due: fires them; answers which messages must come again
+    its schedule               fires what is due by now, in case a wake-up was lost
+
+A wake-up of what is due soon is a message that the queue keeps back; of what is due later, a schedule sends it, which
+is gone once it has.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.contrib.timers.engine import Engine, engine_of
+from epochal.contrib.timers.protocol import Sent, Wake, Worked, read_wake_up
+from epochal.dynamo.aws_errors import kinds_of, translated
+from epochal.dynamo.clients import service_client
+from epochal.dynamo.interpreter import deployed, lazily
+from epochal.errors import EpochalError, InvalidInput, InvalidRequest
+from epochal.feed.indexer import sent
+from epochal.hosting.deadline import SPARED
+from epochal.hosting.function import Handler, lambda_handler, light_sqs_client, logger_of
+from epochal.hosting.leases import Beat, Leases
+from epochal.hosting.metrics import Metrics, metrics_of
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import TIMER_SET, format_ticks
+from epochal.settings import Settings, service_name
+from epochal.store.driver import SIDE_BY_SIDE, ahead
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from mypy_boto3_sqs.client import SQSClient
+    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerQueue:
+    """Sends wake-ups, with clients of SQS and of EventBridge Scheduler.
+
+    Attributes:
+        settings: name the queue, and what schedules have, where any are to be made.
+        made: names of schedules that are there: a million timers of one minute ask for 16.
+    """
+
+    sqs: SQSClient
+    scheduler: Any
+    settings: Settings
+    made: set[str] = field(default_factory=set)
+
+    def __call__(self, wake_ups: Sent) -> None:
+        """Send them.
+
+        Raises:
+            Unavailable, Refused: one was not taken. All may be sent again.
+        """
+
+        def request(batch: list[tuple[Wake, int]]) -> Any:
+            entries: list[SendMessageBatchRequestEntryTypeDef] = [
+                {"Id": str(number), "MessageBody": each.body, "DelaySeconds": seconds}
+                for number, (each, seconds) in enumerate(batch)
+            ]
+            with translated("SendMessageBatch"):
+                return self.sqs.send_message_batch(QueueUrl=self.settings.timers_queue, Entries=entries)
+
+        sent("the queue", wake_ups.near, request)
+        new = [slot for slot in wake_ups.far if slot.name not in self.made]
+        if len(self.made) > MADE:
+            self.made.clear()
+        self.made.update(ahead(self._schedule, new, SIDE_BY_SIDE))
+
+    def _schedule(self, slot: Wake) -> str:
+        """The name. A schedule that is there already is of the same slot, and farther away than any that is at work."""
+        group, queue, role = self.settings.timers_schedules
+        try:
+            with translated("CreateSchedule"):
+                self.scheduler.create_schedule(
+                    Name=slot.name,
+                    GroupName=group,
+                    ScheduleExpression=f"at({format_ticks(slot.since)[:_SECOND]})",
+                    ScheduleExpressionTimezone="UTC",
+                    FlexibleTimeWindow={"Mode": "OFF"},
+                    ActionAfterCompletion="DELETE",
+                    Target={"Arn": queue, "RoleArn": role, "Input": slot.body},
+                )
+        except InvalidRequest as error:
+            if error.code != "ConflictException":
+                raise
+        return slot.name
+
+
+MADE: Final = 10_000
+"""Names of schedules that a process remembers: a week's, with one slot of each minute."""
+
+_SECOND: Final = len("2026-12-07T09:30:00")
+
+
+def queue_of(settings: Settings) -> TimerQueue:
+    """What sends wake-ups as the settings of a function say. What is sent twice is a wake-up more."""
+    sqs, scheduler = (lazily(partial(service_client, each, retried=True)) for each in ("sqs", "scheduler"))
+    return TimerQueue(sqs=sqs, scheduler=scheduler, settings=settings)
+
+
+def told_to_function(client: Any, function: str) -> Settings:
+    """What a deployed function is told of where everything is, asked of Lambda.
+
+    Raises:
+        Refused: the credentials may not.
+        InvalidRequest: there is no such function.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
+    with translated("GetFunctionConfiguration"):
+        found = client.get_function_configuration(FunctionName=function)
+    return Settings.from_environment(found.get("Environment", {}).get("Variables", {}))
+
+
+def engine_deployed(settings: Settings) -> Engine:
+    """The engine of a function's deployment."""
+    deployment = deployed(settings, at_once=SIDE_BY_SIDE)
+    return engine_of(deployment, settings.timers_table, queue_of(settings))
+
+
+def deployed_arming(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the reaction that puts timers into their table, and has wake-ups sent."""
+    engine = engine_deployed(Settings.from_environment(environment))
+    logger = logger_of(service_name(environment, "timers"))
+    engine = replace(engine, send=partial(sent_or_swept, engine.send, logger))
+    # There may be no timer yet.
+    return lambda_handler(engine.reaction(early=frozenset({TIMER_SET})), environment)
+
+
+def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent) -> None:
+    """Send wake-ups, or say that they were not: their timers are in the table by now, where the next tick finds them. A
+    stream that is parked for it would keep its later timers out of the table.
+    """
+    try:
+        send(wake_ups)
+    except EpochalError as error:
+        logger.warning("wake-ups of timers were not sent: a tick fires these, late", error=kinds_of(error))
+
+
+def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the function that fires timers."""
+    service, settings = service_name(environment, "timers"), Settings.from_environment(environment)
+    logger = logger_of(service)
+    return TimersFunction(
+        engine=engine_deployed(settings),
+        logger=logger,
+        metrics=metrics_of(service, environment),
+        leases=Leases(client=lazily(light_sqs_client), url=settings.timers_queue, logger=logger),
+    ).handle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimersFunction:
+    """The function that fires timers.
+
+    Attributes:
+        leases: on messages while they are handled.
+    """
+
+    engine: Engine
+    logger: Logger
+    metrics: Metrics
+    leases: Leases
+
+    def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """Answer one event."""
+
+        def left() -> float:
+            return context.get_remaining_time_in_millis() / 1000
+
+        seconds = left() * (1 - SPARED)
+        if "Records" in event:
+            records = event["Records"]
+            return self.leases.hold(records, left, partial(self._woken, records, seconds))
+        swept = Worked()
+        try:
+            self.engine.sweep(seconds, worked=swept)
+        finally:  # an outage in the middle has its counts
+            self._tell(swept, swept=swept.fired)
+        return {"fired": swept.fired}
+
+    def _woken(self, records: Sequence[dict[str, Any]], seconds: float, _: Beat) -> dict[str, Any]:
+        wake_ups, failed = dict[str, Wake](), list[str]()
+        for each in records:
+            try:
+                wake_ups[each["messageId"]] = read_wake_up(each["body"])
+            except InvalidInput as error:
+                self.logger.warning("a message is no wake-up of timers", error=kinds_of(error))
+                failed.append(each["messageId"])
+        worked = Worked()
+        try:
+            self.engine.work([*wake_ups.values()], seconds, worked=worked)
+        finally:
+            self._tell(worked)
+        failed += [id_ for id_, each in wake_ups.items() if each in worked.failed]
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
+
+    def _tell(self, worked: Worked, swept: int = 0) -> None:
+        """Names of streams may identify people: they are in the log where its level is DEBUG."""
+        for timer, error in worked.failures:
+            fields: dict[str, Any] = {"due": format_ticks(timer.due), "error": kinds_of(error)}
+            if self.logger.log_level <= logging.DEBUG:
+                fields |= {"stream": timer.stream, "tags": timer.tags}
+            self.logger.error("timers cannot be fired", extra=fields)
+        stuck = len(worked.failures)
+        self.metrics.add(
+            times={"Timers.late": worked.late * 1000} if worked.fired else {},
+            counts={"Timers.fired": worked.fired, "Timers.swept": swept, "Timers.stuck": stuck},
+            notes={"Timers.gone": worked.gone, "Timers.refused": worked.refused},
+            urgent=swept + stuck > 0,
+        )

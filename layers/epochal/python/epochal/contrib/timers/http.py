@@ -1,0 +1,206 @@
+"""The operations on timers of streams and of tags. They are set by events of an append, and called off by others:
+`$timer-set` and `$timer-cancelled`, as FORMATS §9 has them; what is here tells which are pending, and whether one could
+be called off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from epochal.contrib.timers.stores import timers_of
+from epochal.deployment import Deployment
+from epochal.errors import Contended
+from epochal.http import problems, shapes
+from epochal.http.events import INDEX, MAX_NAMED, OMITTED, TAG, AnswerSize, members, tag_of
+from epochal.http.operation import Request, Response
+from epochal.http.problems import Problem
+from epochal.http.streams import STREAM
+from epochal.model.events import Event, stream_name
+from epochal.scheduling import NAME, Timer, timer_name
+from epochal.store.driver import Meter
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedStore
+
+_TIMER: Final = shapes.text(
+    "The timer's name within its stream.", pattern=rf"(?!\.{{1,2}}$){NAME}", examples=["reminder"]
+)
+_SHOWN: Final = {
+    "name": _TIMER,
+    "due": shapes.words("When it fires, unless it is called off: ISO 8601, UTC."),
+    "events": shapes.array(shapes.ref("NewEvent"), "What it appends."),
+    "copied": shapes.flag("It fires in the stream that this is a copy of, and not here."),
+    "omitted": {**OMITTED, "description": "The answer had no room for the events: read that event."},
+}
+TIMER: Final = shapes.Component(
+    "Timer",
+    shapes.record(
+        {**_SHOWN, "set": {**INDEX, "description": "Index of the event that set it."}},
+        required=("name", "due", "set"),
+        description="A timer that is pending, or was until it was called off.",
+    ),
+)
+TAG_TIMER: Final = shapes.Component(
+    "TagTimer",
+    shapes.record(
+        {
+            **_SHOWN,
+            "set": shapes.words("Id of the event that set it."),
+            "tags": shapes.array(shapes.words(), "It belongs to exactly these, in order."),
+        },
+        required=("name", "due", "set", "tags"),
+        description="A timer of tags and of no stream, that is pending or was until it was called off.",
+    ),
+)
+_TAGS: Final = {**shapes.array(TAG, "Those of its setting.", MAX_NAMED), "minItems": 1}
+TAGS_ASKED: Final = shapes.Component(
+    "TagTimersQuery",
+    shapes.record({"tags": {**_TAGS, "description": "Timers that have all of these."}}),
+    reads={"tags": tag_of},
+)
+TAG_TIMER_NAMED: Final = shapes.Component(
+    "TagTimerNamed",
+    shapes.record({"tags": _TAGS, "timer": _TIMER}),
+    reads={"tags": tag_of, "timer": lambda node: timer_name(node.value, node.name)},
+)
+_MORE: Final = shapes.flag("Whether there are later ones, for which the answer had no room.")
+TAG_TIMERS: Final = shapes.Shown(
+    "TagTimers",
+    {"timers": shapes.array(shapes.ref("TagTimer"), "In the order of their due times."), "more": _MORE},
+)
+TIMERS: Final = shapes.Shown(
+    "Timers",
+    {
+        "stream": STREAM,
+        "timers": shapes.array(shapes.ref("Timer"), "In the order of their due times."),
+        "more": _MORE,
+    },
+)
+
+
+def opened(deployment: Deployment, store: str) -> Any:
+    """A store of streams or of tagged events of a deployment, by its name there."""
+    return getattr(deployment, store)
+
+
+@shapes.operation(parameters=(shapes.path("stream", STREAM),), gives=TIMERS)
+def read_timers(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
+    """List the timers of a stream that are pending.
+
+    All of the stream is read. A stream without timers has none, and so has one that is not there.
+    """
+    stream = stream_name(request.path["stream"])
+    store, meter = shapes.streams_for(streams, request)
+    found = timers_of(store).pending(stream)
+    views = _fitting(found)
+    return shapes.answer(meter, TIMERS(stream=stream, timers=views, more=len(views) < len(found)))
+
+
+@shapes.operation(
+    parameters=(shapes.path("stream", STREAM), shapes.path("timer", _TIMER)),
+    gives=TIMER,
+    fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
+)
+def cancel_timer(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
+    """Call a timer of a stream off.
+
+    All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending:
+    it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+    """
+    stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
+    store, meter = shapes.streams_for(streams, request)
+    return _called_off(
+        meter, partial(timers_of(store).cancel, stream), name, stream, f"{stream} has", stream=stream
+    )
+
+
+@shapes.operation(takes=TAGS_ASKED, gives=TAG_TIMERS)
+def read_tag_timers(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
+    """List the timers of tags that are pending.
+
+    All events with these tags are read. Timers of streams are not among them, whatever tags these have.
+    """
+    tags = TAGS_ASKED.read(shapes.document(request))["tags"]
+    store, meter = shapes.measured(tagged, request)
+    found = timers_of(store).pending(tags)
+    views = _fitting(found)
+    return shapes.answer(meter, TAG_TIMERS(timers=views, more=len(views) < len(found)))
+
+
+@shapes.operation(
+    takes=TAG_TIMER_NAMED,
+    gives=TAG_TIMER,
+    fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
+)
+def cancel_tag_timer(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
+    """Call a timer of tags off.
+
+    The tags are exactly those of its setting. All events with them are read, and the answer has the timer, which never
+    fires. 404 where none of the name is pending.
+    """
+    sent = TAG_TIMER_NAMED.read(shapes.document(request))
+    tags, name = sent["tags"], sent["timer"]
+    store, meter = shapes.measured(tagged, request)
+    return _called_off(meter, partial(timers_of(store).cancel, tags), name, "these tags", "these tags have")
+
+
+def _called_off(
+    meter: Meter, cancel: Callable[[str], Timer | None], name: str, where: str, has: str, **place: Any
+) -> Response:
+    """The timer that is called off by its name; what `has` none, and where others write, is said in words."""
+    try:
+        timer = cancel(name)
+    except Contended:
+        raise Problem(
+            problems.VERSION_CONFLICT,
+            f"others write to {where} all the time: try again",
+            figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
+            **place,
+        ) from None
+    if timer is None:
+        raise Problem(problems.TIMER_NOT_FOUND, f"{has} no timer {name} that is pending", **place)
+    view = AnswerSize().put(shown(timer), _frame(timer))
+    return shapes.answer(meter, view, figures=shapes.appends((timer,), replayed=False))
+
+
+def _fitting(timers: Sequence[Timer]) -> list[Any]:
+    """As many of them as an answer has room for, and the first."""
+    size, views = AnswerSize(), list[Any]()
+    for timer in timers:
+        view = size.fit(shown(timer)) if views else size.put(shown(timer), _frame(timer))
+        if view is None:
+            break
+        views.append(view)
+    return views
+
+
+def _frame(timer: Timer) -> dict[str, Any]:
+    copied = {"copied": True} if timer.copied else {}
+    place = {} if timer.stream else {"tags": list(timer.tags)}
+    return {"name": timer.name, "due": timer.due, "set": timer.setting, **place, **copied}
+
+
+def shown(timer: Timer) -> dict[str, Any]:
+    """A timer."""
+    return {**_frame(timer), "events": list(map(_event, timer.events))}
+
+
+def _event(event: Event) -> dict[str, Any]:
+    """An event of a timer, as it could be sent: none of its bodies is in the bucket."""
+    texts = {
+        "timestamp": event.timestamp,
+        "correlationId": event.correlation_id,
+        "causationId": event.causation_id,
+    }
+    return {
+        "type": event.type,
+        **{name: each for name, each in texts.items() if each is not None},
+        **({"tags": list(event.tags)} if event.tags else {}),
+        **members("data", event.data, _no_link),
+        **members("meta", event.meta, _no_link),
+    }
+
+
+def _no_link(*_: object) -> str:
+    raise AssertionError("a timer's events have their bodies")

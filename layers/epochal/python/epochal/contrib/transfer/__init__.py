@@ -1,0 +1,1 @@
+"""Moving events: imports, copies and exports."""

@@ -1,0 +1,233 @@
+"""Importing a history into tagged events: for migrations. Not atomic as a whole, and made to be run again.
+
+    atomic      each batch is one append, with all that belongs to it
+    resumable   whatever ended a run, running it again writes what is missing: ids tell what is there
+    in order    batches follow each other, so each tag's events come in the order of the history
+    kept        ids and timestamps always; sortable ids as the tables have it: where one cannot be kept, the event gets
+                one that follows, and the report counts it (decision 71)
+
+It runs beside appends, but only one import of the same events at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import (
+    PER_SECOND,
+    TIMER_SET,
+    Claim,
+    Event,
+    Recorded,
+    Ticks,
+    body_size,
+    format_ticks,
+    from_unix_nanoseconds,
+    parse_time,
+)
+from epochal.model.tags import DatedEvent, parse_place, place_of
+from epochal.model.versions import Appended
+from epochal.pages.tags.append import append
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store.tagged import TaggedEvents, TaggedStore
+
+_OPENED: Final = b'{"copied":true,'
+
+
+def marked(event: Event) -> Event:
+    """The event, as its copy has it. One that sets no timer is the same."""
+    if event.type != TIMER_SET or isinstance(event.data, Claim) or event.data != unmarked(event.data):
+        return event
+    return replace(event, data=event.data.replace(b"{", _OPENED, 1))
+
+
+def unmarked(body: bytes) -> bytes:
+    """The body of a setting, as its original has it."""
+    before, opened, rest = body.partition(_OPENED)
+    return body if before.strip() or not opened else before + b"{" + rest
+
+
+FUTURE: Final = 24 * 60 * 60 * PER_SECOND
+"""How far a history may be ahead of our clock. Later appends to a tag exceed its last id, so one id from far in the
+future would date all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedEvent:
+    """An event as it was elsewhere.
+
+    Attributes:
+        event: with its id.
+        timestamp: when it happened, ISO 8601.
+        place: among all events; None where it had none, or where the tables could not keep it.
+    """
+
+    event: Event
+    timestamp: str
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """How far an import has got.
+
+    Attributes:
+        read: events of the history that are dealt with; a later run may go on there.
+        written: of these, appended.
+        found: of these, there before.
+        renumbered: of the written, those whose place could not be kept.
+    """
+
+    read: int = 0
+    written: int = 0
+    found: int = 0
+    renumbered: int = 0
+
+
+def imported(event: Recorded) -> ImportedEvent:
+    """An event of another store of tagged events."""
+    return ImportedEvent(event=event.again(), timestamp=event.timestamp, place=event.place)
+
+
+class Importer(ABC):
+    """Imports into one store."""
+
+    __slots__ = ()
+    store: TaggedStore
+
+    def run(
+        self,
+        history: Iterable[ImportedEvent],
+        *,
+        after: Imported | None = None,
+        progress: Callable[[Imported], None] | None = None,
+    ) -> Imported:
+        """Append what of a history is not there yet.
+
+        Args:
+            history: in order of time, the same at every run. Read as it is written.
+            after: how far an earlier run has got, which saves asking for its events; None asks for all.
+            progress: called after every batch with how far it is: that much is stored, whatever happens then.
+
+        Raises:
+            InvalidInput: a malformed event, named by its place in the history, or an id that exists with other
+                contents. What comes before its batch is stored.
+            TooLarge: an event with more tags or bytes than a transaction holds.
+        """
+        done = after or Imported()
+        for batch in self._cut(self._dated(islice(history, done.read, None), done.read)):
+            done = self._import(batch, done)
+            if progress is not None:
+                progress(done)
+        return done
+
+    @abstractmethod
+    def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        """Parts of the history, each an append within the limits, if its first event is.
+
+        An id appears once in a part.
+        """
+
+    @abstractmethod
+    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+        """What an event would be, if it were the one that was found under its id."""
+
+    @abstractmethod
+    def _append(self, new: Sequence[DatedEvent]) -> int:
+        """Append a part; answers how many of its places could not be kept."""
+
+    def _import(self, batch: Sequence[DatedEvent], done: Imported) -> Imported:
+        stored = self.store.events([dated.event.id or "" for dated in batch])
+        new = [dated for dated in batch if dated.event.id not in stored]
+        for place, dated in enumerate(batch, done.read):
+            found = stored.get(dated.event.id or "")
+            if found is not None and self._as_stored(dated, found) != found:
+                raise InvalidInput(f"history[{place}]", f"the id {found.id} exists with other contents")
+        moved = self._append(new) if new else 0
+        return replace(
+            done,
+            read=done.read + len(batch),
+            written=done.written + len(new),
+            found=done.found + len(batch) - len(new),
+            renumbered=done.renumbered + moved,
+        )
+
+    def _dated(self, history: Iterable[ImportedEvent], first: int) -> Iterator[DatedEvent]:
+        for place, each in enumerate(history, first):
+            field = f"history[{place}]"
+            if each.event.id is None:
+                raise InvalidInput(f"{field}.id", "must be given: it tells what was imported before")
+            event = self.store.checked(marked(each.event), field)
+            happened = parse_time(each.timestamp, f"{field}.timestamp")
+            chosen = self._place_of(each, event, happened, field)
+            yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)
+
+    def _place_of(self, each: ImportedEvent, event: Event, happened: Ticks, field: str) -> str:
+        if each.place is None:
+            chosen = place_of(happened, int((event.id or "").replace("-", ""), 16))
+        else:
+            chosen = parse_place(each.place, f"{field}.place")
+        if chosen > place_of(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
+            raise InvalidInput(f"{field}.place", "lies more than a day in the future")
+        return chosen
+
+
+# Importing a history into pages.
+#
+# atomic      a batch has events of up to 200 KB, which share a frame on each of their tags' pages
+# kept        timestamps to 100 ns; sortable ids never: an append has one place, and its events follow one another there
+# counted     as renumbered are events whose new place is not at the time at which they happened
+
+BATCH_BYTES: Final = 200_000
+"""Half of an item, before they are compressed."""
+
+_FIELDS: Final = 300
+"""Bytes reckoned for the fields of an event besides its bodies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedImporter(Importer):
+    """Imports into one store."""
+
+    store: TaggedEvents
+
+    def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        taken: list[DatedEvent] = []
+        ids, tags, size = set[str | None](), set[str](), 0
+        for each in history:
+            own = set(self.store.site.tags_of(each.event.type, each.event.tags))
+            size += _FIELDS + body_size(each.event.data) + body_size(each.event.meta)
+            items = len(ids) + 1 + len(tags | own)
+            if taken and (items > TRANSACTION_ITEMS or size > BATCH_BYTES or each.event.id in ids):
+                yield taken
+                taken, ids, tags, size = [], set(), set(), 0
+            taken.append(each)
+            ids.add(each.event.id)
+            tags |= own
+        if taken:
+            yield taken
+
+    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+        event = dated.event
+        return replace(
+            found,
+            type=event.type,
+            data=event.data,
+            meta=event.meta,
+            tags=tuple(sorted(set(event.tags))),
+            timestamp=format_ticks(dated.happened),
+            causation_id=event.causation_id,
+            correlation_id=event.correlation_id,
+        )
+
+    def _append(self, new: Sequence[DatedEvent]) -> int:
+        events = [replace(each.event, timestamp=format_ticks(each.happened)) for each in new]
+        batch = replace(self.store.batch(events), now=max(each.happened for each in new), dated=True)
+        made = self.store.driver.run(append(self.store.site, batch))
+        written = made.events if isinstance(made, Appended) else ()
+        return sum(event.place != each.place for event, each in zip(written, new, strict=True))

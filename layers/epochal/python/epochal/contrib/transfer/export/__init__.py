@@ -1,0 +1,1 @@
+"""Events as files of rows (`epochal.contrib.transfer.rows`), and SQL over them."""

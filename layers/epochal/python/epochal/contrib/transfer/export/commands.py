@@ -1,0 +1,463 @@
+"""Commands that make files of events, and ask them by SQL."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.feed import CATEGORIES
+from epochal.cli.inputs import Unsound
+from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
+from epochal.codec import json
+from epochal.contrib.transfer.copying.exports import SpooledTables, export_at
+from epochal.contrib.transfer.export import origins
+from epochal.contrib.transfer.export.files import FORMATS, TYPED, Format
+from epochal.contrib.transfer.export.parts import EventExport, ExportCounts, ExportScope, found_in
+from epochal.contrib.transfer.rows import COLUMNS, Kind, micros_of
+from epochal.dynamo.bucket import S3Objects
+from epochal.errors import InvalidInput, brought_by
+from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import Place, parse_place
+from epochal.layout.port import Source, every_table
+from epochal.lazy_dataclasses import replace
+from epochal.model.events import parse_time
+from epochal.plan.ops import TableSpec
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+# SQL over files of rows, by DuckDB: one statement that reads the table `events`, and nothing else of the machine.
+#
+# A statement is checked to be a SELECT before anything runs, and the database may open the files of rows alone: no
+# other file, no network, no extension, no variable of the program.
+
+MEMORY: Final = "1GB"
+"""What the database takes; what a statement needs beyond it, it keeps on disk."""
+
+AT_ONCE: Final = 2_048
+"""Rows of an answer in memory."""
+
+LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of a line of NDJSON or CSV."""
+
+_TYPES: Final[dict[Kind, str]] = {
+    "int": "BIGINT",
+    "time": "TIMESTAMPTZ",
+    "texts": "VARCHAR[]",
+    "bool": "BOOLEAN",
+}
+_TYPES_OF: Final = {"int64": "BIGINT", "float64": "DOUBLE", "bool": "BOOLEAN", "timestamp": "TIMESTAMPTZ"}
+"""Of columns that a codec's events have."""
+
+_COLUMNS: Final = {each.name: _TYPES.get(each.kind, "VARCHAR") for each in COLUMNS}
+
+
+def files_at(place: Path) -> tuple[Format, list[Path]]:
+    """The files of rows at a place, which is one of them or a folder of such.
+
+    Raises:
+        InvalidInput: there are none, or of several formats; or the export there is not complete.
+    """
+    if not place.is_dir():
+        if not place.exists():
+            raise InvalidInput("place", f"{place} does not exist")
+        named: dict[str, Format] = {f".{each}": each for each in FORMATS}
+        if not place.is_file() or place.suffix not in named:
+            raise InvalidInput("place", f"must be a folder, or a file with rows: {', '.join(named)}")
+        return named[place.suffix], [place.resolve()]
+    export = found_in(place)
+    if export is not None and not export.complete:
+        raise InvalidInput("place", "has an export that has not ended: run it again, and it goes on")
+    found = {each: sorted(place.glob(f"*.{each}")) for each in FORMATS}
+    there = [each for each in FORMATS if found[each]]
+    if len(there) != 1:
+        raise InvalidInput("place", "must have files of one format" if there else "has no files with rows")
+    return there[0], [path.resolve() for path in found[there[0]]]
+
+
+def ask(statement: str, place: Path) -> pa.RecordBatchReader:
+    """The answer to a statement over the files at a place, read as it is consumed.
+
+    Raises:
+        InvalidInput: it is no SQL, not one SELECT, names what is not there, or cannot be computed.
+    """
+    format_, paths = files_at(place)
+    export = found_in(place if place.is_dir() else place.parent)
+    typed = () if export is None else export.wanted.columns
+    database = _opened(
+        format_, paths, {f"{TYPED}{name}": _TYPES_OF.get(kind, "VARCHAR") for name, kind in typed}
+    )
+    with _refused():
+        statements = database.extract_statements(statement)
+    duckdb = engine()
+    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+        raise InvalidInput("statement", "must be one SELECT: nothing else is run")
+    with _refused():
+        # Of columns of one name each gets another, as in a subquery: in a row there is one of a name.
+        relation = database.sql(statement).project("*")
+        # So it is called from DuckDB 2 on.
+        reading = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        answer: pa.RecordBatchReader = reading(AT_ONCE)
+        return answer
+
+
+def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
+    """The rows of an answer."""
+    while True:
+        with _refused():
+            try:
+                rows = answer.read_next_batch().to_pylist()
+            except StopIteration:
+                return
+        yield from rows
+
+
+def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    """A database in memory, with the table, closed to all else."""
+    closed = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "memory_limit": MEMORY,
+        "preserve_insertion_order": "true",
+    }
+    database: duckdb.DuckDBPyConnection = engine().connect(":memory:", config=closed)
+    listed = ", ".join(map(_quoted, map(str, paths)))
+    database.execute(f"SET allowed_paths = [{listed}]")
+    for setting in ("TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true"):
+        database.execute(f"SET {setting}")
+    with _refused():
+        database.execute(f"CREATE VIEW events AS {_reading(format_, listed, {**_COLUMNS, **typed})}")
+    return database
+
+
+def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
+    if format_ == "parquet":
+        return f"SELECT * FROM read_parquet([{listed}], hive_partitioning=false)"  # noqa: S608  paths are quoted
+    types = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in columns.items())
+    if format_ == "ndjson":
+        more = f"format='newline_delimited', maximum_object_size={LARGEST}, hive_partitioning=false"
+        return f"SELECT * FROM read_json([{listed}], columns={{{types}}}, {more})"  # noqa: S608  likewise
+    as_text = types.replace("VARCHAR[]", "VARCHAR")
+    more = "header=true, delim=',', quote='\"', escape='\"', auto_detect=false, hive_partitioning=false"
+    more += f", max_line_size={LARGEST}, buffer_size={2 * LARGEST}"  # DuckDB 1 takes 16, above MEMORY
+    tags = "REPLACE (CAST(CAST(tags AS JSON) AS VARCHAR[]) AS tags)"
+    return f"SELECT * {tags} FROM read_csv([{listed}], columns={{{as_text}}}, {more})"  # noqa: S608  likewise
+
+
+def _quoted(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """What DuckDB refuses is an error of the statement, and so is a time that Python has none for."""
+    duckdb = engine()
+    import pyarrow as pa  # noqa: PLC0415  it is there where DuckDB is
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OverflowError, ValueError) as error:
+        raise InvalidInput("statement", f"is refused: {error}") from error
+
+
+def engine() -> Any:
+    """DuckDB; raises `ModuleNotFoundError` with what to install."""
+    with brought_by("export", "SQL statements", "duckdb", "pyarrow"):
+        import duckdb  # noqa: PLC0415  an extra
+        import pyarrow as pa  # noqa: F401, PLC0415  likewise
+    return duckdb
+
+
+MEASURED: Final = 100
+"""Rows by which the widths of a table are chosen."""
+
+WIDEST: Final = 60
+
+
+def _moment(_: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else micros_of(parse_time(text, option.opts[0]))
+
+
+SINCE = click.option("--since", callback=_moment, help="Only what happened from then on: ISO 8601.")
+UNTIL = click.option("--until", callback=_moment, help="Only what happened before then.")
+
+
+@click.command(name="export")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("parquet", "ndjson", "csv")),
+    default="parquet",
+    show_default=True,
+    help="Of the files.",
+)
+@CATEGORIES
+@SINCE
+@UNTIL
+@click.option("--from", "start", help="Where in the feed to begin: a moment, or the beginning.")
+@click.option("--tables", is_flag=True, help="Read the tables of events, and not the feed.")
+@click.option(
+    "--from-export",
+    "exports",
+    multiple=True,
+    metavar="TABLE=PLACE",
+    help="Read exports of tables: a folder or s3://bucket/prefix. Incremental ones follow it.",
+)
+@click.option(
+    "--codec", default="", metavar="MODULE:NAME", help="A codec of json_codec's: its fields are columns, too."
+)
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes side by side; else 4 at most.")
+@on_store
+def export(
+    store: OpenedStore,
+    *,
+    folder: Path,
+    format_: Any,
+    categories: Sequence[str],
+    since: int | None,
+    until: int | None,
+    start: str | None,
+    tables: bool,
+    exports: Sequence[str],
+    codec: str,
+    workers: int | None,
+) -> None:
+    """Write the events of the feed to files in FOLDER.
+
+    All that are in the feed now, a row each. Run it again to go on after an interruption.
+    """
+    if tables and exports:
+        raise click.UsageError("Say --tables or --from-export.")
+    if start is not None and (tables or exports):
+        raise click.UsageError("--from is a place in the feed, which tables and their exports do not have.")
+    place = parse_place(start or "beginning", "--from")
+    if codec:
+        inputs.named(codec, "--codec", "a codec")
+    wanted = ExportScope(
+        source=" ".join((_source(store), *(("tables",) if tables else ()), *exports)),
+        format=format_,
+        categories=tuple(sorted(set(categories))),
+        since=since,
+        until=until,
+        start=start or "beginning",
+        codec=codec,
+    )
+    if tables or exports:
+        counts = _from_tables(store, folder, wanted, exports, workers)
+    else:
+        counts = _exported(store, folder, wanted, place, workers)
+    files = len(list(folder.glob(f"*.{format_}")))
+    view = {
+        "folder": str(folder),
+        "format": format_,
+        "files": files,
+        "rows": counts.rows,
+        "gone": counts.gone,
+        "unreadable": counts.faults,
+    }
+    gone = f", {counts.gone:,} of them gone" if counts.gone else ""
+    named = f"{output.count(files, 'file')} of {folder}"
+    output.document(view, [f"{output.count(counts.rows)} in {named}{gone}"])
+    if counts.faults:
+        raise Unsound(
+            f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` says which and why"
+        )
+
+
+def _exported(
+    store: OpenedStore, folder: Path, wanted: ExportScope, start: Place, workers: int | None = None
+) -> ExportCounts:
+    choice, workers = side_by_side(workers)
+    begun = origins.begin_feed(store.feed, folder, wanted, start)
+    opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
+    return _told(partial(origins.run_feed, begun, opened), begun, workers)
+
+
+def _from_tables(
+    store: OpenedStore, folder: Path, wanted: ExportScope, exports: Sequence[str], workers: int | None
+) -> ExportCounts:
+    choice, workers = side_by_side(workers)
+    with TemporaryDirectory(prefix="epochal-export-") as spool:
+        file = Path(spool) / "tables" if exports else None
+        sources = store.deployment.sources
+        if file is None:
+            sizes = {each.name: each.bytes for each in store.sizes()}
+        else:
+            sizes = _spooled(store, file, exports)
+            sources = tuple(each for each in sources if each.table in sizes)
+            if not sources:
+                raise InvalidInput("--from-export", "must have a table with the heads of streams")
+        segments = {each.base: origins.segments_of(sizes.get(each.table, 0)) for each in sources}
+        begun = origins.begin_tables(folder, wanted, segments)
+        opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
+        return _told(partial(origins.run_tables, begun, opened), begun, workers)
+
+
+def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:
+    """The tables that there are exports of, on disk, with how large they are together."""
+    tables = {kind: name for name, kind in store.deployment.settings.kinds.items()}
+    places: dict[str, list[str]] = {}
+    for each in exports:
+        kind, equals, place = each.partition("=")
+        if not equals or kind not in tables:
+            raise InvalidInput(
+                "--from-export", f"must be {', '.join(sorted(tables))}, then =, and a place: {each!r} is not"
+            )
+        places.setdefault(tables[kind], []).append(place)
+    spooled = SpooledTables(file, _specs(store))
+    with output.progress("reading exports") as tell:
+        for table, (full, *after) in places.items():
+            items = export_at(
+                full, lambda bucket: S3Objects(store.client("s3"), bucket).open, *after
+            ).fields()
+            tell(f"{table}: {spooled.fill(table, items):,} items")
+    return dict.fromkeys(places, file.stat().st_size)
+
+
+def _specs(store: OpenedStore) -> dict[str, TableSpec]:
+    specs = {spec.kind: spec for spec in every_table()}
+    return {name: specs[kind] for name, kind in store.deployment.settings.kinds.items()}
+
+
+def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
+    """What reads the tables of a store, or exports of them."""
+    found = store.deployment
+    if file is not None:
+        spooled = SpooledTables(file, _specs(store))
+        found = replace(found, driver=replace(found.driver, execute=spooled.execute))
+    return found.feed, found.sources
+
+
+def _tables_there(choice: Choice, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
+    """Likewise, in a process of its own."""
+    return _tables(open_store(choice), file)
+
+
+def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) -> ExportCounts:
+    with output.progress("exporting") as tell:
+        return run(
+            workers=min(workers, max(1, len(begun.ranges))),
+            told=lambda counts: tell(output.count(counts.rows)),
+        )
+
+
+def _feed(choice: Choice) -> FeedReader:
+    """In a process of its own."""
+    return open_store(choice).feed
+
+
+def _source(store: OpenedStore) -> str:
+    """Which feed it is: where, and the table of its index."""
+    said = click.get_current_context().find_root().params
+    where = said.get("endpoint") or said.get("region") or ""
+    return f"{where} {store.deployment.settings.index_table}".strip()
+
+
+@click.command()
+@click.argument("statement")
+@click.argument("place", type=click.Path(path_type=Path), required=False)
+@CATEGORIES
+@SINCE
+@UNTIL
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.pass_context
+@output.with_json
+def sql(
+    context: click.Context,
+    *,
+    statement: str,
+    place: Path | None,
+    categories: Sequence[str],
+    since: int | None,
+    until: int | None,
+    as_csv: bool,
+) -> None:
+    """Answer a SELECT over the table events, by DuckDB.
+
+    PLACE is an export or a file of one. Without it the store is exported to a temporary folder first: --category,
+    --since and --until say how much of it.
+    """
+    if as_csv and output.as_json():
+        raise click.UsageError("Print CSV or JSON.")
+
+    def answer(files: Path) -> None:
+        try:
+            found = ask(statement, files)
+        except ModuleNotFoundError as error:
+            raise InvalidInput("sql", str(error)) from error
+        _print(found.schema.names, records(found), as_csv=as_csv)
+
+    if place is not None:
+        if categories or since is not None or until is not None:
+            raise click.UsageError("--category, --since and --until are for a store, not for a PLACE.")
+        answer(place)
+        return
+    with TemporaryDirectory(prefix="epochal-sql-") as folder:
+        wanted = ExportScope(source="", categories=tuple(sorted(set(categories))), since=since, until=until)
+        _exported(context.obj(), Path(folder), wanted, "beginning")
+        answer(Path(folder))
+
+
+def _print(names: Sequence[str], rows: Iterator[Mapping[str, Any]], *, as_csv: bool) -> None:
+    if output.as_json():
+        for row in rows:
+            click.echo(json.dumps({name: _plain(value) for name, value in row.items()}).decode())
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_text(row[name]) for name in names] for row in rows)
+    else:
+        for line in output.fitting(_table(names, ([_text(row[name]) for name in names] for row in rows))):
+            click.echo(line)
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as what their first rows have."""
+    left = iter(rows)
+    first = list(islice(left, MEASURED))
+    widths = [
+        min(WIDEST, max(map(len, column)))
+        for column in zip(*([" ".join(cell.split()) for cell in row] for row in (names, *first)), strict=True)
+    ]
+    for row in chain((names,), first, left):
+        cells = (f"{' '.join(cell.split()):<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _text(value: Any) -> str:
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    return plain if isinstance(plain, str) else json.dumps(plain).decode()
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: times as ISO 8601, bytes as hexadecimal digits, numbers that JSON lacks as text."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return value

@@ -1,0 +1,221 @@
+"""Files of rows: Parquet, NDJSON and CSV, one batch of rows after another.
+
+A file is written under a name that no reader looks for, and gets its own when it is whole and on disk: whoever finds it
+finds all of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from epochal.contrib.transfer.rows import COLUMNS, VERSION, Kind, Row, as_json, time_text
+from epochal.errors import InvalidInput, brought_by
+from epochal.lazy_dataclasses import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from epochal.contrib.schemas.columns import Column, TypedColumns
+
+Format = Literal["parquet", "ndjson", "csv"]
+FORMATS: Final[tuple[Format, ...]] = ("parquet", "ndjson", "csv")
+
+Write = Callable[[Sequence[Row]], None]
+
+TYPED: Final = "data_"
+"""How the names of columns begin that a codec's events have, so that they are none of the rows' own."""
+
+_REPEATED: Final = ("category", "stream", "type", "correlation")
+"""Columns whose values come again and again: a dictionary of them is smaller. One of bodies would be made in vain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a file: those of rows, and behind them those of a codec's events."""
+
+    typed: TypedColumns | None = None
+
+    @property
+    def more(self) -> tuple[Column, ...]:
+        """Those of the codec's events."""
+        return () if self.typed is None else self.typed.all
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all."""
+        return (*Row._fields, *(f"{TYPED}{each.name}" for each in self.more))
+
+    def values(self, row: Row) -> tuple[Any, ...]:
+        """Those of the codec's events: null in a row of another type, and in one whose body is sealed."""
+        if self.typed is None:
+            return ()
+        found = {} if row.data is None or row.sealed else self.typed.values(row.type, row.data.encode())
+        return tuple(_finite(each.value(found.get(each.name))) for each in self.more)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+@contextmanager
+def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterator[Write]:  # noqa: A002, B008  frozen
+    """What writes rows to a file, which is there after the block, and not if the block fails."""
+    begun = path.with_name(f".{path.name}.tmp")
+    with begun.open("wb") as file:
+        with _WRITERS[format](file, columns) as write:
+            yield write
+        file.flush()
+        os.fsync(file.fileno())
+    replace(begun, path)
+
+
+def replace(begun: Path, path: Path) -> None:
+    """Give a file its name, for good: after a loss of power, too."""
+    os.replace(begun, path)  # noqa: PTH105  tests end a program here
+    if os.name == "nt":  # Windows opens no folder, and writes such changes through
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def ready(format: Format) -> None:  # noqa: A002  likewise
+    """Raise `InvalidInput` where what writes such files is not installed."""
+    if format == "parquet":
+        try:
+            _parquet()
+        except ModuleNotFoundError as error:
+            raise InvalidInput("format", f"cannot be parquet here: {error}") from error
+
+
+def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
+    """The rows that a file has, by the file alone."""
+    if format == "parquet":
+        return int(_parquet().read_metadata(path).num_rows)
+    csv.field_size_limit(sys.maxsize)  # a body may be larger than the standard library expects
+    with path.open(encoding="utf-8", newline="") as file:
+        return sum(1 for _ in file) if format == "ndjson" else sum(1 for _ in csv.reader(file)) - 1
+
+
+def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  frozen
+    """The columns, as Arrow and Parquet have them."""
+    arrow = _arrow()
+    types: dict[Kind, Any] = {
+        "int": arrow.int64(),
+        "time": arrow.timestamp("us", tz="UTC"),
+        "texts": arrow.list_(arrow.field("element", arrow.string(), nullable=False)),
+        "bool": arrow.bool_(),
+    }
+    fields = [
+        arrow.field(
+            each.name,
+            types.get(each.kind, arrow.string()),
+            nullable=each.null,
+            metadata={"epochal.kind": each.kind},
+        )
+        for each in COLUMNS
+    ]
+    typed = {
+        "int64": arrow.int64(),
+        "float64": arrow.float64(),
+        "bool": arrow.bool_(),
+        "timestamp": arrow.timestamp("us", tz="UTC"),
+    }
+    fields += [
+        arrow.field(
+            f"{TYPED}{each.name}", typed.get(each.type, arrow.string()), metadata={"epochal.kind": each.type}
+        )
+        for each in columns.more
+    ]
+    return arrow.schema(fields, metadata={"epochal.contrib.transfer.rows": str(VERSION)})
+
+
+def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Columns()) -> pa.RecordBatch:  # noqa: B008  frozen
+    """Rows as Arrow has them: made column by column, since a row at a time takes five times as long."""
+    arrow = _arrow()
+    whole = [*zip(*rows, strict=True), *zip(*map(columns.values, rows), strict=True)]
+    found: Sequence[Sequence[Any]] = whole or [()] * len(schema)
+    made = [arrow.array(values, type=field.type) for values, field in zip(found, schema, strict=True)]
+    return arrow.RecordBatch.from_arrays(made, schema=schema)
+
+
+@contextmanager
+def _write_parquet(file: Any, columns: Columns) -> Iterator[Write]:
+    schema = arrow_schema(columns)
+    writer = _parquet().ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=list(_REPEATED), write_statistics=True
+    )
+    with writer:
+        yield lambda rows: writer.write_batch(
+            arrow_batch(rows, schema, columns), row_group_size=max(1, len(rows))
+        )
+
+
+_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@contextmanager
+def _write_ndjson(file: Any, columns: Columns) -> Iterator[Write]:
+    names = columns.names[len(COLUMNS) :]
+
+    def shown(row: Row) -> dict[str, Any]:
+        return as_json(row) | dict(zip(names, map(_plain, columns.values(row)), strict=True))
+
+    yield lambda rows: file.writelines(f"{_to_json(shown(row))}\n".encode() for row in rows)
+
+
+@contextmanager
+def _write_csv(file: Any, columns: Columns) -> Iterator[Write]:
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns.names)
+    shown = [_AS_TEXT.get(column.kind) for column in COLUMNS]
+
+    def cells(row: Row) -> list[Any]:
+        own = [
+            value if show is None or value is None else show(value)
+            for value, show in zip(row, shown, strict=True)
+        ]
+        more = map(_plain, columns.values(row))
+        return own + [_AS_TEXT["bool"](each) if isinstance(each, bool) else each for each in more]
+
+    yield lambda rows: writer.writerows(map(cells, rows))
+    text.detach()
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+_AS_TEXT: Final[dict[Kind, Callable[[Any], str]]] = {
+    "time": time_text,
+    "texts": lambda tags: _to_json(list(tags)),
+    "bool": lambda value: "true" if value else "false",
+}
+
+_WRITERS: Final = {"parquet": _write_parquet, "ndjson": _write_ndjson, "csv": _write_csv}
+
+
+def _arrow() -> Any:
+    with brought_by("export", "Parquet files", "pyarrow"):
+        import pyarrow as pa  # noqa: PLC0415  an extra
+    return pa
+
+
+def _parquet() -> Any:
+    _arrow()
+    import pyarrow.parquet as pq  # noqa: PLC0415  likewise
+
+    return pq

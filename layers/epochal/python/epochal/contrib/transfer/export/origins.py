@@ -1,0 +1,341 @@
+"""Where exports come from: the feed, with every event that it had when the export began, in its order; or the tables.
+
+A range of the feed is some entries of a partition's chain of epochs. An event with tags is met there through each of
+its streams, and becomes a row in the first of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain, islice
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+
+from epochal.care.catch_up import UnreadableHead, read_heads, scan
+from epochal.contrib.transfer.export.parts import (
+    BATCH_BYTES,
+    EventExport,
+    ExportCounts,
+    ExportScope,
+    FeedRange,
+    RowBatch,
+    begun,
+    size_of,
+)
+from epochal.contrib.transfer.export.parts import run as run_parts
+from epochal.contrib.transfer.rows import Row, row_of
+from epochal.errors import CorruptData
+from epochal.feed.history import FEWEST, WINDOW, FeedEvent, Hydrate, events_of
+from epochal.feed.reader import FeedReader, SpanReader, wanted
+from epochal.index.checkpoints import Checkpoint, Place
+from epochal.index.entries import epoch_tip
+from epochal.layout.port import Categories, End, Source, Span, end_since
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import TAG_STREAMS
+from epochal.store.driver import ahead
+
+EPOCHS: Final = 8
+"""Of a range at most: some 16 MB of the index."""
+
+RANGES: Final = 16
+"""Of a partition, where it has enough entries: each can be read by another worker."""
+
+ENTRIES: Final = 512
+"""Of a range at least: each range reads its streams anew, so one has more than is read together."""
+
+MOST_EVENTS: Final = 65_536
+"""Read together. A stream is read once for all of its events among them."""
+
+WINDOW_BYTES: Final = 64 * 1024 * 1024
+"""Of events read together, about; when they have grown to twice as much they are read again, fewer at a time."""
+
+HELD: Final = 800
+"""Bytes reckoned for what an event in memory has besides its bodies."""
+
+
+def begin_feed(
+    feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "beginning"
+) -> EventExport:
+    """The export of the feed in a folder, as `parts.begun` has it: all that it has by now."""
+    return begun(
+        folder,
+        wanted,
+        lambda: (
+            each
+            for at in feed.partitions()
+            for each in ranges_of(
+                at.partition, feed.place(at.partition, start), at.tail, partial(_end_of, feed)
+            )
+        ),
+    )
+
+
+def run_feed(export: EventExport, opener: Callable[[], FeedReader], **how: Any) -> ExportCounts:
+    """`parts.run` of the feed."""
+    return run_parts(export, partial(_feed_opened, opener), **how)
+
+
+def _feed_opened(opener: Callable[[], FeedReader]) -> FeedOrigin:
+    return FeedOrigin(opener())
+
+
+def _end_of(feed: FeedReader, partition: int, epoch: int) -> int:
+    tip = feed.driver.run(epoch_tip(feed.table, partition, epoch))
+    return 0 if tip is None else tip.version
+
+
+def ranges_of(
+    partition: int, start: Checkpoint, end: Checkpoint, entries: Callable[[int, int], int]
+) -> Iterator[FeedRange]:
+    """A partition's chain of epochs, cut into ranges: of several epochs, or where it has few of these, of parts of one.
+
+    Args:
+        entries: that an epoch of the partition has.
+    """
+    at, epochs = start, max(1, min(EPOCHS, (end.epoch - start.epoch) // RANGES))
+    pieces = max(1, RANGES // (end.epoch - start.epoch + 1))
+    while at < end:
+        last = end.offset if at.epoch == end.epoch else entries(partition, at.epoch) if pieces > 1 else 0
+        following = min(Checkpoint.of((at.epoch // epochs + 1) * epochs, 0), end)
+        if pieces > 1 and (step := max(ENTRIES, -(-last // pieces))) and at.offset + 2 * step <= last:
+            following = Checkpoint.of(at.epoch, at.offset + step)
+        yield FeedRange(partition, int(at), int(following))
+        at = following
+
+
+@dataclass(frozen=True, slots=True)
+class FeedOrigin:
+    """The feed of a reader."""
+
+    feed: FeedReader
+
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+        """The entries of a range."""
+        entries, whole = _Entries(self.feed, wanted, range_), False
+        while not whole:
+            try:
+                for batch in entries.read():
+                    range_ = range_._replace(start=batch.end)
+                    yield batch
+                whole = True
+            except _TooMuch:
+                entries = _Entries(self.feed, wanted, range_, entries.smaller())
+
+
+class _TooMuch(Exception):
+    """What was to be read together has grown beyond what memory is for."""
+
+
+class _Entries:
+    """Reads the entries of a range, with their events."""
+
+    def __init__(
+        self, feed: FeedReader, wanted_: ExportScope, range_: FeedRange, most: int | None = None
+    ) -> None:
+        self._feed, self._range = feed, range_
+        self._categories, self._of = wanted_.categories or None, feed.categories(range_.partition)
+        self._ahead = deque[tuple[int, list[Span]]]()
+        self._largest = WINDOW_BYTES // WINDOW
+        self._most, self._room, self._held = most or MOST_EVENTS, 0, 0
+
+    def read(self) -> Iterator[RowBatch]:
+        """The rows of each entry that has something wanted."""
+        partition, category = self._range.partition, lru_cache(4_096)(self._of.of)
+        events = events_of(self._spans(), self._hydrate(self._feed.hydrate(partition)), self._window)
+        for event in events:
+            end, spans = self._ahead.popleft()
+            kinds = [kind for span in spans for kind in span.types]
+            met = zip(kinds, chain((event,), islice(events, len(kinds) - 1)), strict=True)
+            rows = [
+                row_of(each, partition=partition, position=end, type=kind, category=category)
+                for kind, each in met
+                if comes_first(each, self._categories, self._of)
+            ]
+            sizes = [size_of(row) for row in rows]
+            self._largest = max(self._largest, HELD + max(sizes, default=0))
+            yield RowBatch(rows, end, len(kinds), sum(sizes))
+            self._most = min(MOST_EVENTS, 2 * self._most)
+
+    def _spans(self) -> Iterator[Span]:
+        """The spans of the range. What was appended since is behind its end."""
+        reader = SpanReader.begin(
+            self._feed.driver, self._feed.table, self._range.partition, Checkpoint(self._range.start)
+        )
+        asked = wanted(lambda: self._of, self._categories, None)
+        at, at_tail = self._range.start, False
+        while at < self._range.end and not at_tail:
+            page = reader.spans(limit=1, wanted=asked, seconds=inf, wait=0.0)
+            at, at_tail = int(page.next), page.at_tail
+            if page.spans and at <= self._range.end:
+                self._ahead.append((at, list(page.spans)))
+                yield from page.spans
+
+    def smaller(self) -> int:
+        """Events of a window that takes much less than the last one: at most so many until an entry is whole."""
+        return max(FEWEST, self._room // 16)
+
+    def _window(self) -> int:
+        """Events that are read next: as many as have room, if each is as large as the largest of the last ones."""
+        room, self._largest, self._held = WINDOW_BYTES // self._largest, HELD, 0
+        self._room = max(FEWEST, min(self._most, room))
+        return self._room
+
+    def _hydrate(self, read: Hydrate) -> Hydrate:
+        """Reads events until they take twice the room that was reckoned for them."""
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            for event in read(stream, first, end):
+                self._held += HELD + sum(
+                    len(each) for each in (event.data, event.meta) if isinstance(each, bytes)
+                )
+                if self._held > 2 * WINDOW_BYTES and self._room > FEWEST:
+                    raise _TooMuch
+                yield event
+
+        return hydrate
+
+
+def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Categories) -> bool:
+    """Whether an event with tags is met where it becomes a row: in the first of its streams that are wanted."""
+    if categories is None or not event.tags:
+        return event.first
+    begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
+    streams = [*filter(None, (event.home,)), *(f"{begin}{tag}" for tag in event.tags)]
+    return next(each for each in streams if of.hold(each, categories)) == event.stream
+
+
+# The tables themselves: every event of every stream, also where no index tells of them.
+#
+# A range is a segment of a scan for heads (`care.catch_up`), which DynamoDB makes of a hash of the keys: whatever is
+# appended meanwhile, a stream stays in its segment. What a head tells is read from the store, stream by stream; so a
+# stream is as long as it was when its head was read, and streams come in no order. What was pruned has no rows.
+
+SEGMENTS: Final = 16
+"""Of a table at least: each can be read by another worker."""
+
+MOST_SEGMENTS: Final = 4_096
+
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+"""Of a table in a segment, about: it is a part, which a run that was interrupted reads again as a whole."""
+
+AT_ONCE: Final = 8
+"""Streams that are read at once."""
+
+SHORT: Final = 32
+"""Events of a stream that is read beside others: a longer one is read as its events are written."""
+
+ROWS: Final = 1_024
+"""Of a batch."""
+
+
+def segments_of(size: int) -> int:
+    """How many segments a table of so many bytes has."""
+    return min(MOST_SEGMENTS, max(SEGMENTS, -(-size // SEGMENT_BYTES)))
+
+
+def begin_tables(folder: Path, wanted: ExportScope, segments: Mapping[int, int]) -> EventExport:
+    """The export of tables in a folder, as `parts.begun` has it.
+
+    Args:
+        segments: of each source, by its first partition.
+    """
+    return begun(
+        folder,
+        wanted,
+        lambda: (FeedRange(base, at, at + 1) for base, count in segments.items() for at in range(count)),
+    )
+
+
+def run_tables(
+    export: EventExport, opener: Callable[[], tuple[FeedReader, Sequence[Source]]], **how: Any
+) -> ExportCounts:
+    """`parts.run` of tables; `opener` gives what reads events, and the sources."""
+    segments: dict[int, int] = {}
+    for each in export.ranges:
+        segments[each.partition] = max(segments.get(each.partition, 0), each.end)
+    return run_parts(export, partial(_tables_opened, opener, segments), **how)
+
+
+def _tables_opened(
+    opener: Callable[[], tuple[FeedReader, Sequence[Source]]], segments: Mapping[int, int]
+) -> TablesOrigin:
+    feed, sources = opener()
+    return TablesOrigin(feed, {each.base: each for each in sources}, segments)
+
+
+@dataclass(frozen=True, slots=True)
+class TablesOrigin:
+    """The tables of sources, by the first partition of each; `segments` are as many as each is read in."""
+
+    feed: FeedReader
+    sources: Mapping[int, Source]
+    segments: Mapping[int, int]
+
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+        """The streams of a segment. Only behind the last of them there is a place to go on from."""
+        rows, read, size = list[Row](), 0, 0
+        for row in self._rows(wanted, range_):
+            read += 1
+            if row is not None:
+                rows.append(row)
+                size += size_of(row)
+            if read >= ROWS or size >= BATCH_BYTES:
+                yield RowBatch(rows, range_.start, read, size)
+                rows, read, size = [], 0, 0
+        yield RowBatch(rows, range_.end, read, size)
+
+    def _rows(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
+        """The row of each event; None where another of its streams has that."""
+        categories, of = wanted.categories or None, self.feed.categories(range_.partition)
+        category = lru_cache(4_096)(of.of)
+        for events in ahead(self._read(range_.partition), self._heads(wanted, range_), AT_ONCE):
+            for event in events:
+                first = comes_first(event, categories, of)
+                yield row_of(event, category=category) if first else None
+
+    def _heads(self, wanted: ExportScope, range_: FeedRange) -> Iterator[End | UnreadableHead]:
+        """Where each stream of a segment ends that is wanted, and what cannot be read of these."""
+        source, of = self.sources[range_.partition], self.feed.categories(range_.partition)
+        segment = (range_.start, self.segments[range_.partition])
+        unreadable, open_ = list[UnreadableHead](), None
+        for page in self.feed.driver.pages(scan(source, segment)):
+            for head in read_heads(source, page.items, unreadable.append):
+                if wanted.categories and not of.hold(head.end.stream, wanted.categories):
+                    continue
+                if open_ is not None and (joined := _joined(open_, head.end)) is not None:
+                    open_ = joined
+                    continue
+                if open_ is not None:
+                    yield open_
+                open_ = head.end
+        if open_ is not None:
+            yield open_
+        yield from unreadable
+
+    def _read(self, partition: int) -> Callable[[End | UnreadableHead], Iterator[FeedEvent]]:
+        source, hydrate = self.sources[partition], self.feed.hydrate(partition)
+
+        def events(of: End | UnreadableHead) -> Iterator[FeedEvent]:
+            if isinstance(of, UnreadableHead):
+                return iter((FeedEvent(stream="", index=0, type="", fault=CorruptData(str(of))),))
+            first, end = max(of.pruned, of.since), of.next
+            fault: CorruptData | None = None
+            if end is None:
+                end, fault = self.feed.driver.run(end_since(source.heal, of.stream, first))
+            found = hydrate(of.stream, first, end)
+            if fault is not None:
+                broken = FeedEvent(stream=of.stream, index=end, type="", fault=fault)
+                return iter((*found, broken))
+            return iter(list(found)) if end - first <= SHORT else found
+
+        return events
+
+
+def _joined(one: End, other: End) -> End | None:
+    """Both as one, where they are neighbours of a stream: items of a stream come together, and are read together."""
+    if one.stream == other.stream and one.next is not None and one.next == max(other.pruned, other.since):
+        return replace(other, pruned=one.pruned, since=one.since)
+    return None

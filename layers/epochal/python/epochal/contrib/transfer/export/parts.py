@@ -1,0 +1,546 @@
+"""An export in a folder: events as rows of files, in parts that are done or not there.
+
+    events/000000-0000000000000000000.parquet      rows of a part: of a partition, from a checkpoint on
+    events/_export/export.json                     what the export is of, how far it goes, and whether it is complete
+    events/_export/000000-….json                   of a part: where it ends, and how many events and rows it has
+
+The parts of a range follow each other without gap: one begins where the one before it ends. First comes what is said of
+a part, then its file, each whole or not at all, and both together say that the part is done. Whatever ends a run,
+the next one goes on behind the last part that is done; so no row is lost, and none is there twice.
+
+What is read is for an origin: a range is some entries of the feed (`from_feed`), or a segment of a table
+(`from_tables`). Workers take ranges side by side;
+one run at a time writes a folder, and two workers never one range.
+
+What is said carries a sum, so that a hand that edits it is noticed. Who means to deceive can write whatever files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from epochal.contrib.transfer.export import files
+from epochal.contrib.transfer.export.files import FORMATS, Columns, Format, Write, count, ready, written
+from epochal.contrib.transfer.export.locks import locked
+from epochal.contrib.transfer.rows import VERSION, Row, time_text
+from epochal.deciders.codecs import EventCodec
+from epochal.errors import CorruptData, InvalidInput
+from epochal.feed.reader import check_wanted
+from epochal.lazy_dataclasses import asdict, dataclass, field, replace
+from epochal.model.kinds import must_be_whole
+
+FILE_ROWS: Final = 250_000
+"""Rows of a file, about: what a run that ends in the middle does again."""
+
+FILE_BYTES: Final = 256 * 1024 * 1024
+BATCH_ROWS: Final = 16_384
+BATCH_BYTES: Final = 16 * 1024 * 1024
+"""Of bodies in memory, before they are written as a group of rows."""
+
+PROGRESS_SECONDS: Final = 1.0
+
+FORM: Final = 1
+"""Of what is said of an export. Another one is begun anew."""
+
+RUN: Final = "run.lock"
+"""Held by the run that writes a folder."""
+
+ROW_BYTES: Final = 200
+"""Bytes reckoned for what a row has besides its bodies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportScope:
+    """What an export is of.
+
+    Attributes:
+        source: whose events, in words that tell them from others.
+        categories: only streams of these; none for all.
+        since, until: only what happened from the one on, and before the other, in microseconds since 1970.
+        start: where in the feed it begins, as it was asked for.
+        codec: `module:name` of a codec, whose events' fields are columns too; none where it is empty.
+        columns: these, with their types.
+    """
+
+    source: str
+    format: Format = "parquet"
+    categories: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    start: str = "beginning"
+    codec: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.format not in FORMATS:
+            raise InvalidInput("format", f"must be one of {', '.join(FORMATS)}")
+        check_wanted(self.categories, None)
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise InvalidInput("until", "must be later than since")
+
+    def has(self, row: Row) -> bool:
+        """Whether a row is of its time. What is gone has none."""
+        if self.since is None and self.until is None:
+            return True
+        if row.time is None:
+            return False
+        return (self.since is None or row.time >= self.since) and (
+            self.until is None or row.time < self.until
+        )
+
+
+class FeedRange(NamedTuple):
+    """What one worker reads: of a partition's chain of epochs from a checkpoint to another, or a table's segment."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True, kw_only=True)
+class ExportCounts:
+    """What was met and written.
+
+    Attributes:
+        read: events that the origin has.
+        rows: of these, written.
+        again: of these, met through another tag, and written where they are met first.
+        outside: of these, not of the times that are wanted.
+        gone, faults: of the rows, those of events that are gone, or cannot be read.
+    """
+
+    read: int = 0
+    rows: int = 0
+    again: int = 0
+    outside: int = 0
+    gone: int = 0
+    faults: int = 0
+
+    def add(self, other: ExportCounts) -> None:
+        """Sum up."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    @property
+    def whole(self) -> bool:
+        """Whether each event that was read became a row, or was left out for a reason."""
+        return self.read == self.rows + self.again + self.outside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventExport:
+    """An export in a folder.
+
+    Attributes:
+        ranges: that it has, up to where the feed was when it began.
+    """
+
+    folder: Path
+    wanted: ExportScope
+    ranges: tuple[FeedRange, ...]
+    complete: bool = False
+
+    @property
+    def counts(self) -> ExportCounts:
+        """Of all parts that are done."""
+        sums = ExportCounts()
+        for each in self.ranges:
+            for part in self.parts(each):
+                sums.add(part.counts)
+        return sums
+
+    def parts(self, range_: FeedRange) -> Iterator[ExportPart]:
+        """The parts of a range that are done, one behind the other. Raises `CorruptData` where what is said of one is
+        not what was said.
+        """
+        left = range_
+        while left.start < left.end and (part := self._part(left)) is not None:
+            yield part
+            left = left._replace(start=part.end)
+
+    def file(self, partition: int, start: int) -> Path:
+        """Where the rows of a part are."""
+        return self.folder / f"{_name(partition, start)}.{self.wanted.format}"
+
+    def note(self, partition: int, start: int) -> Path:
+        """Where it is said what a part has."""
+        return _notes(self.folder) / f"{_name(partition, start)}.json"
+
+    def _part(self, left: FeedRange) -> ExportPart | None:
+        path = self.note(left.partition, left.start)
+        try:
+            said = _unchanged(json.loads(path.read_bytes()))
+            part = ExportPart(
+                partition=left.partition,
+                start=left.start,
+                end=int(said["end"]),
+                counts=ExportCounts(**said["counts"]),
+            )
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptData(f"{path} is not what was written there: {error}") from error
+        if not left.start < part.end <= left.end:
+            raise CorruptData(f"{path} says that it ends at {part.end}")
+        return part if not part.counts.rows or self.file(left.partition, left.start).exists() else None
+
+
+@dataclass(slots=True, kw_only=True)
+class ExportPart:
+    """Rows of a range, from a place up to another."""
+
+    partition: int
+    start: int
+    end: int
+    counts: ExportCounts = field(default_factory=ExportCounts)
+
+
+class RowBatch(NamedTuple):
+    """Rows of a range, up to a place that it may be gone on with from; where it begins, if there is none yet.
+
+    Attributes:
+        read: how many events were read for it.
+        size: bytes of the rows.
+    """
+
+    rows: list[Row]
+    end: int
+    read: int
+    size: int
+
+    def counts(self, kept: Sequence[Row]) -> ExportCounts:
+        """With these of its rows."""
+        return ExportCounts(
+            read=self.read,
+            rows=len(kept),
+            again=self.read - len(self.rows),
+            outside=len(self.rows) - len(kept),
+            gone=sum(row.gone for row in kept),
+            faults=sum(row.fault is not None for row in kept),
+        )
+
+
+class Origin(Protocol):
+    """What events are read from."""
+
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+        """What a range has from its start on, in an order that is always the same."""
+
+
+def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedRange]]) -> EventExport:
+    """The export of a folder: the one that was begun there, or a new one.
+
+    Raises:
+        InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
+    """
+    ready(wanted.format)
+    wanted = replace(wanted, columns=tuple((each.name, each.type) for each in columns_of(wanted).more))
+    if (found := found_in(folder)) is None:
+        if folder.exists() and (not folder.is_dir() or any(map(_counts, folder.rglob("*")))):
+            raise InvalidInput(
+                "folder", "must be new or empty, or have the export that is to be gone on with"
+            )
+        made = EventExport(folder=folder, wanted=wanted, ranges=tuple(ranges()))
+        _notes(folder).mkdir(parents=True, exist_ok=True)
+        with locked(_notes(folder) / RUN):
+            if (found := found_in(folder)) is None:
+                _keep(made)
+                return made
+    if found.wanted != wanted:
+        raise InvalidInput("folder", f"has an export of something else: {_difference(found.wanted, wanted)}")
+    return found
+
+
+def columns_of(wanted: ExportScope) -> Columns:
+    """The columns of an export's files; raises `InvalidInput` where there is no such codec."""
+    if not wanted.codec:
+        return Columns()
+    from epochal.contrib.schemas.columns import columns  # noqa: PLC0415  for few
+
+    module, _, name = wanted.codec.partition(":")
+    try:
+        codec = getattr(import_module(module), name, None)
+    except (ModuleNotFoundError, ValueError) as error:
+        raise InvalidInput("codec", f"{wanted.codec} is not there: {error}") from error
+    if not isinstance(codec, EventCodec):
+        raise InvalidInput("codec", f"{wanted.codec} is no codec: module:name of one is")
+    return Columns(columns(codec))
+
+
+def _counts(path: Path) -> bool:
+    """Whether there is something: an export that ended before it was begun has left next to nothing."""
+    return path.name not in ("_export", ".export.json.tmp", RUN)
+
+
+def found_in(folder: Path) -> EventExport | None:
+    """The export that a folder has; None where there is none. Raises `InvalidInput` where it cannot be read."""
+    try:
+        said = json.loads((_notes(folder) / "export.json").read_bytes())
+        if said["export"] != FORM:
+            raise InvalidInput("folder", "has an export of another version of Epochal")
+        said = _unchanged(said)
+        of = said["wanted"]
+        of |= {"categories": tuple(of["categories"]), "columns": tuple(map(tuple, of["columns"]))}
+        ranges = tuple(FeedRange(*each) for each in said["ranges"])
+        return EventExport(folder=folder, wanted=ExportScope(**of), ranges=ranges, complete=said["complete"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput("folder", f"has an export that cannot be read: {error}") from error
+
+
+def run(
+    export: EventExport,
+    opener: Callable[[], Origin],
+    *,
+    workers: int = 1,
+    file_rows: int = FILE_ROWS,
+    told: Callable[[ExportCounts], object] = lambda _: None,
+) -> ExportCounts:
+    """Write what an export lacks, and hold it to what was read; what it then has.
+
+    Args:
+        opener: opens what is read; in a process of each worker, where there are several.
+        told: hears how far it is.
+
+    Raises:
+        CorruptData: a file has other rows than were read, or what is said of it was changed. It is named, and stays.
+        InvalidInput: another run is at work in the folder.
+    """
+    must_be_whole(workers, "workers", 1)
+    must_be_whole(file_rows, "file_rows", 1)
+    if export.complete:
+        return _checked(export)
+    with locked(_notes(export.folder) / RUN):
+        if workers == 1:
+            for each in export.ranges:
+                for _ in write_range(export, each, opener, file_rows):
+                    told(export.counts)
+        else:
+            _side_by_side(export, opener, workers, file_rows, told)
+        counts = _checked(export)
+        if not counts.rows:
+            with written(_empty(export), export.wanted.format, columns_of(export.wanted)) as write:
+                write(())
+        for left in export.folder.glob(f".*.{export.wanted.format}.tmp"):
+            left.unlink()  # of a run that was killed
+        _keep(replace(export, complete=True))
+    return counts
+
+
+def write_range(
+    export: EventExport, range_: FeedRange, opener: Callable[[], Origin], file_rows: int = FILE_ROWS
+) -> Generator[ExportPart, None, None]:
+    """Write the parts of a range that are not done, one after another."""
+    with locked(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
+        left = range_
+        for part in export.parts(range_):
+            left = left._replace(start=part.end)
+        if left.start < left.end:
+            batches = _gathered(opener().batches(export.wanted, left), min(file_rows, BATCH_ROWS))
+            columns = columns_of(export.wanted)
+            while left.start < left.end:
+                part = _write_part(export, left, batches, columns, file_rows)
+                left = left._replace(start=part.end)
+                yield part
+
+
+def _write_part(
+    export: EventExport, left: FeedRange, batches: Iterator[RowBatch], columns: Columns, file_rows: int
+) -> ExportPart:
+    """The next part, which ends where a batch of the origin's does."""
+    part = ExportPart(partition=left.partition, start=left.start, end=left.end)
+    path, size = export.file(left.partition, left.start), 0
+    with _if_any(path, export.wanted.format, columns) as write:
+        for batch in batches:
+            rows = [row for row in batch.rows if export.wanted.has(row)]
+            write(rows)
+            part.counts.add(batch.counts(rows))
+            size += batch.size
+            full = part.counts.rows >= file_rows or part.counts.read >= 4 * file_rows or size >= FILE_BYTES
+            if full and batch.end > left.start:
+                part.end = batch.end
+                break
+        if not part.counts.whole:
+            raise CorruptData(f"{path}: events are missing or doubled: {part.counts}")
+        note = {"end": part.end, "counts": asdict(part.counts)}
+        _write_json(export.note(left.partition, left.start), note)
+    return part
+
+
+def _gathered(batches: Iterable[RowBatch], most: int) -> Iterator[RowBatch]:
+    """As many together as are written together."""
+    rows, read, size = list[Row](), 0, 0
+    last: RowBatch | None = None
+    for batch in batches:
+        last = batch
+        rows += batch.rows
+        read += batch.read
+        size += batch.size
+        if read >= most or size >= BATCH_BYTES:
+            yield RowBatch(rows, batch.end, read, size)
+            rows, read, size, last = [], 0, 0, None
+    if last is not None:
+        yield RowBatch(rows, last.end, read, size)
+
+
+def _side_by_side(
+    export: EventExport,
+    opener: Callable[[], Origin],
+    workers: int,
+    file_rows: int,
+    told: Callable[[ExportCounts], object],
+) -> None:
+    """Ranges by several processes at once."""
+    with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
+        left = {pool.submit(_whole_range, export, each, opener, file_rows) for each in export.ranges}
+        try:
+            while left:
+                done, left = wait(left, timeout=PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+                told(export.counts)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """A worker whose parent was killed ends at once: else it would hold its range against the next run."""
+
+    def watch() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _whole_range(
+    export: EventExport, range_: FeedRange, opener: Callable[[], Origin], file_rows: int
+) -> None:
+    for _ in write_range(export, range_, opener, file_rows):
+        pass
+
+
+def _checked(export: EventExport) -> ExportCounts:
+    """What all parts have; raises `CorruptData` where their files have not."""
+    counts, ours = ExportCounts(), set[Path]()
+    for each in export.ranges:
+        at = each.start
+        for part in export.parts(each):
+            at = part.end
+            counts.add(part.counts)
+            path = export.file(part.partition, part.start)
+            if part.counts.rows:
+                ours.add(path)
+                if (found := _count(path, export.wanted.format)) != part.counts.rows:
+                    raise CorruptData(f"{path} has {found:,} rows, and {part.counts.rows:,} were read")
+        if at != each.end:
+            raise CorruptData(
+                f"{export.folder}: what is behind {at} is missing of partition {each.partition}"
+            )
+    strangers = set(export.folder.glob(f"*.{export.wanted.format}")) - ours - {_empty(export)}
+    if strangers:
+        raise CorruptData(f"{min(strangers)} is no part of the export beside it")
+    return counts
+
+
+def _count(path: Path, format_: Format) -> int:
+    try:
+        return count(path, format_)
+    except (OSError, ValueError) as error:  # as Arrow has its own
+        raise CorruptData(f"{path} cannot be read: {error}") from error
+
+
+def _empty(export: EventExport) -> Path:
+    """A file without rows: an export that has none is read like others."""
+    return export.folder / f"none.{export.wanted.format}"
+
+
+@contextmanager
+def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[[Sequence[Row]], None]]:
+    """What writes rows to a file that is made with the first of them."""
+    with ExitStack() as stack:
+        write: Write | None = None
+
+        def put(rows: Sequence[Row]) -> None:
+            nonlocal write
+            if rows:
+                write = write or stack.enter_context(written(path, format_, columns))
+                write(rows)
+
+        yield put
+
+
+def _keep(export: EventExport) -> None:
+    said = {
+        "export": FORM,
+        "rows": VERSION,
+        "wanted": asdict(export.wanted),
+        "ranges": export.ranges,
+        "complete": export.complete,
+    }
+    _write_json(_notes(export.folder) / "export.json", said)
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    begun = path.with_name(f".{path.name}.tmp")
+    with begun.open("w", encoding="utf-8") as file:
+        json.dump(value | {"sum": _sum(value)}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    files.replace(begun, path)
+
+
+def _unchanged(said: dict[str, Any]) -> dict[str, Any]:
+    """What was written. Raises `ValueError` where it was changed since."""
+    if said.pop("sum", None) != _sum(said):
+        raise ValueError("its sum is another")
+    return said
+
+
+def _sum(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _notes(folder: Path) -> Path:
+    """Readers of folders, as pyarrow's, pass over names that begin so."""
+    return folder / "_export"
+
+
+def _name(partition: int, start: int) -> str:
+    return f"{partition:06d}-{start:019d}"
+
+
+def _difference(found: ExportScope, asked: ExportScope) -> str:
+    return ", ".join(
+        f"{name} is {_said(was)}, not {_said(asdict(asked)[name])}"
+        for name, was in asdict(found).items()
+        if was != asdict(asked)[name]
+    )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, int):
+        return time_text(value)
+    if isinstance(value, tuple):
+        value = ", ".join(" ".join(each) if isinstance(each, tuple) else each for each in value)
+    return value or "none"
+
+
+def size_of(row: Row) -> int:
+    """Bytes that a row takes, about."""
+    return ROW_BYTES + sum(len(each) for each in (row.data, row.data64, row.metadata, row.metadata64) if each)

@@ -1,0 +1,155 @@
+"""The text of a cell, as a value of the type that a JSON Schema says. Pure.
+
+    string       the text as it is; so are times, dates and UUIDs, which are strings in JSON
+    integer      digits, with a sign or without, also `5.0`, as programs write integers beside blanks
+    number       digits with a decimal point and an exponent, to the digit
+    boolean      true false, t f, yes no, y n, 1 0, in any case
+    enum, const  one of the values
+    array        its JSON, and so an object
+    null         a blank cell
+
+Where a type is a union, a blank is null, and a text that a string may have is a string. A schema is what there is of
+each class that `json_codec` takes, whichever library has made it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.contrib.schemas.asyncapi import DEFINITIONS, Schema
+from epochal.deciders.shapes import Mismatch
+
+_TRUE: Final = frozenset(("true", "t", "yes", "y", "1"))
+_FALSE: Final = frozenset(("false", "f", "no", "n", "0"))
+
+_INTEGER: Final = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_LONGEST: Final = 4_000
+"""Digits of an integer: Python reads 4,300 at most."""
+
+LEFT_OUT: Final = object()
+"""Of a blank cell: its field takes its default."""
+
+
+def value_of(text: str, schema: Schema, definitions: Mapping[str, Schema], *, optional: bool) -> Any:
+    """The value of a cell.
+
+    Args:
+        optional: the field may be left out, since it has a default.
+
+    Raises:
+        Mismatch: the type has no such value.
+    """
+    types = list(_types(schema, definitions))
+    if not text:
+        return _blank(types, optional=optional)
+    for choose in (_chosen, _string, _converted):
+        for each in types:
+            value = choose(text, each)
+            if value is not LEFT_OUT:
+                return value
+    raise Mismatch(f"must be {_rule(types)}")
+
+
+def _types(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[Schema]:
+    """The types that a schema is a union of."""
+    if (reference := schema.get("$ref")) is not None:
+        yield from _types(definitions[reference.removeprefix(DEFINITIONS)], definitions)
+        return
+    parts = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if parts:
+        for part in parts:
+            yield from _types(part, definitions)
+    elif isinstance(kinds := schema.get("type"), list):
+        for kind in kinds:
+            yield {**schema, "type": kind}
+    else:
+        yield schema
+
+
+def _choices(schema: Schema) -> list[Any]:
+    return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
+
+
+def _blank(types: list[Schema], *, optional: bool) -> Any:
+    if any(each.get("type") == "null" for each in types):
+        return None
+    if optional:
+        return LEFT_OUT
+    if any("" in _choices(each) or _string("", each) == "" for each in types):
+        return ""
+    raise Mismatch(f"must be {_rule(types)}")
+
+
+def _chosen(text: str, schema: Schema) -> Any:
+    """One of the values that there are; an integer by its digits."""
+    for value in _choices(schema):
+        as_text = value if isinstance(value, str) else json.dumps(value).decode()
+        if text == as_text:
+            return value
+    return LEFT_OUT
+
+
+def _string(text: str, schema: Schema) -> Any:
+    """The text, where the type has texts of any kind, or is of anything."""
+    return text if schema.get("type", "string") == "string" and not _choices(schema) else LEFT_OUT
+
+
+def _integer(text: str) -> Any:
+    found = _INTEGER.fullmatch(text)
+    return int(found[1]) if found and len(text) <= _LONGEST else LEFT_OUT
+
+
+def _number(text: str) -> Any:
+    try:
+        return Decimal(text) if _NUMBER.fullmatch(text) else LEFT_OUT
+    except ArithmeticError:  # the exponent is beyond all bounds
+        return LEFT_OUT
+
+
+def _boolean(text: str) -> Any:
+    word = text.lower()
+    return word in _TRUE if word in _TRUE | _FALSE else LEFT_OUT
+
+
+def _json_of(kind: type) -> Callable[[str], Any]:
+    def parsed(text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return LEFT_OUT
+        return value if isinstance(value, kind) else LEFT_OUT
+
+    return parsed
+
+
+_CONVERSIONS: Final[Mapping[str, tuple[Callable[[str], Any], str]]] = {
+    "integer": (_integer, "an integer"),
+    "number": (_number, "a number"),
+    "boolean": (_boolean, "true or false (or t, f, yes, no, y, n, 1, 0)"),
+    "array": (_json_of(list), "a JSON array"),
+    "object": (_json_of(dict), "a JSON object"),
+}
+"""By the type: what converts a text, and what such a text is called."""
+
+
+def _converted(text: str, schema: Schema) -> Any:
+    convert, _ = _CONVERSIONS.get(schema.get("type", ""), (None, ""))
+    return LEFT_OUT if convert is None or _choices(schema) else convert(text)
+
+
+def _rule(types: list[Schema]) -> str:
+    rules = list[str]()
+    for each in types:
+        kind = each.get("type", "")
+        if choices := _choices(each):
+            rules.append("one of " + ", ".join(map(repr, choices)))
+        elif kind in _CONVERSIONS:
+            rules.append(_CONVERSIONS[kind][1])
+        else:
+            rules.append({"null": "blank"}.get(kind, "text"))
+    return " or ".join(dict.fromkeys(rules))

@@ -1,0 +1,409 @@
+"""The commands that bring in histories: from elsewhere, or from another layout or another deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from operator import attrgetter
+from typing import IO, Any, Final
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.inputs import NAMED, ImportIncomplete, Unsound, must_be_named
+from epochal.cli.output import count
+from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
+from epochal.codec import json
+from epochal.contrib.proving.proof import PRICES
+from epochal.contrib.transfer.copying.feed_copy import FeedCopier
+from epochal.contrib.transfer.copying.stream_copy import (
+    CopySource,
+    StreamCopier,
+    StreamCopy,
+    StreamSource,
+    Tally,
+)
+from epochal.contrib.transfer.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
+from epochal.contrib.transfer.importing.incoming import Misfit
+from epochal.contrib.transfer.importing.sources import KINDS, mapped, source_of
+from epochal.contrib.transfer.importing.text_columns import TextColumns
+from epochal.contrib.transfer.importing.typed_bodies import TypedBodies
+from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, pretended, writing
+from epochal.deployment import Deployment
+from epochal.errors import InvalidInput
+from epochal.layout.port import layout_named
+from epochal.plugins import NATIVE, layouts
+from epochal.settings import Settings
+from epochal.store.streams import Streams
+
+SHOWN: Final = 20
+"""Rows that do not fit of which a run prints why; a file has all of them."""
+
+
+@click.command(name="import")
+@click.argument("place")
+@click.option("--from", "kind", type=click.Choice(KINDS), help="What PLACE is, where its name does not tell.")
+@click.option("--map", "text", default="", metavar="FIELD=COLUMN,…", help="Where the fields of an event are.")
+@click.option("--mapping", "file", default="", metavar="FILE", help="The same, as a TOML or JSON file.")
+@click.option(
+    "--codec",
+    "target",
+    default="",
+    metavar="MODULE:NAME",
+    help="Convert cells to the types of its events, and decode every event before it is written.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Only tell what would be written, and its price. Needs no store."
+)
+@click.option("--verify", is_flag=True, help="Read all of it again at the end, and compare.")
+@click.option("--rejected", metavar="FILE", help="Write what does not fit to a file, a line of JSON each.")
+@click.option("--stop", is_flag=True, help="Stop at the first event that does not fit.")
+@click.option("--skip-bad-lines", is_flag=True, help="Leave out for good what does not tell its stream.")
+@click.option("--renumber", is_flag=True, help="Number events anew, where a source has gaps.")
+@click.option("--encode-names", is_flag=True, help="Write other characters of streams' names as ~XX.")
+@click.option(
+    "--delete-emptied", is_flag=True, help="Delete streams of which nothing is left at their source."
+)
+@click.option(
+    "--write-units", type=click.IntRange(min=1), default=None, help="Of the table, a second, at most."
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    default=WINDOW,
+    show_default=True,
+    help="Events within which those of a stream go out together.",
+)
+@click.option(
+    "--at-once", type=click.IntRange(1, 64), default=AT_ONCE, show_default=True, help="Streams side by side."
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, help="Processes that write; as --at-once at most."
+)
+@output.with_json
+@click.pass_obj
+def import_(
+    opener: Callable[[], OpenedStore],
+    *,
+    place: str,
+    kind: str | None,
+    text: str,
+    file: str,
+    target: str,
+    dry_run: bool,
+    verify: bool,
+    rejected: str | None,
+    stop: bool,
+    skip_bad_lines: bool,
+    renumber: bool,
+    encode_names: bool,
+    delete_emptied: bool,
+    write_units: int | None,
+    window: int,
+    at_once: int,
+    workers: int,
+) -> None:
+    """Bring in a history from PLACE: a file, or another store.
+
+    Events keep their times, ids, metadata, and order in their streams. Begin with --dry-run. Run it again after
+    whatever ended it: what is there already is compared, and passed over.
+    """
+    source, fields = source_of(kind or "", place), mapped(text, file)
+    rows = source.rows(place, fields, closed=renumber, encoded=encode_names)
+    codec, texts = inputs.codec_of(target) if target else None, TextColumns()
+    if codec is not None:
+        rows = map(TypedBodies(codec, cells=source.has_cells(fields)).typed, rows)
+    elif dry_run and source.has_cells(fields):
+        rows = texts.watched(rows)
+    rejecting = _Rejecting(stop=stop)
+    with ExitStack() as opened, output.progress("importing") as tell:
+        if rejected:
+            rejecting.file = opened.enter_context(inputs.opened(rejected, "--rejected", "w"))
+        importer = StreamImporter(
+            writer=pretended() if dry_run else opened.enter_context(_writer(opener(), write_units, workers)),
+            rejects=rejecting,
+            progress=lambda done: tell(f"{count(done.rows, 'row')}, {count(done.streams, 'stream')}"),
+            verifying=verify and not dry_run,
+            at_once=at_once,
+            window=window,
+            past_unknown=skip_bad_lines,
+            deleting=delete_emptied,
+            codec=codec,
+        )
+        done = importer.run(rows)
+        if importer.verifying:
+            tell("comparing")
+            importer.verify()
+    _print(done, texts, dry_run=dry_run)
+    if done.rejected or done.unlike or done.unread:
+        raise ImportIncomplete(done.rejected, rejecting.first, done.unlike, done.unread)
+
+
+class _Rejecting:
+    """Prints the first rows that do not fit, and of those that wait; writes all to a file where there is one."""
+
+    def __init__(self, *, stop: bool) -> None:
+        self.stop = stop
+        self.shown = {False: 0, True: 0}
+        self.first = ""
+        self.file: IO[str] | None = None
+
+    def __call__(self, misfit: Misfit) -> None:
+        """Take note of one."""
+        self.shown[misfit.waits] += 1
+        self.first = self.first or _line(misfit)
+        if self.file is not None:
+            print(plain({**_view(misfit), "row": misfit.raw}), file=self.file, flush=True)
+        if self.shown[misfit.waits] <= SHOWN:
+            output.stream([misfit], _view, _line)
+        if self.stop:
+            raise ImportIncomplete(1, _line(misfit), [])
+
+
+def plain(value: Any) -> str:
+    """A row as JSON; what is no JSON, as text."""
+    return json.dumps(_plain(value)).decode()
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case None | bool() | int() | str():
+            return value
+        case _:
+            return str(value)
+
+
+@contextmanager
+def _writer(store: OpenedStore, rate: int | None, workers: int) -> Iterator[HistoryWriter]:
+    choice, workers = side_by_side(workers)
+    alone = HistoryWriter(store.streams, pace=Pace(rate=rate or 0))
+    if choice is None or workers == 1:
+        yield alone
+        return
+    with writing(alone, workers, partial(_streams_there, choice)) as writer:
+        yield writer
+
+
+def _streams_there(choice: Choice) -> Streams:
+    """In a process of its own."""
+    return open_store(choice).streams
+
+
+def _view(misfit: Misfit) -> dict[str, Any]:
+    return {"at": misfit.at, "stream": misfit.stream, "rule": misfit.rule}
+
+
+def _line(misfit: Misfit) -> str:
+    return ": ".join(each for each in (misfit.at, misfit.stream, misfit.rule) if each)
+
+
+def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
+    units = round(done.units)
+    dollars = units * PRICES["write units"]
+    view = {
+        "rows": done.rows,
+        "streams": done.streams,
+        "written": done.written,
+        "there": done.there,
+        "gone": done.gone,
+        "rejected": done.rejected,
+        "waiting": done.waiting,
+        "renamed": done.renamed,
+        "emptied": done.emptied,
+        "deleted": done.deleted,
+        "bytes": done.bytes,
+        "writeUnits": units,
+        "dollars": round(dollars, 4),
+        "dryRun": dry_run,
+        **({"verified": done.verified, "digest": done.digest, "unlike": done.unlike} if done.digest else {}),
+        **({"unread": done.unread} if done.unread else {}),
+        **({"storedAsText": texts.warnings} if texts.warnings else {}),
+    }
+    would = "would be written" if dry_run else "written"
+    parts = [
+        f"{count(done.rows, 'row')} read, {count(done.written)} {would} to {count(done.streams, 'stream')}",
+        *([f"{done.there:,} were there"] if done.there else []),
+        *([f"{done.gone:,} gone at their source"] if done.gone else []),
+        *([f"{done.rejected:,} rejected"] if done.rejected else []),
+    ]
+    kept = done.emptied - done.deleted
+    lines = [
+        "; ".join(parts),
+        *([f"ids of {count(done.renamed)} with tags are new ones"] if done.renamed else []),
+        *([f"{count(done.deleted, 'stream')} deleted"] if done.deleted else []),
+        *(
+            [
+                f"{count(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
+            ]
+            if kept
+            else []
+        ),
+        f"{count(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
+        *([f"{count(done.verified)} read again, digest {done.digest}"] if done.digest else []),
+        *texts.lines(),
+        *(["--codec MODULE:NAME converts cells to the types of your events"] if texts.warnings else []),
+    ]
+    output.document(view, lines)
+
+
+# Streams, copied.
+
+STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
+    each.name: attrgetter(each.plugin.streams) for each in layouts() if each.plugin.streams
+}
+"""Layouts of named streams, which can be copied to."""
+
+FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied))
+"""And those that can be copied from."""
+
+
+@click.command(name="copy")
+@click.argument("streams", nargs=-1, metavar="[STREAM]...")
+@click.option("--category", "categories", multiple=True, help="All streams of it; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="All streams of the feed.")
+@click.option(
+    "--from-layout", type=click.Choice(FROM), default=FROM[0], show_default=True, help="Layout to copy from."
+)
+@click.option(
+    "--to-layout",
+    type=click.Choice(tuple(STREAMS)),
+    default=NATIVE,
+    show_default=True,
+    help="Layout to copy to.",
+)
+@click.option(
+    "--to-stack", default="", help="Stack that holds the tables to copy to.  [default: the same store]"
+)
+@click.option("--snapshots-as", default="", help="Type of the unfold that a snapshot becomes.")
+@click.option("--again", is_flag=True, help="Visit every stream, also those that an earlier run has copied.")
+@click.option(
+    "--removals", is_flag=True, help="Prune and delete in copies, too, what was in their originals."
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what would be copied.")
+@on_store
+def copy(
+    store: OpenedStore,
+    *,
+    streams: tuple[str, ...],
+    categories: tuple[str, ...],
+    everything: bool,
+    from_layout: str,
+    to_layout: str,
+    to_stack: str,
+    snapshots_as: str,
+    again: bool,
+    removals: bool,
+    dry_run: bool,
+) -> None:
+    """Copy streams to another layout or deployment, and compare.
+
+    Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all.
+    Run it again to copy what has come since. Nothing is removed, but with --removals.
+    """
+    if sum(map(bool, (streams, categories, everything))) != 1:
+        raise click.UsageError("Name streams, or --category, or --all.")
+    there = _other_store(to_stack) if to_stack else store
+    copier = StreamCopier(
+        source=_copy_source(store.deployment, from_layout, snapshots_as),
+        target=STREAMS[to_layout](_having(there.deployment, to_layout)),
+        removals=removals,
+    )
+    if not to_stack and from_layout == to_layout:
+        raise InvalidInput("--to-layout", "must be another than --from-layout, where no other stack is named")
+    tally = Tally()
+    with output.progress("copying") as tell:
+
+        def counted(found: Iterable[StreamCopy]) -> Iterable[StreamCopy]:
+            for each in found:
+                tally.add(each)
+                tell(f"{count(tally.streams, 'stream')}, {count(tally.copied)}")
+                if streams or not each.sound:
+                    yield each
+
+        if streams:
+            visit = copier.planned if dry_run else copier.copy
+            found: Iterable[StreamCopy] = map(visit, dict.fromkeys(streams))
+        else:
+            feed = FeedCopier(
+                copier=copier,
+                feed=store.feed,
+                name=_name_of_run(to_layout, copier.target.table, categories),
+                categories=categories or None,
+            )
+            found = feed.planned() if dry_run else feed.copy(again=again)
+        output.stream(counted(found), _copied_view, _copied_line)
+    _print_copied(tally, dry_run=dry_run)
+
+
+def _other_store(stack: str) -> OpenedStore:
+    """The store of another stack, where the first one is."""
+    said = click.get_current_context().find_root().params
+    return open_store(
+        Choice(settings=Settings(), stack=stack, endpoint=said["endpoint"], region=said["region"])
+    )
+
+
+def _having(deployment: Deployment, layout: str) -> Deployment:
+    """The deployment, if it has tables of a layout."""
+    table = layout_named(layout).table
+    must_be_named(f"is needed for streams as {layout}", **{table: deployment.settings.value(table)})
+    return deployment
+
+
+def _copy_source(deployment: Deployment, layout: str, snapshots: str) -> CopySource:
+    if layout in STREAMS:
+        return StreamSource(STREAMS[layout](_having(deployment, layout)))
+    source: CopySource = layout_named(layout).part("copied")(_having(deployment, layout), snapshots)
+    return source
+
+
+def _name_of_run(layout: str, table: str, categories: Iterable[str]) -> str:
+    """The name under which a run keeps its place: what is copied, and where to. No reaction's name has a dot."""
+    return ".".join(("copy", layout, table, *sorted(set(categories))))
+
+
+def _copied_view(each: StreamCopy) -> dict[str, Any]:
+    more = {"digest": each.digest} if each.digest else {}
+    return {
+        "stream": each.stream,
+        "ending": each.ending,
+        "version": each.version,
+        "from": each.first,
+        "copied": each.copied,
+        "compared": each.events,
+        **more,
+        **({"why": each.why} if each.why else {}),
+    }
+
+
+def _copied_line(each: StreamCopy) -> str:
+    if each.why:
+        return f"{each.stream}: {each.ending}: {each.why}"
+    pruned = f", from event {each.first} on: those before are pruned" if each.first else ""
+    return f"{each.stream}: {each.ending}, {count(each.copied)} copied, {each.events:,} compared{pruned}"
+
+
+def _print_copied(tally: Tally, *, dry_run: bool) -> None:
+    view = {
+        "streams": tally.streams,
+        "dryRun": dry_run,
+        "copied": tally.copied,
+        "pruned": tally.pruned,
+        "tombstones": tally.tombstones,
+        "unsound": len(tally.unsound),
+    }
+    done = "would be copied" if dry_run else "copied"
+    line = f"{count(tally.streams, 'stream')} visited, {count(tally.copied)} {done}"
+    pruned = [f"{tally.pruned:,} pruned before"] if tally.pruned else []
+    tombstones = [count(tally.tombstones, "tombstone")] if tally.tombstones else []
+    output.document(view, ["; ".join([line, *pruned, *tombstones])])
+    if tally.unsound:
+        first = ", ".join(each.stream for each in tally.unsound[:NAMED])
+        others = len(tally.unsound) - NAMED
+        rest = f" and {others:,} others" if others > 0 else ""
+        raise Unsound(f"not every stream has a sound copy: {first}{rest}")

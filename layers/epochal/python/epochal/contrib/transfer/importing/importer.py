@@ -1,0 +1,431 @@
+"""Importing a history into named streams: the rows of a source, in its order, whatever the source is.
+
+kept         types, bodies, times, ids, tags, metadata, and each event's index in its stream
+in order     within a stream exactly; between streams no event is written before one that the source has more than
+             two windows earlier
+few writes   events of a stream go out together, as they meet within a window: an append costs by its whole KB
+bounded      a window of events is held, whatever the source has
+resumable    run again it goes on, and writes nothing twice (`importing.writing`)
+whole        of an event that does not fit, and of what follows it in its stream, nothing is brought in: when it is
+             mended a further run brings all of them
+unknown      of a row that does not even tell its stream, any event behind it may be the next: what the source counts
+             goes on, where its stream has begun, and all else waits
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Any, Final
+
+from epochal.contrib.transfer.copying.stream_copy import Digest, StreamSource, said_by
+from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit, Row
+from epochal.contrib.transfer.importing.typed_bodies import must_be_readable
+from epochal.contrib.transfer.importing.writing import HistoryWriter, PartWritten, StreamPart, recorded
+from epochal.deciders.codecs import EventCodec
+from epochal.errors import CorruptData, EventsPruned, InvalidInput, UnknownType
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.events import body_size
+from epochal.model.versions import Token
+from epochal.store.driver import ahead, pool
+from epochal.store.encoding import BodyCodec
+
+RECENT: Final = 20_000
+"""Streams that are kept in memory: some 20 MB."""
+
+_TABLE: Final = "CREATE TABLE s (name TEXT PRIMARY KEY, first, next, digest, stopped) WITHOUT ROWID"
+_KEEP: Final = "REPLACE INTO s VALUES (?, ?, ?, ?, ?)"
+
+
+@dataclass(slots=True)
+class Account:
+    """A stream, as far as the source was read.
+
+    Attributes:
+        first: the index of its first event in the source.
+        next: the index that its next event must have.
+        digest: of its events, each with that of those before.
+        stopped: why no more of it is brought in; empty where it goes on.
+        token: of the stream, as this run has left it; None where that is not known any more.
+    """
+
+    first: int = 0
+    next: int = 0
+    digest: bytes = b""
+    stopped: str = ""
+    token: Token | None = None
+
+    def add(self, digest: bytes) -> None:
+        """Count an event."""
+        self.digest = chained(self.digest, digest)
+        self.next += 1
+
+
+def chained(before: bytes, event: bytes) -> bytes:
+    """The digest of a stream with one more event."""
+    return hashlib.sha256(before + event).digest()
+
+
+class Ledger:
+    """Accounts by their streams. Of one thread."""
+
+    def __init__(self, recent: int = RECENT) -> None:
+        self._most = recent
+        self._recent: OrderedDict[str, Account] = OrderedDict()
+        self._file = sqlite3.connect("")  # a file without a name, which grows out of memory when it must
+        self._file.execute(_TABLE)
+        self._streams = 0
+
+    def of(self, stream: str) -> Account:
+        """The account of a stream, which may be changed until the next one is asked for."""
+        found = self._recent.get(stream)
+        if found is not None:
+            self._recent.move_to_end(stream)
+            return found
+        query = "SELECT first, next, digest, stopped FROM s WHERE name = ?"
+        kept = self._file.execute(query, (stream,)).fetchone() if self._streams > len(self._recent) else None
+        found = Account() if kept is None else Account(*kept)
+        self._streams += kept is None
+        self._recent[stream] = found
+        if len(self._recent) > self._most:
+            self._keep(*self._recent.popitem(last=False))
+        return found
+
+    def all(self) -> Iterator[tuple[str, Account]]:
+        """Every stream by its name."""
+        for stream, account in self._recent.items():
+            self._keep(stream, account)
+        for name, *kept in self._file.execute("SELECT * FROM s ORDER BY name"):
+            yield name, Account(*kept)
+
+    def _keep(self, stream: str, account: Account) -> None:
+        kept = (account.first, account.next, account.digest, account.stopped)
+        self._file.execute(_KEEP, (stream, *kept))
+
+
+AT_ONCE: Final = 8
+"""Streams that are written side by side."""
+
+WINDOW: Final = 20_000
+"""Events of the source within which those of a stream go out together."""
+
+HELD_BYTES: Final = 32 * 1024 * 1024
+"""Of bodies that are held at most."""
+
+BATCH_EVENTS: Final = 200
+BATCH_BYTES: Final = 64 * 1024
+"""Of an append at most. Events of 300 bytes take 0.1 write units each from 10 on, 0.065 at 200, hardly fewer beyond:
+whoever reads one event reads its page."""
+
+BATCH_TAGS: Final = 90
+"""Each is an item of a transaction of 100."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportCounts:
+    """How far an import has got; `dry`: what it would do.
+
+    Attributes:
+        rows: of the source that were read, with those that are `gone` there.
+        streams: in which something of them is now.
+        written: events that were appended.
+        there: events that were there before, the same.
+        rejected: rows of which nothing was brought in.
+        waiting: of these, the ones that fit, and wait for others before them.
+        renamed: events with tags whose ids are new ones: a stream gives them theirs.
+        emptied: streams of which nothing is left at their source.
+        deleted: of these, the ones that were deleted here.
+        bytes: of bodies.
+        units: write units of the streams' table.
+        digest: of all events of all streams, once it is asked for.
+        unlike: streams that read otherwise than their source, by `verify`.
+        unread: streams with an event that the codec cannot read, by `verify`, each with the reason.
+    """
+
+    rows: int = 0
+    streams: int = 0
+    written: int = 0
+    there: int = 0
+    gone: int = 0
+    rejected: int = 0
+    waiting: int = 0
+    renamed: int = 0
+    emptied: int = 0
+    deleted: int = 0
+    bytes: int = 0
+    units: float = 0.0
+    verified: int = 0
+    digest: str = ""
+    unlike: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Held:
+    """Events of a stream that wait for more of them; `digest` is of those before."""
+
+    base: int
+    since: int
+    digest: bytes
+    rows: list[Incoming] = field(default_factory=list)
+    size: int = 0
+    tags: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamImporter:
+    """One import.
+
+    Attributes:
+        rejects: hears of what is not brought in; what it raises ends the run.
+        progress: hears now and then how far it is.
+        verifying: keep what `verify` compares.
+        window: events of the source within which those of a stream go out together.
+        past_unknown: nothing waits for a row that does not tell its stream: it is left out for good.
+        deleting: streams of which nothing is left at their source are deleted, not begun empty.
+        codec: of the events, with which `verify` reads every event of the streams, also those that were there before.
+    """
+
+    writer: HistoryWriter
+    rejects: Callable[[Misfit], object] = lambda _: None
+    progress: Callable[[ImportCounts], object] = lambda _: None
+    verifying: bool = False
+    at_once: int = AT_ONCE
+    window: int = WINDOW
+    past_unknown: bool = False
+    deleting: bool = False
+    codec: EventCodec[Any] | None = None
+    done: ImportCounts = field(default_factory=ImportCounts)
+    ledger: Ledger = field(default_factory=Ledger)
+    _held: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _unknown: str = ""
+    _under_way: deque[tuple[_Held, str, Future[PartWritten]]] = field(default_factory=deque)
+    _digest: Digest = field(default_factory=lambda: Digest(said_by(BodyCodec())))
+
+    def run(self, rows: Iterable[Row]) -> ImportCounts:
+        """Bring in all rows of a source.
+
+        Raises:
+            EpochalError: the store cannot be reached, or refuses everything. What was written stays, and a further run
+                goes on.
+        """
+        with pool(self.at_once) as calls:
+            for row in rows:
+                self._take(row, calls)
+            while self._held:
+                self._send(next(iter(self._held)), calls)
+            self._settle(0)
+        self._begin_empty()
+        self.progress(self.done)
+        return self.done
+
+    def _take(self, row: Row, calls: Executor) -> None:
+        done = self.done
+        done.rows += 1
+        if not done.rows % self.window or not done.rows % 1_000:
+            self.progress(done)
+        if isinstance(row, Misfit):
+            return self._reject(row)
+        if isinstance(row, Gone) and row.index is None:  # nobody counts: what is gone leaves no hole
+            done.gone += 1
+            return None
+        account = self.ledger.of(row.stream)
+        if account.stopped:
+            return self._wait(row, account.stopped)
+        if self._unknown and (row.index is None or (row.index != account.next == account.first)):
+            return self._wait(row, f"may follow {self._unknown}, whose stream nobody knows")
+        if why := self._against(row, account):
+            return self._reject(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw))
+        if isinstance(row, Gone):
+            done.gone += 1
+            account.first = account.next = account.next + 1
+            return None
+        self._hold(row, account, calls)
+        return self._let_go(calls)
+
+    def _against(self, row: Incoming | Gone, account: Account) -> str:
+        """Why a row does not go on its stream; empty where it does. A stream begins where its source has it."""
+        begins = account.first == account.next
+        if row.index is not None and row.index != account.next:
+            if not begins or row.index < account.next:
+                gap = row.index > account.next
+                why = (
+                    f"events from {account.next} on are missing" if gap else "it comes out of order, or again"
+                )
+                return f"index: is {row.index} where {account.next} follows: {why}"
+            account.first = account.next = row.index
+        if isinstance(row, Gone) and account.first != account.next:
+            return "gone: events before it are there, and a stream has no holes"
+        return ""
+
+    def _hold(self, row: Incoming, account: Account, calls: Executor) -> None:
+        size = body_size(row.event.data) + body_size(row.event.meta)
+        self.done.bytes += size
+        held = self._held.get(row.stream)
+        if held is not None and self._is_full(held, row, size):
+            self._send(row.stream, calls)
+            account, held = self.ledger.of(row.stream), None
+            if account.stopped:
+                return self._wait(row, account.stopped)
+        if held is None:
+            held = self._held[row.stream] = _Held(account.next, self.done.rows, account.digest)
+        held.rows.append(row)
+        held.size += size
+        held.tags.update(row.event.tags)
+        self._bytes += size
+        self.done.renamed += row.renamed
+        return self._account(row, account)
+
+    def _account(self, row: Incoming, account: Account) -> None:
+        if self.verifying:
+            account.add(self._digest.add(recorded(row.stream, account.next, row.event)))
+        else:
+            account.next += 1
+
+    @staticmethod
+    def _is_full(held: _Held, row: Incoming, size: int) -> bool:
+        tagged = len(held.tags.union(row.event.tags)) if row.event.tags else 0
+        return len(held.rows) >= BATCH_EVENTS or held.size + size > BATCH_BYTES or tagged > BATCH_TAGS
+
+    def _let_go(self, calls: Executor) -> None:
+        """Send what has waited for a window, or is too much to hold; wait for what is as far behind again."""
+        while self._held:
+            stream = next(iter(self._held))
+            if self._bytes <= HELD_BYTES and self.done.rows - self._held[stream].since < self.window - 1:
+                break
+            self._send(stream, calls)
+        while self._under_way and self.done.rows - self._under_way[0][0].since >= 2 * self.window:
+            self._receive()
+
+    def _send(self, stream: str, calls: Executor) -> None:
+        """Write what is held of a stream, if what is under way of it goes well."""
+        while any(name == stream for _, name, _ in self._under_way):
+            self._receive()
+        held = self._held.pop(stream, None)
+        if held is None:
+            return
+        self._bytes -= held.size
+        self._settle(self.at_once - 1)
+        account = self.ledger.of(stream)
+        batch = StreamPart(
+            stream=stream,
+            base=held.base,
+            rows=held.rows,
+            token=account.token,
+            begins=account.first == held.base,
+        )
+        self._under_way.append((held, stream, calls.submit(self.writer.write, batch)))
+
+    def _settle(self, left: int) -> None:
+        while len(self._under_way) > left:
+            self._receive()
+
+    def _receive(self) -> None:
+        """What came of the batch that has been under way for longest."""
+        sent, stream, call = self._under_way.popleft()
+        written, account = call.result(), self.ledger.of(stream)
+        self.done.streams += written.batch.begins and written.written + written.there > 0
+        self.done.written += written.written
+        self.done.there += written.there
+        self.done.units += written.units
+        account.token = written.token
+        if written.refused:
+            done = written.there + written.written
+            later = [*written.batch.rows[done:]]
+            if written.unfit:
+                account.next, account.digest = sent.base, sent.digest
+                for row in sent.rows[:done]:
+                    self._account(row, account)
+            if held := self._held.pop(stream, None):
+                self._bytes -= held.size
+                later += held.rows
+            row, *later = later
+            account.stopped = ""  # of a row behind these
+            self._reject(Misfit(at=row.at, stream=stream, rule=written.refused, raw=row.raw))
+            stopped = self.ledger.of(stream).stopped
+            for row in later:
+                self._wait(row, stopped)
+
+    def _wait(self, row: Incoming | Gone, why: str) -> None:
+        """Of a row that fits; what follows in its stream waits for the same."""
+        self.done.rejected += 1
+        self.done.waiting += 1
+        self.ledger.of(row.stream).stopped = why
+        self.rejects(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw, waits=True))
+
+    def _reject(self, misfit: Misfit) -> None:
+        """Of a row; what follows in its stream is not brought in either, and what was before it is."""
+        self.done.rejected += 1
+        if misfit.stream:
+            account = self.ledger.of(misfit.stream)
+            account.stopped = account.stopped or f"follows {misfit.at} in its stream, which does not fit"
+        elif not (misfit.of_none or self.past_unknown):
+            self._unknown = self._unknown or misfit.at
+        self.rejects(misfit)
+
+    def _begin_empty(self) -> None:
+        """Streams of which the source has only places: all their events are gone."""
+        for stream, account in self.ledger.all() if self.done.gone else ():
+            if account.first == account.next and not account.stopped:
+                batch = StreamPart(
+                    stream=stream, base=account.first, rows=(), begins=True, ends=self.deleting
+                )
+                written = self.writer.write(batch)
+                if written.refused:
+                    self._reject(Misfit(at="its end", stream=stream, rule=written.refused))
+                self.done.streams += 1
+                self.done.emptied += 1
+                self.done.deleted += written.deleted
+                self.done.units += written.units
+
+    # What is there at the end, read again and compared with what the source had.
+
+    def verify(self) -> ImportCounts:
+        """Read every stream, and compare count and digest with those of the source; `unlike` names those that differ.
+
+        Of a stream that a row has stopped, what was before that is compared. Events that came after the import do not
+        count.
+        """
+        whole = hashlib.sha256()
+        if self.codec is not None:
+            unread = partial(self._unread, self.codec)
+            for why in ahead(unread, self.ledger.all(), self.at_once):
+                self.done.unread += why
+        for stream, digest, events in ahead(self._reread, self.ledger.all(), self.at_once):
+            self.done.verified += events
+            whole.update(f"{stream} {events} ".encode() + digest)
+            self.progress(self.done)
+        self.done.digest = whole.hexdigest()
+        return self.done
+
+    def _unread(self, codec: EventCodec[Any], of: tuple[str, Account]) -> list[str]:
+        """Why the codec cannot read a stream to its end; empty where it can."""
+        stream, account = of
+        try:
+            for event in self.writer.store.reader().events(stream, account.first, None, "forward"):
+                must_be_readable(codec, event)
+        except EventsPruned:
+            return []
+        except (InvalidInput, CorruptData, UnknownType) as error:
+            return [str(error)]
+        return []
+
+    def _reread(self, of: tuple[str, Account]) -> tuple[str, bytes, int]:
+        stream, account = of
+        found, digest, count = Digest(said_by(self.writer.store.codec)), b"", account.next - account.first
+        try:
+            stored = (
+                StreamSource(self.writer.store).events(stream, account.first, account.next) if count else ()
+            )
+            for event in stored:
+                digest = chained(digest, found.add(event))
+        except (EventsPruned, CorruptData):
+            digest = b"gone"
+        if (found.events, digest) != (count, account.digest):
+            self.done.unlike.append(stream)
+        return stream, digest, found.events

@@ -1,0 +1,334 @@
+"""The sources that there are, and what each has: columns, a row after the other, and which of them is which field.
+
+Databases are imported when one is chosen, and what a source needs of other packages when it is read. Here are files of
+JSON lines, CSV and Parquet: those of `epochal export`, and any others with a mapping of their columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import sys
+import tomllib
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from epochal.codec import json
+from epochal.codec.json import MARK
+from epochal.contrib.transfer.importing.incoming import REST, FieldMapping, Misfit, Row, Where, has
+from epochal.errors import InvalidInput, brought_by
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.plugins import at
+
+KINDS: Final = {
+    "ndjson": "sources:NDJSON",
+    "csv": "sources:CSV",
+    "parquet": "sources:PARQUET",
+    "eventsourcing": "databases:EVENTSOURCING",
+    "message-db": "databases:MESSAGE_DB",
+    "marten": "databases:MARTEN",
+    "kurrentdb": "databases:KURRENTDB",
+    "castore": "databases:CASTORE",
+}
+"""Each in a module of this room."""
+
+_ENDINGS: Final = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+
+Columns = Iterator[tuple[str, Mapping[str, Any]] | Misfit]
+"""Rows as the source has them, each with its place there."""
+
+
+_LOOKED_AT: Final = 1_000
+"""Rows, before any is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySource:
+    """Where histories come from.
+
+    Attributes:
+        columns: of a place: a file, a URL.
+        mapping: which of them are an event's fields.
+        free: files of columns of the user's own, or a folder of them: a mapping that he gives is all there is. Of other
+            sources it replaces single fields.
+        whole: every row has all columns.
+        cells: values are texts, whatever they mean.
+    """
+
+    columns: Callable[[str], Columns]
+    mapping: FieldMapping = field(default_factory=FieldMapping)
+    free: bool = False
+    whole: bool = False
+    cells: bool = False
+
+    def has_cells(self, fields: Mapping[str, Where]) -> bool:
+        """Whether bodies are made of texts under this mapping: of the columns of a table that nothing else takes."""
+        return self.cells and fields.get("data") == REST
+
+    def rows(
+        self, place: str, fields: Mapping[str, Where], *, closed: bool = False, encoded: bool = False
+    ) -> Iterator[Row]:
+        """The rows of a place, under fields that the user has mapped.
+
+        Args:
+            closed: streams close up where the source's indices have gaps.
+            encoded: names of streams are encoded.
+
+        Raises:
+            InvalidInput: the place cannot be read, or the mapping is none, or names a column that a file lacks, or a
+                member that is in none of the first thousand rows.
+        """
+        own = {} if self.free and fields else self.mapping.fields
+        whole = self.whole and bool(fields)
+        mapping = FieldMapping(
+            {**own, **fields}, first=self.mapping.first, closed=closed, whole=whole, encoded=encoded
+        )
+        files = files_of(place) if self.free else [place]
+        parts = (self._rows(file, mapping, named=len(files) > 1) for file in files)
+        if whole:
+            return chain.from_iterable(_with_columns(part, mapping.columns(fields), 1) for part in parts)
+        return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
+
+    def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
+        name = f"{Path(file).name} " if named else ""
+        for each in self.columns(file):
+            if isinstance(each, Misfit):
+                yield replace(each, at=f"{name}{each.at}")
+            else:
+                yield mapping.incoming(each[1], f"{name}{each[0]}")
+
+
+def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most: int) -> Iterator[Row]:
+    """The rows, once these columns are found: some rows may lack one, but one in none is misspelt."""
+    first, known = list[Row](), dict[str, Any]()
+    while missing and len(first) < most and (row := next(rows, None)) is not None:
+        first.append(row)
+        if isinstance(row.raw, Mapping):
+            missing = [each for each in missing if each[1] not in row.raw and not has(row.raw, each[2])]
+            known.update(row.raw)
+    for name, _, column in missing if known else ():
+        rule = f"{name}: there is no column {column} in the first rows from {first[0].at} on"
+        raise InvalidInput("map", f"{rule}; there are {', '.join(known)}")
+    yield from chain(first, rows)
+
+
+def source_of(kind: str, place: str) -> HistorySource:
+    """A kind of source; where none is said, by the ending of the file's name."""
+    if not kind:
+        endings = [each for file in files_of(place)[:1] for each in Path(file).suffixes if each != ".gz"]
+        kind = _ENDINGS.get(endings[-1].lower() if endings else "", "")
+    if not kind:
+        raise InvalidInput("--from", f"must be given: the name of {place} does not tell what it is")
+    found: HistorySource = at(f"epochal.contrib.transfer.importing.{KINDS[kind]}")
+    return found
+
+
+def files_of(place: str) -> list[str]:
+    """A file, or those of a folder, which are read in the order of their names. Hidden ones are passed over."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return [place]
+    shown = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
+    if not shown or not all(each.is_file() for each in shown):
+        raise InvalidInput("PLACE", f"{place} must have files in it, and no folders")
+    return list(map(str, shown))
+
+
+def mapped(text: str, file: str) -> dict[str, Where]:
+    """Fields from `stream=Order-{id},type=kind`, over those of a TOML or JSON file. A comma in a text is written twice.
+
+    Raises:
+        InvalidInput: one of them is no mapping.
+    """
+    fields = dict[str, Where](_from_file(file)) if file else {}
+    for part in text.replace(",,", "\0").split(",") if text else ():
+        name, equals, where = part.partition("=")
+        if not equals:
+            raise InvalidInput("--map", f"must be field=column, not {part}")
+        fields[name.strip()] = where.strip().replace("\0", ",")
+    return fields
+
+
+def _from_file(file: str) -> Mapping[str, Where]:
+    try:
+        text = Path(file).read_text("utf-8-sig")
+        found = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidInput("--mapping", f"{file} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInput("--mapping", "must be an object, with a text for each field")
+    for name, where in found.items():
+        if not isinstance(where, str) and not (name == "tags" and isinstance(where, list)):
+            rule = "must be a text or a list of texts" if name == "tags" else "must be a text"
+            raise InvalidInput("--mapping", f"{name} {rule}, got {where!r}")
+    return found
+
+
+# Opened, unpacked where they are compressed, and read line by line.
+
+LONGEST: Final = 64 * 1024 * 1024
+"""Bytes of a line. A file whose line goes on is of another kind, or has a quote that nobody closes."""
+
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
+"""What a file of UTF-16 begins with."""
+
+
+@contextmanager
+def lines_of(place: str) -> Iterator[Iterator[bytes]]:
+    """The lines of a file with their ends, or of standard input where that is `-`; a name with `.gz` is unpacked.
+
+    Raises:
+        InvalidInput: it cannot be read, is UTF-16, or a line is too long.
+    """
+    try:
+        with _opened(place) as file:
+            yield _lines(place, file)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput("PLACE", f"{place} cannot be read: {error}") from error
+
+
+def _lines(place: str, file: IO[bytes]) -> Iterator[bytes]:
+    first = file.readline(LONGEST + 1)
+    if first.startswith(_WIDE):
+        raise InvalidInput("PLACE", f"{place} cannot be read: it must be UTF-8, and is UTF-16")
+    line, number = first.removeprefix(MARK), 1  # some programs begin a file with a byte order mark
+    while line:
+        if len(line) > LONGEST:
+            raise InvalidInput("PLACE", f"{place}, line {number}: is longer than {LONGEST >> 20} MB")
+        yield line
+        line, number = file.readline(LONGEST + 1), number + 1
+
+
+def _opened(place: str) -> IO[bytes]:
+    if place.endswith(".gz"):
+        return cast("IO[bytes]", gzip.open(place))
+    return sys.stdin.buffer if place == "-" else Path(place).open("rb")
+
+
+# JSON, an object a line.
+
+
+def objects(place: str) -> Columns:
+    """The objects; empty lines do not count."""
+    with lines_of(place) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                if line.strip():
+                    rule = (
+                        "must be UTF-8"
+                        if isinstance(error, UnicodeError)
+                        else f"must be JSON, all of it on its line: {error}"
+                    )
+                    yield Misfit(at=f"line {number}", stream="", rule=rule, raw=line.decode(errors="replace"))
+                continue
+            if isinstance(row, dict):
+                yield f"line {number}", row
+            else:
+                yield Misfit(at=f"line {number}", stream="", rule="must be a JSON object", raw=row)
+
+
+NDJSON: Final = HistorySource(columns=objects, free=True)
+
+
+# Comma-separated values, whose first line names the columns.
+
+
+def records(place: str) -> Columns:
+    """The records, each at the line that it ends with. Commas or semicolons part values, as the first line has them."""
+    csv.field_size_limit(LONGEST)
+    with lines_of(place) as file:
+        strange = list[str]()
+        text = _text(file, strange)
+        head = next(text, "")
+        reader = csv.reader(chain((head,), text), delimiter=_between(head), strict=True)
+        names = _next(place, reader) or []
+        if len(set(names)) != len(names) or not names or strange:
+            raise InvalidInput("PLACE", f"{place} must begin with the names of its columns, each once")
+        while (values := _next(place, reader)) is not None:
+            at = f"line {reader.line_num}"
+            if strange:
+                yield Misfit(at=at, stream="", rule="must be UTF-8", raw=values)
+                strange.clear()
+            elif len(values) == len(names):
+                yield at, dict(zip(names, values, strict=True))
+            elif values:
+                rule = f"has {len(values)} values, for {len(names)} columns"
+                yield Misfit(at=at, stream="", rule=rule, raw=values)
+
+
+def _next(place: str, reader: Any) -> list[str] | None:
+    """The next record; None behind the last one."""
+    try:
+        found: list[str] | None = next(reader, None)
+    except csv.Error as error:
+        raise InvalidInput("PLACE", f"{place}, line {reader.line_num}: {error}") from error
+    return found
+
+
+def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
+    """The lines as text; of those that are none, what there is of them, and a note."""
+    for line in lines:
+        try:
+            yield line.decode()
+        except UnicodeDecodeError:
+            strange.append(text := line.decode(errors="replace"))
+            yield text
+
+
+def _between(head: str) -> str:
+    named = re.sub('"[^"]*("|$)', "", head)
+    return max(",;\t", key=named.count)
+
+
+CSV: Final = HistorySource(columns=records, free=True, whole=True, cells=True)
+
+
+# Parquet.
+
+_ROWS: Final = 1_000
+"""That are read at once."""
+
+
+def rows(place: str) -> Columns:
+    """The rows, by their numbers from 1."""
+    with brought_by("export", "Parquet files", "pyarrow"):
+        import pyarrow as pa  # noqa: PLC0415  an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415  likewise
+    number = 0
+    try:
+        with pq.ParquetFile(place) as file:
+            if len(set(names := file.schema_arrow.names)) != len(names):
+                raise InvalidInput("PLACE", f"{place} must have each column once")
+            for batch in file.iter_batches(_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"row {number}", {name: _plain(value) for name, value in row.items()}
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput("PLACE", f"{place} cannot be read: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Times as ISO 8601 text, which says their zone, also those inside; decimals and all else as they are."""
+    match value:
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+PARQUET: Final = HistorySource(columns=rows, free=True, whole=True)

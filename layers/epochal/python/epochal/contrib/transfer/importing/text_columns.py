@@ -1,0 +1,58 @@
+"""Columns of a table whose cells look like more than text: without a codec they are stored as text all the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from epochal.codec import json
+from epochal.contrib.transfer.importing.incoming import Incoming, Row
+from epochal.model.events import content_of
+
+_LOOKS: Final[Mapping[str, re.Pattern[str]]] = {
+    "booleans": re.compile(r"true|false|yes|no|t|f|y|n", re.IGNORECASE),
+    "numbers": re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
+    "dates that are not ISO 8601": re.compile(r"[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}\b.*"),
+}
+"""What cells may look like. A time of ISO 8601 is text in JSON, and so right as it is; a code such as 007 is text."""
+
+
+class TextColumns:
+    """Watches the cells of bodies pass by.
+
+    Attributes:
+        looks: by column, what all its cells so far look like; nothing where they differ, or are plain text.
+    """
+
+    def __init__(self) -> None:
+        self.looks = dict[str, tuple[str, ...]]()
+        self._examples = dict[str, str]()
+
+    def watched(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows as they are."""
+        for row in rows:
+            if isinstance(row, Incoming):
+                self._look(json.loads(content_of(row.event.data)))
+            yield row
+
+    def _look(self, cells: Mapping[str, str]) -> None:
+        for column, text in cells.items():
+            if text and (looks := self.looks.get(column, tuple(_LOOKS))):
+                self.looks[column] = tuple(look for look in looks if _LOOKS[look].fullmatch(text))
+                self._examples.setdefault(column, text)
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """By column, what it looks like, in the order of the columns."""
+        return {column: looks[0] for column, looks in self.looks.items() if looks}
+
+    def _example(self, column: str) -> str:
+        return json.dumps(self._examples[column]).decode()
+
+    def lines(self) -> list[str]:
+        """The same as text for people."""
+        return [
+            f"warning: {column} looks like {look}, and is stored as text: {self._example(column)}"
+            for column, look in self.warnings.items()
+        ]

@@ -1,0 +1,171 @@
+"""Bodies that a codec reads, before they are written: what is stored wrongly cannot be corrected.
+
+    cells of a table    texts, converted to the types of the event's class, and written as the codec writes an event of
+                        today: byte for byte, with its version
+    anything else       has types; it is kept to the byte, and decoded as it will be when it is read
+
+A cell takes part in each field of its name, also where another field of the mapping, a tag for instance, is made of
+it. A column that the class has no field for is kept behind the fields, as text; a blank cell of it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.contrib.schemas.asyncapi import Schema, event_schemas
+from epochal.contrib.transfer.importing.cells import LEFT_OUT, value_of
+from epochal.contrib.transfer.importing.incoming import Incoming, Misfit, Row
+from epochal.deciders.codecs import EventCodec, Stored, StoredClass
+from epochal.deciders.shapes import MISSING, Mismatch
+from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.lazy_dataclasses import replace
+from epochal.model.events import TIMERS, VERSION, Recorded, content_of
+
+_SHOWN: Final = 64
+"""Characters of a value in an error."""
+
+
+class TypedBodies:
+    """Holds the bodies of events to a codec."""
+
+    def __init__(self, codec: EventCodec[Any], *, cells: bool) -> None:
+        """Prepare the types of a codec.
+
+        Args:
+            cells: bodies are the cells of a table, which are texts. They are converted where the codec is one of
+                `json_codec`; others only decode.
+        """
+        self._codec = codec
+        self._schemas: Mapping[str, Schema] = (
+            event_schemas(codec, marked=False) if cells and codec.classes else {}
+        )
+
+    def typed(self, row: Row) -> Row:
+        """The row with a body that the codec reads; or what is wrong with it."""
+        if not isinstance(row, Incoming) or row.event.type in TIMERS:
+            return row
+        try:
+            if row.event.type in self._schemas:
+                row = replace(row, event=replace(row.event, data=self._body(row)))
+            self._decode(row)
+        except InvalidInput as error:
+            return Misfit(at=row.at, stream=row.stream, rule=str(error), raw=row.raw)
+        return row
+
+    def _body(self, row: Incoming) -> bytes:
+        """The body of a row's cells, as the codec writes it."""
+        kind = self._codec.classes[row.event.type]
+        fields, others = self._fields(row)
+        given = {**fields, **others}
+        try:
+            written = kind.form.write(kind.form.read(dict(given)))
+            if written.keys() - given.keys():
+                _must_be_constant(kind, written, kind.form.write(kind.form.read(dict(given))))
+            more = {name: text for name, text in others.items() if name not in written}
+            return json.dumps(kind.versions.mark({**written, **more}))
+        except InvalidInput:
+            raise
+        except Exception as error:  # a class of the user's own, whose constructor may raise anything
+            raise _refused(kind.name, error, given) from error
+
+    def _fields(self, row: Incoming) -> tuple[dict[str, Any], dict[str, str]]:
+        """The values of a class's fields, and the cells of other columns."""
+        name, schema = row.event.type, self._schemas[row.event.type]
+        types, needed = schema.get("properties", {}), schema.get("required", ())
+        cells: Mapping[str, str] = row.raw
+        rest: dict[str, str] = json.loads(content_of(row.event.data))
+        if VERSION in cells:
+            raise InvalidInput(VERSION, "must be no column: cells are converted to the classes of today")
+        fields = dict[str, Any]()
+        for column, type_ in types.items():
+            if column in cells:
+                try:
+                    value = value_of(
+                        cells[column], type_, schema.get("$defs", {}), optional=column not in needed
+                    )
+                except Mismatch as error:
+                    raise _refused(name, error.inside(column), cells) from error
+                if value is not LEFT_OUT:
+                    fields[column] = value
+            elif column in needed and "const" in type_:  # as the tag of a union: nothing else is possible
+                fields[column] = type_["const"]
+        others = {column: text for column, text in rest.items() if column not in types and text}
+        return fields, others
+
+    def _decode(self, row: Incoming) -> None:
+        """Raise `InvalidInput` where a reader of the event would fail."""
+        event = row.event
+        stored = Stored(
+            type=event.type,
+            data=content_of(event.data),
+            meta=content_of(event.meta),
+            timestamp=event.timestamp or "",
+            index=row.index or 0,
+            stream=row.stream,
+        )
+        try:
+            found = self._codec.decode(stored)
+        except CorruptData as error:
+            raise _corrupt(stored, error) from error
+        except EpochalError as error:
+            raise InvalidInput(event.type, str(error)) from error
+        except Exception as error:  # a codec of the user's own, which may raise anything
+            raise InvalidInput(event.type, f"its codec fails: {error!r}") from error
+        if found is None and not self._codec.skips_unknown:
+            raise InvalidInput("type", f"{event.type} is none that the codec knows")
+
+
+def must_be_readable(codec: EventCodec[Any], event: Recorded) -> None:
+    """Read an event that is stored; raises `InvalidInput`, `CorruptData` or `UnknownType` where its readers fail."""
+    try:
+        codec.read(event)
+    except EpochalError:
+        raise
+    except Exception as error:  # a codec of the user's own, which may raise anything
+        raise InvalidInput(
+            event.stream, f"{event.type} (index {event.index}): its codec fails: {error!r}"
+        ) from error
+
+
+def _must_be_constant(kind: StoredClass, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    """Refuse defaults that differ from run to run: a second run would take its events for others."""
+    for name, value in first.items():
+        if second.get(name) != value:
+            raise InvalidInput(
+                f"{kind.name}.{name}", "needs a column: its default is another one whenever it is made"
+            )
+
+
+def _corrupt(stored: Stored, error: CorruptData) -> InvalidInput:
+    """What is wrong with a body, without the place in a stream, which the row's own place makes clearer."""
+    cause = error.__cause__
+    if isinstance(cause, Mismatch):
+        try:
+            body = json.loads(stored.data)
+        except ValueError:
+            body = None
+        return _refused(stored.type, cause, body)
+    return InvalidInput(stored.type, str(error).removeprefix(f"{stored.where}: "))
+
+
+def _refused(name: str, error: Exception, body: object) -> InvalidInput:
+    """An error by its field, its rule and the value that is there."""
+    if not isinstance(error, Mismatch):
+        return InvalidInput(name, str(error) if isinstance(error, ValueError) else repr(error))
+    field = f"{name}.{error.path}".rstrip(".")
+    if error.rule == MISSING:
+        return InvalidInput(field, "is missing, and has no default")
+    value = body
+    for step in error.path.split(".") if error.path else ():
+        value = _member(value, step)
+    shown = "" if value is LEFT_OUT or not error.path else f", got {value!r}"
+    return InvalidInput(field, error.rule + (shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"))
+
+
+def _member(value: object, step: str) -> object:
+    """What is in an object or an array under a step of a path."""
+    if isinstance(value, list):
+        return value[int(step)] if step.isdecimal() and int(step) < len(value) else LEFT_OUT
+    return value.get(step, LEFT_OUT) if isinstance(value, Mapping) else LEFT_OUT

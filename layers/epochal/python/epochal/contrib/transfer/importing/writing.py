@@ -1,0 +1,375 @@
+"""Writing a stream's next events: on exactly the version that the source says, and nothing twice.
+
+    nobody knows the stream     it is begun, on the condition that it is not there
+    it is where it should be    the events are appended, on exactly that
+    it has some of the events   these are compared, the same ones passed over, and the rest appended
+    it has other events         nothing is added, and the stream is refused
+
+So a run that was killed, also between a write and its answer, is run again from the beginning of its source: what it
+had written is known by what it says. No place is kept, which could be wrong.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Final
+
+from epochal.contrib.transfer.copying.importing import marked
+from epochal.contrib.transfer.copying.stream_copy import Digest, StreamCopier, StreamSource, said_by
+from epochal.contrib.transfer.export.parts import end_with_parent
+from epochal.contrib.transfer.importing.incoming import Incoming
+from epochal.errors import EventsPruned, InvalidInput, MissingBody, WrongTable
+from epochal.layout.port import layout_named
+from epochal.layout.streams import Head
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import Claim, Event, Recorded
+from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
+from epochal.plan.ops import (
+    BatchGet,
+    Done,
+    Found,
+    Get,
+    Items,
+    Op,
+    Query,
+    Reply,
+    Scan,
+    Together,
+    TransactGet,
+    units,
+)
+from epochal.plan.values import write_units
+from epochal.plugins import NATIVE
+from epochal.settings import Settings
+from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec, codec_of
+from epochal.store.streams import Streams, streams_of
+
+ATTEMPTS: Final = 4
+"""Where another import runs too, the next attempt goes on behind what that one has appended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPart:
+    """Events of a stream that go out together.
+
+    Attributes:
+        base: the index of the first.
+        token: of the stream, as this run has left it; None where it has not seen it, or long ago. Where it is further
+            than `base`, an earlier run was.
+        begins: the source has none of the stream's events before these; where `base` is above 0, they are gone there.
+        ends: the stream is deleted, where it has nothing here either.
+    """
+
+    stream: str
+    base: int
+    rows: Sequence[Incoming]
+    token: Token | None = None
+    begins: bool = False
+    ends: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class PartWritten:
+    """What came of a batch.
+
+    Attributes:
+        there: events that were there before, the same.
+        refused: why nothing was written from event `there + written` on; empty where all is there.
+        unfit: that event is one that the store does not take, whatever is there.
+    """
+
+    batch: StreamPart
+    written: int = 0
+    there: int = 0
+    units: float = 0.0
+    token: Token | None = None
+    refused: str = ""
+    unfit: bool = False
+    deleted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Pace:
+    """Keeps writers to so many write units a second, all together; 0 for no bound."""
+
+    rate: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    _paid: float = float("-inf")
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def spend(self, spent: float) -> None:
+        """Wait until what was spent before is paid for."""
+        if not self.rate:
+            return
+        with self._lock:
+            now = self.clock()
+            wait = self._paid - now
+            self._paid = max(now, self._paid) + spent / self.rate
+        if wait > 0:
+            self.sleep(wait)
+
+
+@dataclass(slots=True)
+class HistoryWriter:
+    """Writes batches to a store; safe under threads, as long as no two are of one stream.
+
+    Attributes:
+        dry: the store is one of `pretended`.
+    """
+
+    store: Streams
+    pace: Pace = field(default_factory=Pace)
+    dry: bool = False
+    likely_there: bool = True
+    """Whether the last stream that was met first was there: then the next one is asked for, and not just begun, since a
+    write that is refused costs more than a read."""
+
+    def write(self, batch: StreamPart) -> PartWritten:
+        """Write what of a batch is not there yet.
+
+        Raises:
+            EpochalError: what is no fault of the events: the store cannot be reached, or refuses everything.
+        """
+        store, meter = self.store.metered()
+        writing = _Writing(self, store, batch)
+        writing.run()
+        done = writing.done
+        done.units = max(done.units, meter.capacity.write)
+        self.pace.spend(done.units)
+        return done
+
+
+class _Writing:
+    """One batch on its way."""
+
+    def __init__(self, writer: HistoryWriter, store: Streams, batch: StreamPart) -> None:
+        self.writer, self.store, self.batch = writer, store, batch
+        self.done = PartWritten(batch=batch)
+
+    def run(self) -> None:
+        """On what is known; and where that is not so, behind what is there."""
+        batch = self.batch
+        if self.writer.dry:
+            return self._pretend()
+        token = batch.token if batch.token is not None and batch.token.version == batch.base else None
+        if token is not None and self._append(batch.rows, token):
+            return None
+        blind = batch.begins and not (batch.base or self.writer.likely_there)
+        if token is None and batch.rows and blind and self._append(batch.rows, NO_STREAM):
+            return None
+        for _ in range(ATTEMPTS):
+            if self._behind_what_is_there():
+                return None
+        self._refuse("others append to it meanwhile")
+        return None
+
+    def _pretend(self) -> None:
+        """Nothing is there to look at; a stream whose first events are gone is begun by a write of its own."""
+        if self.batch.begins and self.batch.base:
+            self.done.units += 1 + self.batch.ends
+            self.done.deleted = self.batch.ends
+        if self.batch.rows:
+            self._append(self.batch.rows, self.batch.token or NO_STREAM)
+
+    @property
+    def _reached(self) -> int:
+        return self.done.there + self.done.written
+
+    def _refuse(self, why: str) -> bool:
+        self.done.refused = why
+        return True
+
+    def _behind_what_is_there(self) -> bool:
+        """Whether nothing is left to do."""
+        batch = self.batch
+        head = self.store.head(batch.stream)
+        if batch.begins:
+            self.writer.likely_there = head is not None
+            head = self._begun() if head is None and batch.base else head
+            if head is None:
+                return self._append(batch.rows, NO_STREAM)
+        if head is None:
+            return self._refuse("is no more there")
+        if head.deleted and batch.ends:
+            self.done.deleted = head.version == batch.base
+        if head.deleted and not self.done.deleted:
+            return self._refuse("was deleted there, and takes no more events")
+        if head.version < batch.base:
+            return self._refuse(
+                f"is at version {head.version} there, and goes on here with event {batch.base}"
+            )
+        there = min(head.version - batch.base, len(batch.rows))
+        if not self._same(there):
+            return True
+        self.done.token = head.token()
+        if batch.ends and not self.done.deleted:
+            self._end(head)
+        return not batch.rows[there:] or self._append(batch.rows[there:], head.token())
+
+    def _begun(self) -> Head | None:
+        """The stream, begun: its events below the first are gone."""
+        copier = StreamCopier(source=StreamSource(self.store), target=self.store)
+        copier.begun(self.batch.stream, self.batch.base)
+        return self.store.head(self.batch.stream)
+
+    def _end(self, head: Head) -> None:
+        """Delete the stream, if nothing is in it."""
+        found = StreamSource(self.store).head(self.batch.stream)
+        if found is not None and found.empty:
+            self.store.delete(self.batch.stream, expected=AtVersion(version=head.version))
+            self.done.deleted = True
+
+    def _same(self, there: int) -> bool:
+        """Whether the first events of the batch are those that are there."""
+        batch, at = self.batch, self._reached
+        ours, theirs = Digest(said_by(BodyCodec())), Digest(said_by(self.store.codec))
+        try:
+            stored = (
+                StreamSource(self.store).events(batch.stream, batch.base + at, batch.base + there)
+                if at < there
+                else ()
+            )
+            for row, event in zip(batch.rows[at:there], stored, strict=True):
+                if ours.add(recorded(batch.stream, event.index, row.event)) != theirs.add(event):
+                    self._refuse(f"event {event.index} is another one there")
+                    return False
+                self.done.there += 1
+        except EventsPruned as error:
+            self._refuse(str(error))
+            return False
+        return True
+
+    def _append(self, rows: Sequence[Incoming], expected: ExpectedVersion) -> bool:
+        """Append, in one write where that goes; what a write does not take is halved, until the event is known.
+
+        False where the stream is not as expected. What is there by its ids, as of a run before, is compared like the
+        rest: ids do not tell what an event says.
+        """
+        try:
+            events = [marked(row.event) for row in rows]
+            outcome = self.store.try_append(self.batch.stream, events, expected=expected)
+        except WrongTable:
+            raise
+        except InvalidInput as error:
+            if len(rows) == 1:
+                self.done.unfit = True
+                return self._refuse(error.rule)
+            half = len(rows) // 2
+            if not self._append(rows[:half], expected):
+                return False
+            return bool(self.done.refused) or self._append(rows[half:], self.done.token or NO_STREAM)
+        first = expected is NO_STREAM
+        if isinstance(outcome, Appended) and not outcome.replayed:
+            if first:
+                self.writer.likely_there = False
+            self.done.written += len(rows)
+            self.done.token = outcome.token
+            if self.writer.dry:  # an update costs its whole page, and there is none
+                self.done.units += max(outcome.capacity.write, write_units(outcome.token.size))
+            return True
+        if isinstance(outcome, Conflict) and outcome.deleted:
+            return self._refuse("was deleted there, and takes no more events")
+        if first:
+            self.writer.likely_there = True
+        return False
+
+
+def recorded(stream: str, index: int, event: Event) -> Recorded:
+    """An event as the store will have it, to compare it with what is there."""
+    return Recorded(
+        stream=stream,
+        index=index,
+        type=event.type,
+        data=event.data,
+        meta=event.meta,
+        timestamp=event.timestamp or "",
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+        tags=tuple(sorted(event.tags)),
+        id=event.id or "",
+    )
+
+
+# A store that only counts: for what an import would cost, before there is a table.
+
+
+class _Nowhere:
+    """A bucket that takes everything and keeps nothing: what is too large for an item goes there."""
+
+    def put(self, claim: Claim, content: bytes) -> None:
+        """Nothing."""
+
+    def get(self, claim: Claim) -> bytes:
+        """Nothing is kept."""
+        raise MissingBody(claim.key)
+
+    def keep(self, claim: Claim) -> bool:  # noqa: ARG002  as `Bodies` has it
+        """Nothing is there."""
+        return False
+
+
+def pretended() -> HistoryWriter:
+    """A writer to a store that takes everything, and is empty whenever it is asked."""
+    driver = Driver(execute=_pretend, meter=Meter())
+    store = streams_of(Settings.of(**{layout_named(NATIVE).table: "nowhere"}), driver, codec_of(_Nowhere()))
+    return HistoryWriter(store, dry=True)
+
+
+def _pretend(op: Op) -> Reply:
+    match op:
+        case Get():
+            return Found(item=None)
+        case TransactGet(keys=keys):
+            return Together(items=(None,) * len(keys))
+        case BatchGet() | Query() | Scan():
+            return Items(items=())
+        case _:
+            return Done(units=units(op, lambda *_: None))
+
+
+# Processes that write what one process reads: encoding and sending take more of a CPU than reading does. The one
+# that reads keeps order, ledger and pace as it does alone. A worker is given a batch, says what came of it, and ends
+# with the process that it works for.
+
+_WRITER: Final[list[HistoryWriter]] = []
+"""Of a worker."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SideBySideWriter(HistoryWriter):
+    """Has its batches written by `calls`; as many at once as there are workers."""
+
+    calls: ProcessPoolExecutor = field(repr=False)
+
+    def write(self, batch: StreamPart) -> PartWritten:
+        """As a writer alone does; raises as that does."""
+        rows = [replace(row, raw=None) for row in batch.rows]  # a row as its source has it stays here
+        done = self.calls.submit(_write, replace(batch, rows=rows)).result()
+        done.batch = batch
+        self.pace.spend(done.units)
+        return done
+
+
+@contextmanager
+def writing(writer: HistoryWriter, workers: int, opener: Callable[[], Streams]) -> Iterator[HistoryWriter]:
+    """A writer like this one with so many workers, which open the store themselves, for the length of a block."""
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin, (opener,)) as calls:
+        yield SideBySideWriter(writer.store, pace=writer.pace, calls=calls)
+
+
+def _begin(opener: Callable[[], Streams]) -> None:
+    end_with_parent()
+    _WRITER.append(HistoryWriter(opener()))
+
+
+def _write(batch: StreamPart) -> PartWritten:
+    done = _WRITER[0].write(batch)
+    done.batch = replace(batch, rows=())
+    return done

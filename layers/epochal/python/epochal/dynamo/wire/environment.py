@@ -1,0 +1,253 @@
+"""Where DynamoDB or SNS is, and with whose credentials, where the variables of the environment say all of it; and
+requests signed with these.
+
+They do in functions, and there botocore is not even imported. Whatever else there may be, as a profile,
+a machine's role, FIPS or another partition, is for botocore to read (`dynamo.clients`), and so is a variable that is
+not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from hmac import digest
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final, Protocol
+
+from epochal.dynamo.wire.http import host_of
+from epochal.errors import Misconfigured
+from epochal.lazy_dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A service as somebody reaches it.
+
+    Attributes:
+        url: a scheme, a host, perhaps a port.
+        region: that requests are signed for.
+        credentials: that each request asks for anew, so that those that expire are renewed.
+        bundle: a file of the roots to trust; those of the machine where it is empty.
+    """
+
+    url: str
+    region: str
+    credentials: Credentials
+    bundle: str = ""
+
+
+_READ: Final = frozenset(
+    {
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_SECURITY_TOKEN",
+        "AWS_ACCOUNT_ID",
+        "AWS_CA_BUNDLE",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+    }
+)
+_OF_OTHERS: Final = re.compile(
+    r"AWS_(REGION|EXECUTION_ENV|ACCESS_KEY|SECRET_KEY|LAMBDA_\w+|XRAY_\w+|CONTAINER_\w+|S3_\w+|ENDPOINT_URL_\w+"
+    r"|EC2_METADATA_DISABLED|DISABLE_HOST_PREFIX_INJECTION)"
+)
+"""What Lambda tells, and what other services and providers of credentials are told."""
+
+_MORE: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
+_BOTO: Final = "BOTO"
+"""How names of botocore's own variables begin."""
+
+_FILES: Final = ("config", "credentials")
+
+_ELSEWHERE: Final = ("darwin", "win32")
+"""Systems that have proxies in their settings."""
+
+_ACCOUNT: Final = re.compile("[0-9]{12}")
+
+_REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
+"""Regions of the partition whose addresses end with amazonaws.com."""
+
+
+def at_hand(
+    environment: Mapping[str, str],
+    home: Path,
+    *,
+    service: str = "dynamodb",
+    endpoint: str | None = None,
+    region: str | None = None,
+) -> Service | None:
+    """What the environment says of a service; None where that is not all that there is to know.
+
+    Args:
+        home: where the files of profiles would be.
+        endpoint, region: other than those of the environment.
+    """
+    region = region or environment.get("AWS_DEFAULT_REGION", "")
+    named = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}")
+    address = endpoint or named or environment.get("AWS_ENDPOINT_URL") or ""
+    if not _REGION.fullmatch(region) or _more(environment, home):
+        return None
+    keys = _keys(environment)
+    if keys is None:
+        return None
+    # Of DynamoDB, credentials that tell their account are answered at an address of the account's own.
+    account = environment.get("AWS_ACCOUNT_ID")
+    if account and not _ACCOUNT.fullmatch(account):
+        return None
+    own = f"{account}.ddb" if account and service == "dynamodb" else service
+    url = address or f"https://{own}.{region}.amazonaws.com"
+    try:
+        host_of(url)
+    except ValueError:
+        return None
+    bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or ""
+    return Service(url=url, region=region, credentials=keys, bundle=bundle)
+
+
+def _keys(environment: Mapping[str, str]) -> FixedKeys | None:
+    """Those that there are, unless they expire."""
+    access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
+    if not access or not secret or "AWS_CREDENTIAL_EXPIRATION" in environment:
+        return None
+    token = environment.get("AWS_SESSION_TOKEN") or environment.get("AWS_SECURITY_TOKEN")
+    return FixedKeys(access, secret, token)
+
+
+def _more(environment: Mapping[str, str], home: Path) -> bool:
+    """Whether there is anything else to read."""
+    # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
+    return (
+        sys.platform in _ELSEWHERE
+        or not all(map(_is_known, environment))
+        or any(os.path.exists(home / ".aws" / each) for each in _FILES)  # noqa: PTH110
+    )
+
+
+def _is_known(name: str) -> bool:
+    if name.startswith("AWS_"):
+        return name in _READ or _OF_OTHERS.fullmatch(name) is not None
+    return not name.startswith(_BOTO) and name.upper() not in _MORE
+
+
+def hooked() -> str:
+    """What hooks into boto3's clients, and would not see requests that are sent without one; empty where nothing does.
+
+    A test that mocks AWS must never reach it. What traces AWS wraps methods of botocore's clients.
+    """
+    if "moto" in sys.modules:
+        return "moto is imported"
+    client = sys.modules.get("botocore.client")
+    if client is None:
+        return ""
+    methods = [vars(client.BaseClient).get(name) for name in ("__init__", "_make_api_call")]
+    # Of a wrapper `isinstance` says what it says of what is wrapped.
+    own = all(
+        type(each) is FunctionType and each.__globals__["__name__"].startswith("botocore.")
+        for each in methods
+    )
+    return "" if own else "something has wrapped botocore's clients"
+
+
+# Signatures of version 4, of requests that `POST` to `/`, as services of AWS's JSON and Query protocols take them.
+#
+# <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>. Tests hold them to
+# botocore's, byte by byte. The key that signs is the same all day: it is kept.
+
+_PLAIN: Final = re.compile(r"[!-~]+")
+"""What a header carries as it is: nobody can end a header in one of these and begin another."""
+
+
+class Credentials(Protocol):
+    """What each request asks anew for its keys, as botocore's credentials: those that expire are renewed."""
+
+    def get_frozen_credentials(self) -> Any:
+        """Keys with an `access_key`, a `secret_key` and a `token` or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKeys:
+    """Credentials that stay as they are."""
+
+    access_key: str
+    secret_key: str
+    token: str | None = None
+
+    def get_frozen_credentials(self) -> FixedKeys:
+        """Themselves."""
+        return self
+
+
+@dataclass(slots=True)
+class Signer:
+    """Writes the headers of requests to one service. Safe to share between threads.
+
+    Attributes:
+        host: with its port, if that is not its scheme's own.
+        now: seconds since 1970, by a clock that is right within minutes.
+    """
+
+    host: str
+    region: str
+    service: str
+    now: Callable[[], float] = time.time
+    _kept: tuple[tuple[str, str, str, str | None], bytes] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if not (_PLAIN.fullmatch(self.host) and re.fullmatch("[A-Za-z0-9-]+", self.region)):
+            raise Misconfigured("the address or the region cannot be in a header", "mend them")
+
+    def headers(self, keys: Any, target: str, media: str, body: bytes) -> dict[str, str]:
+        """The headers of a request, but for its length.
+
+        Args:
+            keys: as `Credentials` give them.
+            target, media: what is asked for, unless the body says so, and the type of the body.
+
+        Raises:
+            Misconfigured: the keys have what a header cannot carry.
+        """
+        at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.now()))
+        names, found = "content-type;host;x-amz-date", {}
+        canonical = f"POST\n/\n\ncontent-type:{media}\nhost:{self.host}\nx-amz-date:{at}\n"
+        if token := keys.token:
+            names += ";x-amz-security-token"
+            canonical += f"x-amz-security-token:{token}\n"
+            found["X-Amz-Security-Token"] = token
+        if target:
+            names += ";x-amz-target"
+            canonical += f"x-amz-target:{target}\n"
+            found["X-Amz-Target"] = target
+        canonical += f"\n{names}\n{sha256(body).hexdigest()}"
+        scope = f"{at[:8]}/{self.region}/{self.service}/aws4_request"
+        key = self._key((at[:8], keys.access_key, keys.secret_key, token))
+        text = f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+        signature = digest(key, text.encode(), "sha256").hex()
+        found |= {
+            "Host": self.host,
+            "Content-Type": media,
+            "X-Amz-Date": at,
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, SignedHeaders={names}, "
+            f"Signature={signature}",
+            "User-Agent": "epochal",
+            "Accept-Encoding": "identity",
+        }
+        return found
+
+    def _key(self, by: tuple[str, str, str, str | None]) -> bytes:
+        """Threads may derive it side by side: it is the same, and what is kept is replaced as a whole."""
+        kept = self._kept
+        if kept is None or kept[0] != by:
+            day, access, secret, token = by
+            if not (_PLAIN.fullmatch(access) and (not token or _PLAIN.fullmatch(token))):
+                raise Misconfigured("the credentials have what a header cannot carry", "mend them")
+            key = f"AWS4{secret}".encode()
+            for each in (day, self.region, self.service, "aws4_request"):
+                key = digest(key, each.encode(), "sha256")
+            kept = self._kept = by, key
+        return kept[1]

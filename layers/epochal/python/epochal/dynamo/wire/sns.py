@@ -1,0 +1,133 @@
+"""SNS's `PublishBatch` without botocore, whose client takes longer to make than all else that an indexer does first.
+
+A request is a form and its answer XML, as AWS's Query protocol has them: <https://docs.aws.amazon.com/sns/latest/api>.
+What is published again is dropped by a FIFO topic, so a request whose answer is lost is sent again, as by a client of
+botocore's that retries.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+from xml.parsers import expat
+
+from epochal.dynamo.wire.batches import BatchClient, Dialect
+from epochal.dynamo.wire.environment import Service, at_hand, hooked
+
+MEDIA: Final = "application/x-www-form-urlencoded; charset=utf-8"
+_ACTION: Final = "PublishBatch"
+_LEVELS: Final = 9
+
+
+def topic_client(otherwise: Callable[[], Any]) -> Any:
+    """A client that publishes batches: one of ours where the environment says all that there is to know of SNS, else
+    what `otherwise` makes.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
+    found = None if hooked() else at_hand(os.environ, home, service="sns")
+    return otherwise() if found is None else LightTopics(found)
+
+
+class LightTopics:
+    """Publishes to topics, as a client of boto3's does. Safe to share between threads."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+        luck: Callable[[], float] = random.random,
+    ) -> None:
+        dialect = Dialect(name="sns", what="the topic", media=MEDIA, results=_answered, error=_error)
+        self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
+
+    def publish_batch(
+        self,
+        *,
+        TopicArn: str,  # noqa: N803  boto3's
+        PublishBatchRequestEntries: Sequence[Mapping[str, Any]],  # noqa: N803
+    ) -> dict[str, list[dict[str, str]]]:
+        """Publish; answers which entries were taken, and which were not.
+
+        Raises:
+            Unavailable: throttling, an outage, or no answer of SNS's, however often it was tried.
+            InvalidRequest: SNS takes the request for malformed, or denies it.
+        """
+        body = urlencode(list(_form(TopicArn, PublishBatchRequestEntries))).encode()
+        return self._batches.send(_ACTION, "", body, PublishBatchRequestEntries)
+
+
+def _form(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    yield from (("Action", _ACTION), ("Version", "2010-03-31"), ("TopicArn", topic))
+    for number, entry in enumerate(entries, 1):
+        place = f"PublishBatchRequestEntries.member.{number}"
+        for name, value in entry.items():
+            if name != "MessageAttributes":
+                yield f"{place}.{name}", value
+                continue
+            for count, (attribute, parts) in enumerate(value.items(), 1):
+                yield f"{place}.{name}.entry.{count}.Name", attribute
+                for part, text in parts.items():
+                    yield f"{place}.{name}.entry.{count}.Value.{part}", text
+
+
+def _error(answer: bytes) -> tuple[str, str]:
+    """Code and message of an answer other than success."""
+    texts = {path[-1]: text for path, text in _elements(answer) or () if path[-2:-1] == ("Error",)}
+    return texts.get("Code", ""), texts.get("Message", "")
+
+
+def _answered(answer: bytes) -> dict[str, list[dict[str, str]]] | None:
+    """What was taken, and what was not; None where something else answered."""
+    elements = _elements(answer)
+    if elements is None:
+        return None
+    found: dict[str, list[dict[str, str]]] = {"Successful": [], "Failed": []}
+    member: dict[str, str] = {}
+    for path, text in elements:
+        match path:
+            case ("PublishBatchResponse", "PublishBatchResult", "Successful" | "Failed", "member", name):
+                member[name] = text
+            case ("PublishBatchResponse", "PublishBatchResult", "Successful" | "Failed" as kind, "member"):
+                found[kind].append(member)
+                member = {}
+            case _:
+                pass
+    return found
+
+
+def _elements(answer: bytes) -> list[tuple[tuple[str, ...], str]] | None:
+    """The names of elements from the top, as they end, with their texts; None where it is no XML as AWS writes it: no
+    document type, so no entities, and few levels.
+    """
+    found: list[tuple[tuple[str, ...], str]] = []
+    path: list[str] = []
+    texts: list[str] = []
+
+    def start(name: str, _: object) -> None:
+        if len(path) == _LEVELS:
+            raise ValueError
+        path.append(name)
+        texts.clear()
+
+    def end(_: str) -> None:
+        found.append((tuple(path), "".join(texts)))
+        texts.clear()
+        path.pop()
+
+    def refuse(*_: object) -> None:
+        raise ValueError
+
+    parser: Any = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = texts.append, refuse
+    try:
+        parser.Parse(answer, True)
+    except (expat.ExpatError, ValueError):
+        return None
+    return found

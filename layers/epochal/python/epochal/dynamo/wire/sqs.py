@@ -1,0 +1,97 @@
+"""SQS's batches without botocore, whose client takes longer to make than all else that a reaction does first.
+
+Requests and answers are JSON, as AWS's JSON protocol has them:
+<https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference>. A request whose answer is lost is sent again: a
+FIFO queue drops what it has had, and to change a message's visibility twice does no more than to change it once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from epochal.dynamo.wire.batches import Answer, BatchClient, Dialect
+from epochal.dynamo.wire.environment import Service, at_hand, hooked
+
+MEDIA: Final = "application/x-amz-json-1.0"
+
+
+def queue_client(otherwise: Callable[[], Any]) -> Any:
+    """A client that sends messages and changes their visibility, in batches: one of ours where the environment says all
+    that there is to know of SQS, else what `otherwise` makes.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
+    service = None if hooked() else at_hand(os.environ, home, service="sqs")
+    return otherwise() if service is None else LightQueues(service)
+
+
+class LightQueues:
+    """Sends batches to queues, as a client of boto3's does. Safe to share between threads."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+        luck: Callable[[], float] = random.random,
+    ) -> None:
+        dialect = Dialect(name="sqs", what="the queue", media=MEDIA, results=_results, error=_error)
+        self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> Answer:  # noqa: N803  # boto3's
+        """Send messages; answers which were taken, and which were not.
+
+        Raises:
+            Unavailable: throttling, an outage, or no answer of SQS's, however often it was tried.
+            InvalidRequest: SQS takes the request for malformed, or denies it.
+        """
+        return self._batch("SendMessageBatch", QueueUrl, Entries)
+
+    def change_message_visibility_batch(
+        self,
+        *,
+        QueueUrl: str,  # noqa: N803  boto3's
+        Entries: Sequence[Mapping[str, Any]],  # noqa: N803
+    ) -> Answer:
+        """Change for how long messages stay invisible; answers of which it was changed, and of which it was not.
+
+        Raises:
+            Unavailable, InvalidRequest: as `send_message_batch`.
+        """
+        return self._batch("ChangeMessageVisibilityBatch", QueueUrl, Entries)
+
+    def _batch(self, action: str, url: str, entries: Sequence[Mapping[str, Any]]) -> Answer:
+        body = json.dumps({"QueueUrl": url, "Entries": [*entries]}).encode()
+        return self._batches.send(action, f"AmazonSQS.{action}", body, entries)
+
+
+def _error(answer: bytes) -> tuple[str, str]:
+    """Code and message of an answer other than success."""
+    fields = _fields(answer)
+    code = str(fields.get("__type", "")).rpartition("#")[2]
+    return code, str(fields.get("message", fields.get("Message", "")))
+
+
+def _results(answer: bytes) -> Answer | None:
+    """Which entries were taken, and which were not; None where something else answered."""
+    fields = _fields(answer)
+    results = {kind: fields.get(kind, []) for kind in ("Successful", "Failed")}
+    sound = all(
+        isinstance(entries, list) and all(isinstance(each, dict) for each in entries)
+        for entries in results.values()
+    )
+    return results if sound else None
+
+
+def _fields(answer: bytes) -> dict[str, Any]:
+    """The members of an answer; none where it is no object of JSON."""
+    try:
+        fields = json.loads(answer)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}

@@ -1,1 +1,0 @@
-"""Events as files of rows (`epochal.rows`), and SQL over them."""

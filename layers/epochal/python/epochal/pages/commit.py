@@ -1,0 +1,360 @@
+"""One commit: last pages of streams are written, others must not have moved, and more goes with them; all or nothing.
+
+    write     a stream's last page is extended; or another is begun, once that one is closed
+    fence     a page that is open has the same revision; behind one that is full, or where there is none, is nothing
+    record    of an id or a key
+    also      what the caller's program writes to tables of its own, or wants to hold there
+
+One write alone is a conditional write; more are a transaction. What comes back:
+
+    done
+    overflow      again, and pages that were extended are left
+    refused       what stood in the way comes with it
+      ├ the key's record is there                      made before: the record says what it left
+      ├ a page holds our stamp                         made: a response was lost
+      ├ a response was lost, and no page can tell      undetermined
+      ├ what has moved matters to the caller           an end
+      ├ a condition of the caller's own fails          unmet; unavailable, where a lost try may still arrive
+      └ none of these                                  again
+
+Since all is written or nothing, what one page tells is true of all, and of what the program writes besides: that goes
+out again only where no page has had the stamp. Stamps increase along a stream, so a page whose
+latest stamp is below ours has never had ours. A write that nothing stood in the way of is sent again as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from epochal.errors import TooLarge, Unavailable
+from epochal.layout.streams import NEVER, Known, Unmet
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import Ticks
+from epochal.model.versions import version_of
+from epochal.pages.frames import time_of
+from epochal.pages.items import Page, page_key, read_page
+from epochal.pages.reading import last_pages, load_head
+from epochal.pages.streams import Earlier, absent_from
+from epochal.pages.writes import (
+    Blocked,
+    Packed,
+    Planned,
+    can_be_left,
+    head_from,
+    is_own,
+    next_write,
+    place_of,
+    unchanged,
+)
+from epochal.plan.ops import (
+    ITEM_BYTES,
+    Absent,
+    Check,
+    Done,
+    Overflow,
+    Put,
+    Refusal,
+    Steps,
+    Together,
+    Transact,
+    TransactGet,
+    TransactionWrite,
+    Update,
+    holds,
+    settled,
+)
+from epochal.plan.values import Item
+
+T = TypeVar("T")
+
+Heads = Mapping[str, Page | None]
+"""The last pages of streams, as they were read."""
+
+Writes = Mapping[str, Planned]
+"""What goes out to each stream, in the order of the transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(Generic[T]):
+    """What is to be committed, and what the caller makes of what it meets.
+
+    Attributes:
+        known: the last pages of some of its streams, as far as the caller knows; the others are read.
+        writes: streams that get events, and
+        batch: what one of them gets, beside what is planned of those before it.
+        fences: streams that are not written, and must be as they are known.
+        matters: what came back of streams since they were known: an end, or None where the commit goes on from there.
+            It is asked before the first write, too.
+        records: what is written with the pages.
+        before: after a refusal, an end where records say that this was committed by an earlier call. It gets what is
+            told of the store's own; `failed` is empty where more was refused, and then records are asked for.
+        keyed: `before` or the caller tells whether it was. Else pages do.
+        lasting: streams that are never pruned: each of their pages tells whether it had a stamp.
+        one_stamp: all pages get the same, above the last of each.
+        also: goes with them, to tables that are none of the store's.
+        sent: what went out and may have been made, the latest last; none of it, once it is refused and no answer was
+            lost.
+    """
+
+    table: str
+    known: Mapping[str, Known[Page]]
+    writes: Sequence[str]
+    batch: Callable[[str, Writes], Packed]
+    fences: Sequence[str]
+    matters: Callable[[Heads], Steps[T | None]]
+    records: Callable[[Writes], Sequence[Put]]
+    before: Callable[[Writes, Refusal], Steps[T | None]]
+    keyed: bool = False
+    lasting: Container[str] = ()
+    one_stamp: bool = False
+    also: Sequence[TransactionWrite] = ()
+    sent: list[Plan] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """It was committed; or, where that is not `certain`, nobody can tell any more whether it was."""
+
+    writes: Writes
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What goes out, in the order of replies: pages, fences, records, what is the caller's own."""
+
+    writes: Writes
+    checks: Mapping[str, Check]
+    records: Sequence[Put]
+    also: Sequence[TransactionWrite]
+
+    @property
+    def all(self) -> tuple[TransactionWrite, ...]:
+        """All of it."""
+        pages = (each.write for each in self.writes.values())
+        return (*pages, *self.checks.values(), *self.records, *self.also)
+
+
+def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
+    """Commit on what is known, and on what comes back meanwhile.
+
+    Raises:
+        TooLarge: the events fit no item, or no transaction; an item of the caller's own would become too large.
+        InvalidInput: a stream is full.
+        Unavailable: a response was lost, and a condition of the caller's own fails now.
+    """
+    heads, leaving = dict(wanted.known), set[str]()
+    unread = [stream for stream in (*wanted.writes, *wanted.fences) if stream not in heads]
+    moved: Heads = yield from last_pages(wanted.table, unread)
+    while True:
+        ended = yield from wanted.matters(moved)
+        if ended is not None:
+            return ended
+        heads |= moved
+        leaving.difference_update(moved)
+        plan = yield from _planned(wanted, heads, leaving)
+        if not isinstance(plan, Plan):
+            moved = plan
+            continue
+        wanted.sent.append(plan)
+        reply: Done | Overflow | Refusal = yield _sent(plan)
+        match reply:
+            case Done():
+                return Made(writes=plan.writes)
+            case Overflow():
+                leaving |= _too_small(plan, reply)
+                moved = {}
+            case Refusal():
+                made = yield from _was_made(wanted, plan, reply)
+                if made is not False:
+                    return Made(writes=plan.writes, certain=made is True)
+                own, stood = _apart(plan, reply)
+                ended = yield from wanted.before(plan.writes, own)
+                if ended is not None:
+                    return ended
+                moved = yield from _came_back(wanted.table, plan, reply)
+                if stood:
+                    check_over(reply, moved)
+                    return (yield from wanted.matters(moved)) or Unmet(items=stood)
+
+
+def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:
+    """That nobody has written to a stream since it was known; or its last page, where what is known is no proof."""
+    if isinstance(known, Page) and known.deleted:
+        return Blocked(page=known)
+    state = None if known is None else place_of(known)
+    if known is not None and state is not None and not state.full:
+        return Check(
+            table=table, key=page_key(stream, state.index), condition=unchanged(state, known.version)
+        )
+    if known is not None and not is_own(table, stream, known):
+        # It names a place only, and may be forged: that nothing is there says what it shall only where a page ends.
+        return Blocked(page=(yield from load_head(table, stream)))
+    return Check(table=table, key=page_key(stream, version_of(known)), condition=Absent("i"))
+
+
+def unmoved(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
+    """The last pages of those streams that were not all as they are known at one moment; none, if they were.
+
+    Nothing is written: the items of the fences are read together, and held to the same conditions.
+    """
+    checks, moved = dict[str, Check](), dict[str, Page | None]()
+    for stream, known in reads.items():
+        made = yield from fence(table, stream, known)
+        if isinstance(made, Blocked) and is_as_known(known, made.page):
+            made = yield from fence(table, stream, made.page)
+        if isinstance(made, Check):
+            checks[stream] = made
+        else:
+            moved[stream] = made.page
+    if moved or not checks:
+        return moved
+    found: Together = yield TransactGet(keys=tuple((table, check.key) for check in checks.values()))
+    for (stream, check), item in zip(checks.items(), found.items, strict=True):
+        if not holds(check.condition, item):
+            moved[stream] = yield from head_from(table, stream, page_of(item, table))
+    return moved
+
+
+def is_as_known(known: Known[Page], head: Page | None) -> bool:
+    """Whether a last page is the one that is known."""
+    if known is None or head is None:
+        return known is head
+    return not head.deleted and (head.version, head.etag) == (known.version, known.etag)
+
+
+def page_of(item: Item | None, table: str) -> Page | None:
+    """The page that stood in the way, if one did."""
+    return None if item is None else read_page(item, table)
+
+
+def _sent(plan: Plan) -> TransactionWrite | Transact:
+    return plan.all[0] if len(plan.all) == 1 else Transact(writes=plan.all)
+
+
+def _planned(
+    wanted: Commit[T], heads: dict[str, Known[Page]], leaving: Container[str]
+) -> Steps[Plan | Heads]:
+    """What goes out on these pages; or pages that are others. In `heads` a page is closed once it is."""
+    checks, moved = dict[str, Check](), dict[str, Page | None]()
+    for stream in wanted.fences:
+        made = yield from fence(wanted.table, stream, heads[stream])
+        if isinstance(made, Check):
+            checks[stream] = made
+        else:
+            moved[stream] = made.page
+    if moved:
+        return moved
+    above = _latest(wanted, heads) if wanted.one_stamp else NEVER
+    while True:
+        writes = dict[str, Planned]()
+        for stream in wanted.writes:
+            batch = wanted.batch(stream, writes)
+            planned = yield from next_write(
+                wanted.table,
+                replace(batch, above=above) if wanted.one_stamp else batch,
+                heads[stream],
+                extending=stream not in leaving,
+            )
+            if isinstance(planned, Blocked):
+                return {stream: (yield from head_from(wanted.table, stream, planned.page))}
+            heads[stream], writes[stream] = planned.after, planned
+        times = {time_of(each.stamp) for each in writes.values()}
+        if len(times) == 1 or not wanted.one_stamp:
+            return Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
+        # A page had to be closed first, which took a stamp of its own.
+        above = Ticks(max(times) - 1)
+
+
+def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
+    known = (heads[stream] for stream in wanted.writes)
+    places = (None if each is None else place_of(each) for each in known)
+    return max((place.time for place in places if place is not None), default=NEVER)
+
+
+def _too_small(plan: Plan, reply: Overflow) -> set[str]:
+    """The pages that are too small; where that is not told, all that were extended. Raises `TooLarge` where no page is
+    to be left, or an item of the caller's own would be too large.
+    """
+    for place, over in enumerate(reply.over[len(plan.all) - len(plan.also) :]):
+        if over:
+            advice = "it is added to what is there"
+            raise TooLarge(f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice=advice)
+    left = {
+        stream
+        for stream, each in plan.writes.items()
+        if isinstance(each.write, Update) and can_be_left(each.after)
+    }
+    if not left:
+        field = "events" if any(each.count for each in plan.writes.values()) else "unfolds"
+        raise TooLarge(field, max(each.token.size for each in plan.writes.values()), ITEM_BYTES)
+    return left
+
+
+def check_over(refusal: Refusal, moved: Collection[str]) -> None:
+    """Raise `Unavailable` where an earlier try may be on its way still: as long as no page has moved, it is made if it
+    arrives when the conditions of the caller's own hold.
+    """
+    if refusal.ambiguous and not moved:
+        raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
+
+
+def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
+    """A refusal of the store's own writes, and what stood in the way of the caller's, by its place there."""
+    first = len(plan.all) - len(plan.also)
+    came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
+    stood = {place: item for place, (item, failed) in enumerate(came) if failed}
+    failed = () if stood else refusal.failed[:first]
+    return replace(refusal, items=refusal.items[:first], failed=failed), stood
+
+
+def _was_made(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[bool | None]:
+    """Whether an earlier try of what was refused has been applied; None where no page can tell, False where a key does.
+
+    A refusal may leave out pages that another transaction was at, and what a fence met tells nothing. So where the
+    others do not tell, pages are asked for: one is enough of a stream that is never pruned.
+    """
+    if not refusal.ambiguous:
+        # No answer was lost: what others have sent at the same moment may look the same.
+        wanted.sent.clear()
+    if wanted.keyed:
+        return False
+    table = wanted.table
+    came = list(zip(plan.writes.items(), refusal.items, refusal.failed, strict=False))
+    tells = {_tells(wanted, *write, page_of(item, table)) for write, item, failed in came if failed}
+    others = [write for write, _, failed in came if not failed]
+    if refusal.ambiguous and tells <= {None} and others:
+        asked = next(([each] for each in others if each[0] in wanted.lasting), others)
+        found: Together = yield TransactGet(keys=tuple((table, each.key) for _, each in asked))
+        tells |= {
+            _tells(wanted, *write, page_of(item, table))
+            for write, item in zip(asked, found.items, strict=True)
+        }
+    if True in tells:
+        if len(plan.all) > 1:
+            # DynamoDB may still be at it: a caller that learns that it was made finds it in every stream.
+            yield from settled((table, each.key) for each in plan.writes.values())
+        return True
+    return None if refusal.ambiguous and tells <= {None} else False
+
+
+def _tells(wanted: Commit[T], stream: str, planned: Planned, page: Page | None) -> bool | None:
+    """Whether a write was made, by the page that it is to: None where events are pruned, or unfolds replaced."""
+    stamp = planned.stamp
+    if page is None or page.time < time_of(stamp):
+        return False
+    if page.stamp == stamp or any(frame.stamp == stamp for frame in page.frames):
+        return True
+    kept = planned.count and absent_from(page, planned.first) is Earlier.ABSENT
+    return False if kept or stream in wanted.lasting else None
+
+
+def _came_back(table: str, plan: Plan, refusal: Refusal) -> Steps[Heads]:
+    """The last pages of the streams that something stood in the way of."""
+    heads = dict[str, Page | None]()
+    streams = (*plan.writes, *plan.checks)
+    for stream, item, failed in zip(streams, refusal.items, refusal.failed, strict=False):
+        if failed:
+            heads[stream] = yield from head_from(table, stream, page_of(item, table))
+    return heads

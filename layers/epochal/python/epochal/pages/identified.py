@@ -1,0 +1,189 @@
+"""Appends whose events all have ids that their caller chose: what was appended before is known by them.
+
+    expected       looked at                                              all of the ids there, one after another
+    a place        the events at that place, once the append is refused   appended before
+    any stream     the last pages, which come with the head; then         appended before, wherever they are
+                   what has come since, as often as it is refused
+
+    otherwise      none of them, some of them, or all of them but not in a row
+    a place        a conflict, as it is without ids
+    any stream     none: it is appended; else `IdTaken`
+
+A place is a version, a token, or the beginning of a stream; it is looked at however far back it is. Where any stream
+will do, the look reaches as far back as the last pages do, and from when they were read on it misses nothing: of two
+calls at the same time one is told of the other's append. Contents are not compared.
+
+An append to several streams is looked for once one of them is not as expected: in all of them, one after another.
+
+An append that finds what it expects does not look at ids, and costs what it costs without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from epochal.errors import CorruptData
+from epochal.layout.queries import IdTaken
+from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
+from epochal.lazy_dataclasses import replace
+from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
+from epochal.pages.items import Page, page_key
+from epochal.pages.reading import load_head, openable, query, sound, whole
+from epochal.pages.streams import ANYWHERE, FoundAppend, written_by
+from epochal.pages.writes import Packed
+from epochal.plan.ops import Steps, settled
+
+LOOKED_BACK: Final = 8
+"""Pages that are read with the head where any stream will do, in the same request: those of small events hold some
+hundred, and each holds an append at least. Four KB of them cost a read unit, a fifth of what the append costs."""
+
+
+def begin(
+    table: str, batch: Packed, expected: ExpectedVersion
+) -> Steps[Page | Settled | Rejected[Page] | None]:
+    """The head to append on, where that has to be read; or how the append has ended before, or that it is refused."""
+    head: Page | None
+    if expected in ANYWHERE:
+        head = yield from _load_back(table, batch.stream)
+        ended = None if head is None else _told(batch, _in_hand(head), None, head.version)
+        head = head and replace(head, before=())
+    else:
+        head, ended = (yield from load_head(table, batch.stream)), None
+        if not accepts(expected, head):
+            since = 0 if expected is NO_STREAM else version_of(expected)
+            ended = yield from settle(table, batch, head, since, anywhere=False)
+    if ended is not None:
+        return ended
+    return head if accepts(expected, head) else Rejected(head=head)
+
+
+def all_before(
+    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
+) -> Steps[tuple[Written, ...] | None]:
+    """What came of an append to several streams, one of which is not as expected, if every batch is there already."""
+    found = yield from _each_begun(table, appends)
+    heads = {
+        batch.stream: each.head if isinstance(each, Rejected) else each
+        for (batch, _), each in zip(appends, found, strict=True)
+        if not isinstance(each, Written | Unknown)
+    }
+    if heads and len(heads) < len(found):
+        # A transaction that is under way may show in one stream earlier than in another.
+        places = {(stream, index): None for stream, head in heads.items() for index in _ends(head)}
+        yield from settled((table, page_key(*place)) for place in places)
+        found = yield from _each_begun(table, appends)
+    written = tuple(each for each in found if isinstance(each, Written))
+    return written if len(written) == len(found) else None
+
+
+def _each_begun(
+    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
+) -> Steps[list[Page | Settled | Rejected[Page] | None]]:
+    found: list[Page | Settled | Rejected[Page] | None] = []
+    for batch, expected in appends:
+        found.append((yield from begin(table, batch, expected)))
+    return found
+
+
+def _ends(head: Page | None) -> tuple[int, ...]:
+    """Where the pages begin that an append may be writing to."""
+    return (0,) if head is None else (head.index, head.version)
+
+
+def settle(
+    table: str, batch: Packed, head: Page | None, since: int, *, anywhere: bool
+) -> Steps[Settled | None]:
+    """How the append has ended before, as the stream shows it at index `since`, or `anywhere` from there on.
+
+    Raises:
+        IdTaken: anywhere there are some of the ids, and not all of them in a row.
+    """
+    if head is None or head.deleted or (not anywhere and head.version < since + batch.count):
+        return None
+    end = head.version if anywhere else since + batch.count
+    pages = yield from _pages(table, head, since, end)
+    return _told(batch, pages, since, end) if anywhere else _at(batch, pages, since, end)
+
+
+def _at(batch: Packed, pages: Sequence[Page], since: int, end: int) -> Settled | None:
+    """What the events at a place say: these, others, or those of them that are not pruned nothing else."""
+    labels = _labels(pages, since, end)
+    if labels != list(batch.ids[batch.count - len(labels) :]):
+        return None
+    return _written(pages, since, end) if len(labels) == batch.count else Unknown(first=since)
+
+
+def _told(batch: Packed, pages: Sequence[Page], since: int | None, end: int) -> Settled | None:
+    """What events say wherever they are, up to `end`. Where `since` is given, it matters that some are pruned."""
+    labels, ids = _labels(pages, since or 0, end), list(batch.ids)
+    first = end - len(labels)
+    for at in range(len(labels) - len(ids), -1, -1):
+        if labels[at : at + len(ids)] == ids:
+            return _written(pages, first + at, first + at + len(ids))
+    there = set(labels).intersection(ids)
+    if there:
+        taken = id_in(next(each for each in ids if each in there))
+        rule = f"the id {taken} is in {batch.stream} already, not with all others of this append in a row"
+        raise IdTaken("events", rule)
+    return Unknown(first=since) if since is not None and first > since else None
+
+
+def _written(pages: Sequence[Page], first: int, end: int) -> Written:
+    """The token is of the page that the append left which holds the last of them; if that goes on beyond it, of no
+    state that there has been.
+    """
+    page = next(page for page in pages if page.base < end <= page.version)
+    at = page.base
+    for frame in page.frames:
+        at += frame.count
+        if at >= end:
+            break
+    return written_by(FoundAppend(first=first, end=end, stamp=frame.stamp, page=page), replayed=True)
+
+
+def _labels(pages: Sequence[Page], since: int, end: int) -> list[bytes]:
+    """Of the events from `since` to `end` that these pages have, in order; without those that are pruned."""
+    labels: list[bytes] = []
+    for page in reversed(pages):
+        at = page.base
+        for position, frame in enumerate(page.frames):
+            first, at = at, at + frame.count
+            if first < end and at > since:
+                events = enumerate(page.read_frame(position), first)
+                labels += [event.label for index, event in events if since <= index < end]
+    return labels
+
+
+def _pages(table: str, head: Page, since: int, end: int) -> Steps[list[Page]]:
+    """The pages that have these events, the newest first; as far as events are not pruned."""
+    pages = _in_hand(head)
+    while (lowest := pages[-1]).index > since and lowest.base == lowest.index:
+        before = min(lowest.index, end) - 1
+        # Those of one append are on one page.
+        limit = LOOKED_BACK if end == head.version else 1
+        reply = yield query(table, head.stream, 0, before, forward=False, limit=limit)
+        for each in sound(table, reply.items):
+            pages.append((yield from openable(each)))
+            if each.index <= since:
+                break
+        if pages[-1] is lowest:
+            raise CorruptData(f"{head.stream}: event {before} is in no page")
+    return pages
+
+
+def _in_hand(head: Page) -> list[Page]:
+    """A last page and those that were read with it, the newest first; down to one of which events are pruned."""
+    pages = [head]
+    for page in reversed(head.before):
+        if pages[-1].base > pages[-1].index or page.version != pages[-1].index:
+            break
+        pages.append(page)
+    return pages
+
+
+def _load_back(table: str, stream: str) -> Steps[Page | None]:
+    """The last page, with those before it that come in the same request."""
+    reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=LOOKED_BACK)
+    pages = list(sound(table, reply.items))
+    return (yield from whole(replace(pages[0], before=tuple(pages[:0:-1])))) if pages else None

@@ -1,0 +1,283 @@
+"""Named streams as pages, as the feed sees them: every page is a head.
+
+What a page tells the feed: the events that its latest write appended, or that it took events away.
+
+Every page is a head: its image carries its index, the next one, and its frames, so nothing need be read. A stream has
+as many heads as pages, each with events of its own; one that is full does not tell whether another follows.
+
+Frames of one write have stamps one tick apart. Those of two writes may have, too, where a clock is behind the stream:
+then a head tells events that an earlier one has told, which the index drops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from epochal.layout.port import (
+    Archive,
+    CategoriesBy,
+    Change,
+    End,
+    Heal,
+    Permission,
+    Port,
+    Source,
+    Span,
+    StoredAppend,
+    StoredItem,
+    Touched,
+    heal_streams,
+)
+from epochal.lazy_dataclasses import replace
+from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, Ticks, category_of, format_ticks
+from epochal.model.tags import group_of
+from epochal.pages.frames import time_of
+from epochal.pages.items import (
+    ARCHIVE,
+    STREAMS,
+    Page,
+    PageSpan,
+    frames_size,
+    is_dictionary,
+    is_page,
+    read_page,
+    unfolds_size,
+)
+from epochal.pages.reading import advance, begin, query
+from epochal.plan.ops import Condition, Present, Steps
+from epochal.plan.values import Item, write_units
+from epochal.settings import Options, Settings, variable
+
+if TYPE_CHECKING:
+    from epochal.layout.port import RemovalKind
+
+
+def pages_source(table: str, partitions: int = 1) -> Source:
+    """Streams by name."""
+    return Source(
+        name="pages",
+        table=table,
+        partitions=partitions,
+        setting=variable("pages_partitions"),
+        appended=appended,
+        heal=heal_pages(table),
+        end=end,
+        told=told,
+        where=WHERE,
+        moved=None,  # whether `w` is there at all is no question for a filter
+        stored=stored,
+        aged=aged,
+        written=written,
+        learn=learn,
+    )
+
+
+def heal_pages(table: str) -> Heal:
+    """Heals gaps of streams from their pages."""
+    return heal_streams("pages", partial(begin, table), partial(advance, table), _writes)
+
+
+def _source(settings: Settings) -> Source:
+    return pages_source(settings.table(STREAMS.kind), settings.partitions("pages_partitions"))
+
+
+def _kind_of(item: Item) -> str | None:
+    return STREAMS.kind if is_page(item) or is_dictionary(item) or _is_aside(item) else None
+
+
+def _is_aside(item: Item) -> bool:
+    """Whether it is the record of an id, or the key that tokens are sealed with."""
+    return item.keys() >= set(STREAMS.keys) and item["p"].get("S", "").startswith((EVENT_IDS, SEALS))
+
+
+def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
+    """A stream is read by its key; a page is put and updated, and got where a transaction has to be told.
+
+    Bodies of tagged events may be on another page than that of their tag, and ids have records; which tags there are a
+    scan tells.
+    """
+    reading = ("Query", "GetItem", "BatchGetItem")
+    actions = {
+        "append": (*reading, "PutItem", "UpdateItem", "ConditionCheckItem"),
+        # Whatever its appends are conditional on, they move.
+        "timers": (*reading, "PutItem", "UpdateItem"),
+        "replay": (*reading, "Scan"),
+        "feed": reading,
+        "indexer": ("Query",),
+        "auditor": ("GetItem", "Query", "Scan"),
+        "reaction": reading,
+    }
+    found = {function: (Permission(table=STREAMS, actions=each),) for function, each in actions.items()}
+    pruned = (Permission(table=STREAMS, actions=("UpdateItem",)),) if options.keep else ()
+    return {**found, "auditor": (*found["auditor"], *pruned)}
+
+
+def _category_of(stream: str) -> str:
+    """Of a tag, its group, so that it is no stream's."""
+    tag = stream.removeprefix(TAG_STREAMS)
+    return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
+
+
+WHERE: Condition = Present("r", "N")
+"""What only pages meet: records of idempotency keys do not."""
+
+
+def appended(item: Item) -> Change | None:
+    """The span that a page's latest write appended, or what is gone, if it was a prune or a deletion; None for records,
+    and other writes without events.
+
+    Where this process has not met the dictionary that it is packed under, only that it is.
+
+    Raises:
+        CorruptData: the item looks like a page, and contradicts itself.
+    """
+    page = _page_of(item)
+    if page is None or page.stamp is not None:
+        return _end(page).removal if page is not None and page.removing else None
+    span = page.span.since(page.version - _latest(page))
+    return Touched(stream=page.stream) if _is_closed(page) else _span(span)
+
+
+def _latest(page: Page) -> int:
+    """How many events the latest write appended."""
+    *earlier, last = page.frames
+    count, time = last.count, time_of(last.stamp)
+    for frame in reversed(earlier):
+        time = Ticks(time - 1)
+        if time_of(frame.stamp) != time:
+            break
+        count += frame.count
+    return count
+
+
+def end(item: Item) -> End | None:
+    """Where a page ends; None for records. Raises as `appended` does."""
+    page = _page_of(item)
+    return None if page is None else _end(page)
+
+
+def _end(page: Page) -> End:
+    """A page that is open is the last: it tells whether unfolds are left."""
+    pruned = max(page.low_water, page.base if page.base > page.index else 0)
+    left: RemovalKind = "deleted" if page.deleted else "pruned"
+    if not page.full and not page.unfolds and 0 < page.version <= pruned:
+        left = "emptied"
+    return End(page.stream, page.version, pruned, since=page.index, left=left)
+
+
+def told(item: Item) -> Span | Touched | None:
+    """`stored`, or as for `appended` that there is something."""
+    page = _page_of(item)
+    return Touched(stream=page.stream) if page is not None and _is_closed(page) else stored(item)
+
+
+def stored(item: Item) -> Span | None:
+    """The events that a page holds, or None where it holds none. Raises `CorruptData`."""
+    page = _page_of(item)
+    return None if page is None else _span(page.span)
+
+
+def written(item: Item) -> Ticks | None:
+    """When a page's last frame was written. Raises `CorruptData`."""
+    page = _page_of(item)
+    return time_of(page.frames[-1].stamp) if page is not None and page.frames else None
+
+
+def aged(item: Item, moment: Ticks) -> int:
+    """The index below which a page's events were written before a moment; 0 where none was. Raises `CorruptData`."""
+    page = _page_of(item)
+    older = 0
+    for frame in () if page is None else page.frames:
+        if time_of(frame.stamp) >= moment:
+            break
+        older += frame.count
+    return page.base + older if page is not None and older else 0
+
+
+def _writes(span: PageSpan) -> Iterator[tuple[int, int, Ticks]]:
+    """The frames of a span: the index of the first event of each, the one after its last, and when it was written."""
+    index = span.page.base
+    for frame in span.page.frames:
+        first, index = max(index, span.base), index + frame.count
+        if first < min(index, span.next):
+            yield first, min(index, span.next), time_of(frame.stamp)
+
+
+def learn(item: Item) -> None:
+    """Meet the dictionary that an item is, if it is one. Raises `CorruptData`."""
+    if is_dictionary(item) and "d" in item:
+        from epochal.pages.dictionaries import read_dictionary  # noqa: PLC0415  most stores have none
+
+        read_dictionary(item)
+
+
+def _is_closed(page: Page) -> bool:
+    """Whether frames of it cannot be opened yet."""
+    if not page.dictionaries:
+        return False
+    from epochal.pages.dictionaries import lacks  # noqa: PLC0415  most stores have none
+
+    return lacks(page)
+
+
+def _page_of(item: Item) -> Page | None:
+    return read_page(item) if is_page(item) else None
+
+
+def _span(span: PageSpan) -> Span | None:
+    return Span(span.page.stream, span.base, tuple(span.types)) if span.base < span.next else None
+
+
+def stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
+    """The pages that hold events `first` to `end - 1`, in two requests. Raises `CorruptData`."""
+    found = yield query(table, stream, 0, first, forward=False, limit=1)
+    items = found.items
+    if end > first + 1:
+        more = yield query(table, stream, first + 1, end - 1)
+        items += more.items
+    return tuple(_shown(read_page(item, table)) for item in items)
+
+
+def _shown(page: Page) -> StoredItem:
+    return StoredItem(
+        index=page.index,
+        end=page.version,
+        bytes=page.size,
+        unfolds=unfolds_size(page.unfolds),
+        full=page.full,
+        appends=tuple(_appends(page)),
+    )
+
+
+def _appends(page: Page) -> Iterator[StoredAppend]:
+    """Each left the page with one frame more; the latest left it as it is."""
+    index = page.base
+    least = bool(page.unfolds) or page.stamp is not None or page.base > page.index
+    bare = replace(page, unfolds=b"", stamp=None, full=False, deleted=False)
+    for position, frame in enumerate(page.frames, 1):
+        last = position == len(page.frames)
+        after = page if last else replace(bare, frames=page.frames[:position], version=index + frame.count)
+        yield StoredAppend(
+            index=index,
+            events=frame.count,
+            bytes=frames_size((frame,)),
+            units=write_units(after.size),
+            least=least,
+            timestamp=format_ticks(time_of(frame.stamp)),
+        )
+        index += frame.count
+
+
+PORT: Final = Port(
+    tables=(STREAMS,),
+    kind_of=_kind_of,
+    access=_access,
+    heads=STREAMS,
+    source=_source,
+    categories=CategoriesBy(_category_of),
+    stored_items=stored_items,
+    # The last page is found by a query.
+    archive=Archive(table=ARCHIVE, copying=("Query", "PutItem"), reading=("Query",)),
+)

@@ -1,0 +1,294 @@
+"""Pruning and deleting: pages are emptied, oldest first, and never removed.
+
+A writer that still holds a token of a full page begins the next one where nothing is: were that page removed, it would
+be begun again, and the stream forked for good. An emptied page is some sixty bytes.
+
+    wholly below the mark     its frames go, and its unfolds, unless they are the stream's: the last page names it
+    partly below              frames wholly below go, and the mark says what is gone of the next
+    the last page             the same, if it is as it was read; its unfolds stay
+
+A write that ends or changes a stream takes the place of the next append: on a full page a tombstone would be overtaken
+by an append that knows the page as it was, so it is a page of its own.
+
+The first page says where the first event is, so that nobody has to walk through pages that are empty.
+
+Copying events to an archive, a table of the same layout, before they are pruned.
+
+The archive has the same pages, without unfolds: a page is copied whole, and again once it has grown. So a copy may have
+more than it was asked for. Copying resumes where the archive's version says, whoever copied last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts
+from epochal.lazy_dataclasses import replace
+from epochal.model.versions import ExpectedVersion, version_of
+from epochal.pages.frames import Frame, stamp_of
+from epochal.pages.items import Page, page_key, read_page, write_page
+from epochal.pages.reading import load_head, load_page, query
+from epochal.pages.writes import as_read, head_from, marking, packed, removing
+from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update
+from epochal.plan.values import number
+
+PIECE: Final = 99
+"""Pages after which a call reads further ones."""
+
+WRITES: Final = 500
+"""Pages emptied by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
+
+
+def prune(
+    table: str, stream: str, before: int, etag: str, *, writes: int = WRITES
+) -> Steps[PruneProgress | None]:
+    """Make the events below `before` gone. None: there is no such stream.
+
+    Args:
+        before: beyond the stream's version it means all that there is.
+        etag: fresh; what pages are marked with derives from it.
+    """
+    head = yield from load_head(table, stream)
+    if head is None:
+        return None
+    return (yield from _empty(table, head, min(before, head.version), etag, writes))
+
+
+def delete(
+    table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, writes: int = WRITES
+) -> Steps[PruneProgress | Rejected[Page]]:
+    """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
+
+    Deleting a deleted stream goes on with the pages that are left. `Rejected` where the stream does not exist or is not
+    what was `expected`.
+    """
+    head = yield from load_head(table, stream)
+    while head is not None and not _ended(head, leave_open=leave_open):
+        if not accepts(expected, head):
+            return Rejected(head=head)
+        wanted = _end_of(head, etag, leave_open=leave_open)
+        reply = yield _ending(table, head, wanted)
+        if isinstance(reply, Done):
+            head = wanted
+            break
+        found = None if reply.item is None else read_page(reply.item, table)
+        head = yield from head_from(table, stream, found)
+        if head is not None and found is not None and reply.ambiguous and _follows(found, wanted):
+            return (yield from _rest(table, head, wanted.version, etag, writes))
+    if head is None:
+        return Rejected(head=None)
+    return (yield from _rest(table, head, head.version, etag, writes))
+
+
+def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
+    """Put the first page of a stream, as a prune leaves it that took all of its events.
+
+    Args:
+        batch: its unfolds, with the version that they are of.
+        index: of the first event that there will be; those below are gone.
+    """
+    unfolds = batch.unfolds or ()
+    page = Page(
+        table=table,
+        stream=batch.stream,
+        index=0,
+        version=index,
+        low_water=index,
+        unfolds=packed(batch).unfolds_at(unfolds[0].version) if unfolds else b"",
+        stamp=stamp_of(batch.now, removing(batch.etag)),
+    )
+    yield Put(table=table, item=write_page(page), condition=Absent("i"))
+
+
+def _ended(head: Page, *, leave_open: bool) -> bool:
+    return head.deleted or (leave_open and head.low_water == head.version and not head.unfolds)
+
+
+def _end_of(head: Page, etag: str, *, leave_open: bool) -> Page:
+    """The last page that a stream ends with."""
+    return Page(
+        table=head.table,
+        stream=head.stream,
+        index=head.version if head.full else head.index,
+        version=head.version,
+        full=not leave_open,
+        deleted=not leave_open,
+        low_water=head.version,
+        stamp=marking(etag, head),
+    )
+
+
+def _ending(table: str, head: Page, wanted: Page) -> Put | Update:
+    if head.full:
+        return Put(table=table, item=write_page(wanted), condition=Absent("i"))
+    return _update(table, head, wanted)
+
+
+def _follows(found: Page, wanted: Page) -> bool:
+    """Whether a page that others have written since lacks at least what the wanted one lacks."""
+    return found.low_water >= wanted.low_water and found.deleted >= wanted.deleted and not found.unfolds
+
+
+def _rest(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
+    """Empty the pages of a stream that has ended at `mark`, which readers see none of."""
+    return replace((yield from _empty(table, head, mark, etag, writes)), low_water=mark)
+
+
+def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
+    """Empty up to `writes` pages of what they hold below the mark, oldest first."""
+    first = head if head.index == 0 else (yield from load_page(table, head.stream, 0))
+    if first is None:
+        raise CorruptData(f"{head.stream}: it has no first page")
+    low = first.low_water
+    at = low if low >= first.version else 0
+    written, holding = (yield from _bared(table, first, head, etag)) if at else 0, head.version
+    while low < mark:
+        for page in (yield from _pages_from(table, head, at, mark, writes - written)):
+            keeps = page.index in (head.index, head.unfolds_at)
+            wanted = _pruned(page, mark, etag, last=page.index == head.index, keeps=keeps)
+            if wanted is not None:
+                if written == writes:
+                    break
+                if not isinstance((yield _update(table, page, wanted)), Done):
+                    head = yield from _again(table, head)
+                    break
+                written += 1
+            if keeps and page.unfolds:
+                holding = min(holding, page.index)
+            low = max(low, min(page.version, mark))
+            # The last page may grow, so that the next one does not begin where it ends now.
+            at = page.version if page.index != head.index and page.version <= mark else at
+        if written == writes:
+            break
+    # A page that still has unfolds is met again, when they count no more.
+    yield from _tell(table, first, min(at, holding), above=first.version)
+    if low >= mark:
+        # A reader that begins behind it learns as much as one from the beginning; later pages have the mark, too.
+        yield from _tell(table, head, mark if mark <= head.index else 0)
+    return PruneProgress(low_water=low, deleted=written, done=low >= mark)
+
+
+def _bared(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
+    """Take its unfolds from the first page, which was pruned as the last one, and is not met again; whether that was to
+    be done.
+    """
+    if not first.unfolds or 0 in (head.index, head.unfolds_at):
+        return 0
+    bare = replace(first, unfolds=b"", stamp=marking(etag, first))
+    return int(isinstance((yield _update(table, first, bare)), Done))
+
+
+def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Steps[tuple[Page, ...]]:
+    """Some pages from the one that begins at `at`, below the mark, each where the one before ends."""
+    if at == head.index:
+        return (head,)
+    reply = yield query(table, head.stream, at, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
+    pages = tuple(read_page(item, table) for item in reply.items)
+    ends = (at, *(page.version for page in pages))
+    if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
+        raise CorruptData(f"{head.stream}: pages from event {at} on do not follow each other")
+    return pages
+
+
+def _again(table: str, head: Page) -> Steps[Page]:
+    fresh = yield from load_head(table, head.stream)
+    if fresh is None:
+        raise CorruptData(f"{head.stream}: its pages have been removed")
+    return fresh
+
+
+def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Page | None:
+    """The page without its pruned events; it may keep its unfolds. None if nothing is to be taken from it."""
+    kept = _from(page, mark)
+    unfolds = page.unfolds if keeps else b""
+    low_water = max(page.low_water, min(mark, page.version)) if last or kept else page.low_water
+    wanted = replace(page, frames=kept, unfolds=unfolds, low_water=low_water)
+    if wanted == page:
+        return None
+    return replace(wanted, stamp=marking(etag, page))
+
+
+def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
+    """A page says that all below the mark is gone, which is none of its own. For appends it stays as it was."""
+    if mark > max(page.low_water, above):
+        below = AnyOf((Absent("l"), Compare("l", "<", number(mark))))
+        yield Update(
+            table=table,
+            key=page_key(page.stream, page.index),
+            sets=(Set("l", number(mark)),),
+            condition=All((Present("r"), below)),
+        )
+
+
+def _update(table: str, page: Page, wanted: Page) -> Update:
+    """Write a page over the one that it was made from, if that is as it was."""
+    item = write_page(wanted)
+    changed = ("r", "f", "u", "x", "z", "l", "w")
+    return Update(
+        table=table,
+        key=page_key(page.stream, page.index),
+        sets=tuple(Set(name, item[name]) for name in changed if name in item),
+        removes=tuple(name for name in ("f", "u") if name not in item),
+        condition=as_read(page),
+    )
+
+
+def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | None = None) -> Steps[int]:
+    """Copy the events below `before` that the archive lacks; the version it has reached. Copied pages keep their etags.
+
+    Raises:
+        InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
+    """
+    while True:
+        target = yield from load_head(into, stream)
+        if target is not None and target.deleted:
+            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
+        reached = 0 if target is None else target.version
+        head = yield from load_head(table, stream)
+        if head is None or reached >= min(before, head.version):
+            return reached
+        page = yield from _holding(table, stream, reached)
+        if page is None or page.span.base > reached:
+            if version_of((yield from load_head(into, stream))) > reached:
+                continue  # another has copied and pruned them meanwhile
+            raise _lost(stream, reached, page)
+        if page.dictionaries:
+            from epochal.pages.dictionaries import bring  # noqa: PLC0415  most stores have none
+
+            yield from bring(table, into, (page,))
+        # Where another copier was faster, nothing happens, and what it has done is read.
+        yield _copy(into, page, target)
+
+
+def _holding(table: str, stream: str, index: int) -> Steps[Page | None]:
+    reply = yield query(table, stream, 0, index, forward=False, limit=1)
+    pages = [read_page(item, table) for item in reply.items]
+    return pages[0] if pages and pages[0].version > index else None
+
+
+def _lost(stream: str, index: int, page: Page | None) -> EpochalError:
+    if page is None:
+        return CorruptData(f"{stream}: event {index} is in no page, and was not pruned")
+    return InvalidInput("before", f"events {index} to {page.span.base - 1} were pruned unarchived")
+
+
+def _copy(into: str, page: Page, target: Page | None) -> Put:
+    """The page with what the archive has of it, if the archive is as it was read. It may have been pruned, too."""
+    if target is not None and target.index == page.index:
+        frames = (*target.frames, *_from(page, target.version))
+        whole = replace(target, version=page.version, frames=frames, full=page.full, stamp=None)
+        return Put(table=into, item=write_page(whole), condition=as_read(target))
+    whole = Page(
+        stream=page.stream, index=page.index, version=page.version, frames=page.frames, full=page.full
+    )
+    return Put(table=into, item=write_page(whole), condition=Absent("i"))
+
+
+def _from(page: Page, index: int) -> tuple[Frame, ...]:
+    """The page's frames, without those that are wholly below an index."""
+    at, kept = page.base, list(page.frames)
+    while kept and at + kept[0].count <= index:
+        at += kept.pop(0).count
+    return tuple(kept)

@@ -1,0 +1,452 @@
+"""Appends to several named streams at once, and decisions on what was read of others: one commit (`commit`).
+
+Under an idempotency key a record is written with it, which says what each stream got. So the record is there if and
+only if the append was made: no search is needed, nor is anything undetermined, whatever is pruned since. Where a stream
+is not as expected, the record is asked for before that is told.
+
+    made      for each stream in the order of names: first index, events (numbers), the etag that was left (16 bytes)
+    events    only of a decision: an append tells how many by its contents
+    etag      0 where there is no stream: a decision has streams that it has only read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar, cast
+
+from epochal.errors import CorruptData
+from epochal.layout import once
+from epochal.layout.once import (
+    KeyRecord,
+    Remembered,
+    UnfoldsRefused,
+    check_contents,
+    done_record,
+    made_record,
+    read_record,
+    recall,
+)
+from epochal.layout.streams import (
+    Also,
+    Answer,
+    DecidedBefore,
+    Known,
+    Rejected,
+    Results,
+    Settled,
+    Unknown,
+    Unmet,
+    Written,
+    accepts,
+    decision_id,
+)
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import Ticks, unix_seconds
+from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
+from epochal.pages.commit import (
+    Commit,
+    Heads,
+    Made,
+    Plan,
+    Writes,
+    commit,
+    is_as_known,
+    page_of,
+    unmoved,
+)
+from epochal.pages.frames import ByteReader, Writer, time_of
+from epochal.pages.items import Page, page_key, state_of
+from epochal.pages.reading import load_head
+from epochal.pages.streams import Earlier, append_on, find, is_new, settle
+from epochal.pages.writes import Blocked, Packed, head_from
+from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
+
+T = TypeVar("T")
+
+_ETAG_BYTES: Final = 16
+_NO_ETAG: Final = "00" * _ETAG_BYTES
+"""Where there is no stream; no page has it, since its time is above 0."""
+
+StreamRead = tuple[str, Known[Page]]
+"""A stream, and what is known of its last page."""
+
+StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
+"""The streams that are not as expected; or what an earlier call has left."""
+
+
+def append_all(
+    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], key: str | None = None, also: Also = ()
+) -> Steps[Results[Page] | Unmet]:
+    """Append to every stream, or to none. The batches are of one append: their stamps differ by time alone.
+
+    Args:
+        key: that the batches are known by; to one stream alone it is the stream's own.
+        also: goes with them.
+
+    Raises:
+        TooLarge: the events of a stream do not fit an item, or all of them a transaction.
+        InvalidInput: a stream is full; the key was used for other contents.
+    """
+    if key is not None and len(appends) == 1:
+        ((batch, expected),) = appends
+        result = yield from append_once(table, batch, expected, key, also)
+        return result if isinstance(result, Unmet) else (result,)
+    once = None if key is None else SeveralKey.of_append([batch for batch, _ in appends], key)
+    part = StreamsPart.of(table, appends, key=once)
+    came = yield from commit(replace(part.commit, also=also))
+    if isinstance(came, Unmet):
+        return came
+    results = part.results(came)
+    if any(isinstance(each, Rejected) for each in results) and all(batch.ids for batch, _ in appends):
+        from epochal.pages import identified  # noqa: PLC0415  a function starts without it
+
+        return (yield from identified.all_before(table, appends)) or results
+    return results
+
+
+def append_all_on(
+    table: str,
+    appends: Sequence[tuple[Packed, Known[Page]]],
+    reads: Sequence[StreamRead],
+    key: str | None = None,
+    also: Also = (),
+) -> Steps[Results[Page] | DecidedBefore | Unmet]:
+    """`append_all` on exactly the last pages that are known, where those of `reads` are as known, too.
+
+    Where nothing is appended, that is all that is asked. Results are of the appends, and then of the reads; None where
+    a stream that was only read is in nobody's way. Under a key they may be those of an earlier call; one append alone
+    that is keyed is as `layout.once` wants it.
+    """
+    if not appends:
+        moved = yield from unmoved(table, dict(reads))
+        return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
+    if len(appends) == 1 and appends[0][0].keyed:
+        ((batch, known),) = appends
+        attempts = PageAttempts(table=table, batch=batch, also=also)
+        result = yield from attempts.append_on(known, repeatable=True)
+        return result if isinstance(result, Unmet) else (result,)
+    given = {batch.stream: known for batch, known in appends}
+    names = [*given, *(stream for stream, _ in reads)]
+    once = None if key is None else SeveralKey.of(names, key, appends[0][0].now)
+    part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), once)
+    came = yield from commit(replace(part.commit, known={**part.reads, **given}, also=also))
+    return came if isinstance(came, DecidedBefore | Unmet) else part.results(came)
+
+
+def decided_all(table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[DecidedBefore | None]:
+    """What an earlier decision on these streams has done under the key."""
+    return SeveralKey.of(streams, key, now).before(table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralKey:
+    """The key of an append to several streams, or of a decision on them.
+
+    Attributes:
+        streams: in the order of names.
+        append_id: what is appended; of a decision, whose it is: what it decides may be anything.
+        counts: events of each stream, of an append.
+        sent: what this call has written under it, as `Commit` has it.
+        seen: records that were there, and only bound tries.
+    """
+
+    streams: tuple[str, ...]
+    record: KeyRecord
+    append_id: bytes
+    counts: Mapping[str, int] | None = None
+    sent: list[Plan] = field(default_factory=list)
+    seen: list[Remembered] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, streams: Sequence[str], key: str, now: Ticks) -> SeveralKey:
+        """That of a caller's `key` for a decision."""
+        record = KeyRecord.of_all(streams, key, unix_seconds(now))
+        append_id = decision_id(record.name.encode()[-8:], 0)
+        return cls(streams=tuple(sorted(streams)), record=record, append_id=append_id)
+
+    @classmethod
+    def of_append(cls, batches: Sequence[Packed], key: str) -> SeveralKey:
+        """That of batches that are known by a caller's `key`."""
+        counts = {batch.stream: batch.count for batch in batches}
+        record = KeyRecord.of_all(counts, key, unix_seconds(batches[0].now))
+        return cls(
+            streams=tuple(sorted(counts)), record=record, append_id=batches[0].append_id, counts=counts
+        )
+
+    def note(self, table: str, left: Mapping[str, Written]) -> Put:
+        """The record that goes out with writes that leave this."""
+        out = Writer()
+        for stream in self.streams:
+            out.number(left[stream].first)
+            if self.counts is None:
+                out.number(left[stream].version - left[stream].first)
+            out.add(bytes.fromhex(left[stream].token.etag or _NO_ETAG))
+        return made_record(table, self.record, self.append_id, out.written(), self.seen[-1:])
+
+    def before(self, table: str) -> Steps[DecidedBefore | None]:
+        """What the record says, if it is there."""
+        found = yield from recall(table, self.record)
+        return None if found is None else (yield from self.told(table, found))
+
+    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
+        """The outcome that the record holds, once every stream shows it: a caller that gets it finds its events.
+
+        A token is of the page that the append left, also if others have written to it since.
+
+        Raises:
+            CorruptData: a stream lacks it: a replica was sent the record, and not all of what it is of.
+        """
+        check_contents(found, self.append_id)
+        source, firsts, tokens = ByteReader(found.made), dict[str, int](), dict[str, Token]()
+        for stream in self.streams:
+            firsts[stream], counted, etag = left_in(source, counted=self.counts is None)
+            version = firsts[stream] + (counted if self.counts is None else self.counts[stream])
+            tokens[stream] = Token(version=version, etag=None if etag == _NO_ETAG else etag)
+        own = (read_record(record.item) for plan in self.sent for record in plan.records)
+        replayed = self.counts is None or found not in own
+        return DecidedBefore(
+            streams={
+                stream: Written(first=firsts[stream], version=token.version, token=token, replayed=replayed)
+                for stream, token in (yield from _waited_for(table, firsts, tokens)).items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsPart:
+    """What a commit has of named streams: appends as they are expected, where others are as they were read."""
+
+    table: str
+    batches: Mapping[str, Packed]
+    expected: Mapping[str, ExpectedVersion]
+    reads: Mapping[str, Known[Page]]
+    key: SeveralKey | None
+
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        appends: Sequence[tuple[Packed, ExpectedVersion]],
+        reads: Mapping[str, Known[Page]] | None = None,
+        key: SeveralKey | None = None,
+    ) -> StreamsPart:
+        """Of appends, no two to one stream."""
+        return cls(
+            table=table,
+            batches={batch.stream: batch for batch, _ in appends},
+            expected={batch.stream: expected for batch, expected in appends},
+            reads=reads or {},
+            key=key,
+        )
+
+    @property
+    def commit(self) -> Commit[StreamsEnd]:
+        """As a commit."""
+        known = {
+            stream: known
+            for stream, each in self.expected.items()
+            if (known := expected_head(each)) is not UNREAD
+        }
+        return Commit(
+            table=self.table,
+            known={**known, **self.reads},
+            writes=tuple(self.batches),
+            batch=self.batch,
+            fences=tuple(self.reads),
+            matters=self.matters,
+            records=self.records,
+            before=self.before,
+            keyed=self.key is not None,
+            sent=[] if self.key is None else self.key.sent,
+        )
+
+    def batch(self, stream: str, _: Writes) -> Packed:
+        """What a stream gets."""
+        return self.batches[stream]
+
+    def matters(self, moved: Heads) -> Steps[StreamsEnd | None]:
+        """The streams that are not as expected; unless it was by an earlier call."""
+        rejected = {
+            stream: Rejected(head=head) for stream, head in moved.items() if not self._accepts(stream, head)
+        }
+        if rejected and self.key is not None:
+            return (yield from self.key.before(self.table)) or rejected
+        yield from ()
+        return rejected or None
+
+    def records(self, writes: Writes) -> Sequence[Put]:
+        """That of the key."""
+        if self.key is None:
+            return ()
+        read = {stream: _as_read(known) for stream, known in self.reads.items()}
+        return (self.key.note(self.table, read | {stream: each.written for stream, each in writes.items()}),)
+
+    def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
+        """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
+        if self.key is None:
+            return None
+        if (item := refusal.items[-1]) is not None:
+            return (yield from self.key.told(self.table, read_record(item)))
+        return None if refusal.failed else (yield from self.key.before(self.table))
+
+    def results(self, came: Made | StreamsEnd) -> Results[Page]:
+        """In the order of the appends, then of the reads."""
+        match came:
+            case Made():
+                writes = came.writes.values()
+                results = (each.written if came.certain else Unknown(first=each.first) for each in writes)
+                return (*results, *(None for _ in self.reads))
+            case DecidedBefore():
+                return tuple(came.streams[stream] for stream in self.batches)
+            case _:
+                return tuple(came.get(stream) for stream in (*self.batches, *self.reads))
+
+    def _accepts(self, stream: str, head: Page | None) -> bool:
+        if stream in self.reads:
+            return is_as_known(self.reads[stream], head)
+        return accepts(self.expected[stream], head)
+
+
+def exactly(known: Known[Page]) -> ExpectedVersion:
+    """That a stream is as it is known."""
+    return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
+
+
+def _as_read(known: Known[Page]) -> Written:
+    version = version_of(known)
+    token = Token(version=version, etag=None if known is None else known.etag)
+    return Written(first=version, version=version, token=token)
+
+
+def left_in(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
+    """What `made` says next of a stream: its first index, its events, or 0 where they are not counted, and the etag."""
+    return source.number(), source.number() if counted else 0, source.take(_ETAG_BYTES).hex()
+
+
+def _waited_for(table: str, first: Mapping[str, int], left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
+    """The tokens that were left, once every stream shows their pages."""
+    states = {stream: state_of(token.etag or "") for stream, token in left.items()}
+    places = {stream: state for stream, state in states.items() if state is not None}
+    keys = tuple((table, page_key(stream, state.index)) for stream, state in places.items())
+    pages: Together = yield TransactGet(keys=keys)
+    found = dict(left)
+    for (stream, state), item in zip(places.items(), pages.items, strict=True):
+        page, token = page_of(item, table), left[stream]
+        if page is None or not _has(page, first[stream], token.version, state.time):
+            raise CorruptData(f"{stream}: lacks what was appended under this key, whose record came alone")
+        if page.etag == token.etag:
+            found[stream] = page.token()
+    return found
+
+
+def _has(page: Page, first: int, version: int, time: Ticks) -> bool:
+    """Whether a page has had a write of these events, or of none."""
+    there = first == version or page.base > first or any(time_of(each.stamp) == time for each in page.frames)
+    return there and page.time >= time
+
+
+def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Made | Unmet | T | Settled]:
+    """A commit of a batch that a key knows and no record: where it was not made, its stream is searched for what
+    another process has made under the key, or a lost try; others have the key, and may have the moment, too.
+    """
+    came = yield from commit(replace(wanted, keyed=True))
+    if isinstance(came, Made):
+        return came
+    moved = came.get(batch.stream) if isinstance(came, dict) else None
+    head = moved.head if isinstance(moved, Rejected) else (yield from load_head(wanted.table, batch.stream))
+    planned = wanted.sent[-1].writes[batch.stream] if wanted.sent else None
+    since, blocked = version_of(wanted.known[batch.stream]), Blocked(page=head, planned=planned)
+    settled = yield from settle(wanted.table, batch, head, since, repeatable=repeatable, blocked=blocked)
+    return settled or came
+
+
+# What `layout.once` tries with a batch under an idempotency key.
+
+
+def append_once(
+    table: str, batch: Packed, expected: ExpectedVersion, key: str, also: Also = ()
+) -> Steps[Answer[Page]]:
+    """`append`, where the batch is known by the caller's key."""
+    attempts = PageAttempts(table=table, batch=batch, also=also)
+    record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
+    if batch.count:
+        return (yield from once.append_once(attempts, expected, record))
+    return (yield from once.unfold_once(attempts, expected, record))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAttempts:
+    """See `layout.once.Attempts`."""
+
+    table: str
+    batch: Packed
+    also: Also = ()
+
+    def load(self) -> Steps[Page | None]:
+        """The last page."""
+        return load_head(self.table, self.batch.stream)
+
+    def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Answer[Page]]:
+        """See `streams.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
+        if not self.also:
+            return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
+        part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
+        wanted = replace(part.commit, known={self.batch.stream: known}, also=self.also)
+        came = yield from searched(self.batch, wanted, repeatable=repeatable)
+        if isinstance(came, Unmet | Written | Unknown):
+            return came
+        return cast("Answer[Page]", part.results(came)[0])
+
+    def is_new(self, known: Known[Page]) -> bool | None:
+        """See `streams.is_new`."""
+        return is_new(known, self.batch.above)
+
+    def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+        """See `streams.settle`."""
+        return settle(self.table, self.batch, head, since, repeatable=repeatable)
+
+    def unfold_on(
+        self, known: Known[Page], record: KeyRecord, seen: Remembered | None
+    ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
+        """A page, the record, and what goes with them: one commit."""
+        stream = self.batch.stream
+        part = StreamsPart.of(self.table, [(self.batch, exactly(known))]).commit
+
+        def records(writes: Writes) -> tuple[Put]:
+            leaving = replace(self.batch, etag=writes[stream].token.etag or "")
+            return (done_record(self.table, record, leaving, version_of(known), seen),)
+
+        def refused(head: Steps[Page | None], said: Remembered | None) -> UnfoldsRefused[Page]:
+            etag = part.sent[-1].writes[stream].token.etag if part.sent else None
+            return UnfoldsRefused(head=head, seen=said, etag=etag)
+
+        def matters(moved: Heads) -> Steps[UnfoldsRefused[Page] | None]:
+            yield from ()
+            return refused(_read(moved[stream]), seen) if moved else None
+
+        def before(_: Writes, refusal: Refusal) -> Steps[UnfoldsRefused[Page] | None]:
+            page, item = refusal.items
+            said = None if item is None else read_record(item)
+            if said is None and not refusal.failed:
+                # Only the caller's own conditions are said to have failed; but the record is there if all was written.
+                said = yield from recall(self.table, record)
+            if said is None or said == seen:
+                return None
+            return refused(head_from(self.table, stream, page_of(page, self.table)), said)
+
+        wanted = cast("Commit[UnfoldsRefused[Page]]", replace(part, known={stream: known}, keyed=True))
+        came = yield from commit(
+            replace(wanted, matters=matters, records=records, before=before, also=self.also)
+        )
+        return came.writes[stream].token if isinstance(came, Made) else came
+
+    def is_pruned(self, head: Page, since: int) -> Steps[bool]:
+        """See `find`."""
+        found = yield from find(self.table, head, self.batch, since, or_later=True)
+        return found is Earlier.PRUNED
+
+
+def _read(head: Page | None) -> Steps[Page | None]:
+    """A head that was read already."""
+    yield from ()
+    return head

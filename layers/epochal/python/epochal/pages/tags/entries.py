@@ -1,0 +1,368 @@
+"""Events of tags' pages, and where the bodies are that a page only refers to.
+
+The body of an event is on the page of its first tag; the pages of its other tags may say where. Both were written at
+once, but a read may find one of them before the other: a body that is not there is asked for again, once no append to
+its page is under way.
+
+What a tagged event says of itself, in the place of its metadata (FORMATS §8). This outlives the code.
+
+    flags (1 byte)   number   tags   id (16)   user   page   home   metadata: encoding (1 byte), bytes
+
+    number    of the event within its append
+    tags      how many, and each: those besides the tag whose stream the page is of
+    flags     1 the id is a caller's   2 there is a user   4 the body is elsewhere   8 there are metadata
+              16 the data are text   32 so are the metadata   64 it has a home (2, 16 and 32 are read and not written)
+    page      where the body is: on the page of the first tag's stream that begins at this index
+    home      a named stream that it was appended to, and its index there
+
+In its home an event has its metadata where all events have them, and a label of its own beside them, with all its tags
+and without page and home.
+
+An id that the store chose is not stored: it follows from the append's stamp and the number.
+
+Where tags are: each is a stream of pages, named so that no stream of a user's can be it.
+
+$tag-<tag>        events that carry the tag; those without any are in `$tag-`
+$tag-$type:<type> events of the type, and
+$tag-$all         all events: only where the store was opened for it
+$event-<uuid>     i = 0: where the event is whose id a caller chose (s its first tag's stream, n its index)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+from epochal.codec import json
+from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
+from epochal.errors import CorruptData
+from epochal.layout.streams import EncodedEvent
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import EVENT_IDS, TAG_STREAMS, Body, Claim, Recorded
+from epochal.model.tags import EVERYTHING, RANDOM_DIGITS, UNTAGGED, Trail, is_reserved, type_tag
+from epochal.model.versions import Reached
+from epochal.pages.frames import ByteReader, Writer, time_of
+from epochal.pages.items import Page, PageSpan, page_key, read_page
+from epochal.plan.ops import Absent, Put, Steps, get_all, settled
+from epochal.plan.values import Item, Key, binary, number, text
+
+
+# No slots: what is derived once is kept.
+@dataclass(frozen=True, kw_only=True)
+class EventOfTag:
+    """An event in a tag's stream.
+
+    Attributes:
+        tag: whose stream it is.
+        stamp: of the append.
+    """
+
+    tag: str
+    index: int
+    stamp: bytes
+    event: EncodedEvent
+
+    @property
+    def type(self) -> str:
+        """What happened."""
+        return self.event.type
+
+    @cached_property
+    def label(self) -> Label:
+        """What it says of itself."""
+        return read_label(self.event.meta)
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """All that it carries, in order."""
+        own = () if is_reserved(self.tag) else (self.tag,)
+        return tuple(sorted((*self.label.others, *own)))
+
+    @cached_property
+    def place(self) -> str:
+        """Its place among events."""
+        return stamped_place(self.stamp, self.label.number)
+
+    @cached_property
+    def id(self) -> str:
+        """Its id."""
+        return event_id(self.stamp, self.label)
+
+    @property
+    def key(self) -> str:
+        """As of a recorded event."""
+        return f"{self.place}#{self.id}"
+
+    @property
+    def reached(self) -> Reached:
+        """How far a tag has been read with this event."""
+        return Reached(self.index + 1, self.place)
+
+    @property
+    def body(self) -> tuple[Key, bytes, int] | None:
+        """Where its body is, if it is not here: the page, the append, the number."""
+        if self.label.page is None:
+            return None
+        first = self.tags[0] if self.tags else UNTAGGED
+        return page_key(stream_of(first), self.label.page), self.stamp, self.label.number
+
+
+def entries_of(span: PageSpan) -> Iterator[EventOfTag]:
+    """The events of a span of a tag's page."""
+    page, at = span.page, span.page.base
+    for position, frame in enumerate(page.frames):
+        if at < span.next and at + frame.count > span.base:
+            yield from (each for each in _of_frame(page, position, at) if span.base <= each.index < span.next)
+        at += frame.count
+
+
+def last_entry(page: Page) -> EventOfTag:
+    """The last event of a tag's page. Raises `CorruptData` where it has none."""
+    if not page.frames:
+        raise CorruptData(f"{page.stream}: page {page.index} has no events, which no tag's page lacks")
+    event = page.read_frame(len(page.frames) - 1)[-1]
+    tag = page.stream.removeprefix(TAG_STREAMS)
+    return EventOfTag(tag=tag, index=page.version - 1, stamp=page.frames[-1].stamp, event=event)
+
+
+def reached_by(page: Page | None) -> Reached:
+    """How far a tag has got whose last page this is; None: it has none."""
+    if page is None:
+        return Reached()
+    reached = last_entry(page).reached
+    return Reached(reached.count, reached.last, page.token())
+
+
+def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[Recorded]]:
+    """The events with their bodies, in the order of the entries.
+
+    Raises:
+        CorruptData: a body is not where it must be.
+    """
+    places = [place for entry in entries if (place := entry.body) is not None]
+    bodies = (yield from _bodies(site, places)) if places else {}
+    return [_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries]
+
+
+def placed(event: Recorded, entry: EventOfTag) -> Recorded:
+    """An event with the position that its entry tells: its place in one tag."""
+    return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.place))
+
+
+def label_of(tags: Iterable[str], place: int) -> bytes:
+    """What an event with tags says of them in its home."""
+    return Label(number=place, others=tuple(sorted(set(tags)))).encoded().data
+
+
+def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
+    """Of an event with tags in its home: these, its id, and its place among events."""
+    label = read_label(Encoded(DIRECT, event.label))
+    return label.others, event_id(event.stamp, label), stamped_place(event.stamp, label.number)
+
+
+def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:
+    """The entries that hold the bodies, by the ids of their events."""
+    keys = {_name(key): key for key, _, _ in places}
+    items = yield from get_all(site.table, keys.values())
+    found = _held([read_page(item, site.table) for item in items], places)
+    late = {_name(key): key for key, stamp, number in places if (stamp, number) not in found}
+    for read in settled((site.table, key) for key in late.values()):
+        reply = yield read
+        found |= _held([read_page(item, site.table) for item in reply.items if item is not None], places)
+    for key, stamp, numbered in places:
+        if (stamp, numbered) not in found:
+            raise CorruptData(
+                f"{key['p']['S']}: page {key['i']['N']} has no body of event {numbered} of an append"
+            )
+    return {entry.id: entry for entry in found.values()}
+
+
+def _held(
+    pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]
+) -> dict[tuple[bytes, int], EventOfTag]:
+    wanted = {(stamp, number) for _, stamp, number in places}
+    stamps = {stamp for stamp, _ in wanted}
+    return {
+        (frame.stamp, entry.label.number): entry
+        for page in pages
+        for position, frame in enumerate(page.frames)
+        if frame.stamp in stamps
+        for entry in _of_frame(page, position)
+        if (frame.stamp, entry.label.number) in wanted and entry.label.page is None
+    }
+
+
+def _of_frame(page: Page, position: int, first: int = 0) -> Iterator[EventOfTag]:
+    tag, stamp = page.stream.removeprefix(TAG_STREAMS), page.frames[position].stamp
+    for index, event in enumerate(page.read_frame(position), first):
+        yield EventOfTag(tag=tag, index=index, stamp=stamp, event=event)
+
+
+def _name(key: Key) -> str:
+    return f"{key['p']['S']}\0{key['i']['N']}"
+
+
+def _recorded(entry: EventOfTag, holder: EventOfTag) -> Recorded:
+    label, home = holder.label, entry.label.home or ("", 0)
+    return Recorded(
+        id=entry.id,
+        place=entry.place,
+        type=entry.type,
+        data=decode(holder.event.data),
+        meta=decode(label.meta) if label.user is None else _with_user(decode(label.meta), label.user),
+        tags=entry.tags,
+        timestamp=entry.event.timestamp,
+        causation_id=entry.event.causation_id,
+        correlation_id=entry.event.correlation_id,
+        stream=home[0],
+        index=home[1],
+    )
+
+
+def _with_user(meta: Body, user: str) -> Body:
+    """Metadata with the user that labels had once, as a metadata block adds a member; what is no object stays."""
+    found = None if isinstance(meta, Claim) else json.with_members(meta, {"user": user})
+    return meta if found is None else found
+
+
+_ID: Final = 1
+_USER: Final = 2  # read, not written: a user is among the metadata
+_ELSEWHERE: Final = 4
+_META: Final = 8
+_HOME: Final = 64
+_ALL: Final = 127
+
+_ID_BYTES: Final = 16
+_NUMBER_DIGITS: Final = 5
+"""Of a place: an append has fewer events than these can tell apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What is said of an event.
+
+    Attributes:
+        others: its tags, without that of the stream.
+        id: a caller's.
+        page: where its body is, if that is not here.
+        home: the named stream that it is in, and its index there.
+    """
+
+    number: int
+    others: tuple[str, ...] = ()
+    id: str | None = None
+    user: str | None = None
+    page: int | None = None
+    home: tuple[str, int] | None = None
+    meta: Encoded = EMPTY
+
+    def encoded(self) -> Encoded:
+        """As stored."""
+        out = Writer()
+        given = (
+            (_ID, self.id is not None),
+            (_ELSEWHERE, self.page is not None),
+            (_META, self.meta != EMPTY),
+            (_HOME, self.home is not None),
+        )
+        out.byte(sum(flag for flag, there in given if there))
+        out.number(self.number)
+        out.number(len(self.others))
+        for tag in self.others:
+            out.text(tag)
+        if self.id is not None:
+            out.add(uuid.UUID(self.id).bytes)
+        if self.page is not None:
+            out.number(self.page)
+        if self.home is not None:
+            out.text(self.home[0])
+            out.number(self.home[1])
+        if self.meta != EMPTY:
+            out.byte(self.meta.encoding)
+            out.add(self.meta.data)
+        return Encoded(DIRECT, out.written())
+
+
+def read_label(encoded: Encoded) -> Label:
+    """The inverse. Raises `CorruptData`."""
+    if encoded.encoding != DIRECT:
+        raise CorruptData("what a tagged event says of itself is not as it is stored")
+    source = ByteReader(encoded.data)
+    flags = source.byte()
+    if flags & ~_ALL:
+        raise CorruptData(f"flags {flags:#x} mean nothing")
+    label = Label(
+        number=source.number(),
+        others=tuple(source.text() for _ in range(source.number())),
+        id=str(uuid.UUID(bytes=source.take(_ID_BYTES))) if flags & _ID else None,
+        user=source.text() if flags & _USER else None,
+        page=source.number() if flags & _ELSEWHERE else None,
+        home=(source.text(), source.number()) if flags & _HOME else None,
+        meta=Encoded(source.byte(), source.rest()) if flags & _META else EMPTY,
+    )
+    if not source.at_end:
+        raise CorruptData("something follows the last of it")
+    return label
+
+
+def event_id(stamp: bytes, label: Label) -> str:
+    """The event's id: a caller's, or one that follows from its append and its number there."""
+    if label.id is not None:
+        return label.id
+    digest = hashlib.sha256(stamp + label.number.to_bytes(4, "big")).digest()
+    return str(uuid.UUID(bytes=digest[:_ID_BYTES], version=5))
+
+
+def stamped_place(stamp: bytes, number: int) -> str:
+    """Its place: the append's time, what tells the append from others of that moment, its number there."""
+    others = int.from_bytes(stamp[8:], "big") % 10 ** (RANDOM_DIGITS - _NUMBER_DIGITS)
+    return f"{time_of(stamp):019d}{others:06d}{number:0{_NUMBER_DIGITS}d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagStreams:
+    """A table of pages, and the reserved tags that have streams there: of types, and of everything."""
+
+    table: str
+    type_heads: frozenset[str] = frozenset()
+
+    def tags_of(self, kind: str, tags: Collection[str]) -> tuple[str, ...]:
+        """The tags in whose streams an event is; the first of them has its body."""
+        own = tuple(sorted(set(tags))) or (UNTAGGED,)
+        return (*own, *(each for each in (type_tag(kind), EVERYTHING) if each in self.type_heads))
+
+
+def reserved_tags(types: Collection[str], *, everything: bool) -> frozenset[str]:
+    """The reserved tags of these types, and of everything."""
+    return frozenset(map(type_tag, types)) | ({EVERYTHING} if everything else set())
+
+
+def stream_of(tag: str) -> str:
+    """The stream that a tag is."""
+    return f"{TAG_STREAMS}{tag}"
+
+
+def id_key(event_id: str) -> Key:
+    """Primary key of the record of an id that a caller chose."""
+    return {"p": text(f"{EVENT_IDS}{event_id}"), "i": number(0)}
+
+
+def id_record(table: str, event_id: str, tag: str, index: int, beside: bytes = b"") -> Put:
+    """The record, if there is none: an event with an id is appended once, with what went beside it."""
+    item = {**id_key(event_id), "s": text(stream_of(tag)), "n": number(index)}
+    if beside:
+        item["a"] = binary(beside)
+    return Put(table=table, item=item, condition=Absent("i"))
+
+
+def beside_of(item: Item) -> bytes:
+    """What a record tells of what went with its event to tables of the caller's."""
+    return bytes(item["a"]["B"]) if "a" in item else b""
+
+
+def read_id_record(item: Item) -> tuple[str, str, int]:
+    """The id, and the stream and the index that its event has there."""
+    return item["p"]["S"].removeprefix(EVENT_IDS), item["s"]["S"], int(item["n"]["N"])

@@ -1,0 +1,510 @@
+"""Reading by tag: one chain of pages for each tag that fences the query, merged by the events' places.
+
+A tag's last page is read first, or with all of a short chain; what is before it no longer changes. So an append never
+shows in parts through one tag. The tags are read one after the other: what one of them shows, another that was read
+before may not (`layout.queries`).
+
+Events for entries, with their bodies, as long as there is room.
+
+What the store asks of the layout about one query (see `layout.queries`).
+
+What a query matches, a bounded part at a time, forward and newest first.
+
+All parts belong to one read: the heads were read once, and each part goes from where the last one ended towards them.
+A part reads so many of each tag. Where a tag has more, the part ends at the earliest such cut, or newest first at
+the highest: beyond it, tags could not be put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Self
+
+from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.queries import (
+    ENTRIES,
+    Fence,
+    Part,
+    PartBack,
+    Wanted,
+    at_the_end,
+    begun,
+    check_covered,
+    is_new,
+    types_fenced_by,
+)
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import TAG_STREAMS, Recorded
+from epochal.model.tags import REST, Down, Reach, Seen, TagCount, TagEntry, Takes, Trail, is_reserved
+from epochal.model.versions import MAX_VERSION, Position, Reached
+from epochal.pages.items import Page, read_page
+from epochal.pages.reading import SHORT, Cursor, advance, last_pages, load_head, query, stand
+from epochal.pages.reading import begin as begin_stream
+from epochal.pages.tags.entries import (
+    EventOfTag,
+    TagStreams,
+    entries_of,
+    last_entry,
+    reached_by,
+    recorded_all,
+    stream_of,
+)
+from epochal.plan.ops import (
+    BATCH_KEYS,
+    All,
+    AnyOf,
+    BeginsWith,
+    Condition,
+    Items,
+    Query,
+    Scan,
+    Steps,
+    equals,
+    side_by_side,
+)
+from epochal.plan.values import Item, number, text
+
+Cursors = Mapping[str, Cursor]
+"""Where the reads of tags have got to that have begun; a tag that is missing has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageReads:
+    """What one query matches (see `layout.queries.TaggedReads`).
+
+    Attributes:
+        cursors: of the tags that a read begins with, whose pages came with its position.
+    """
+
+    site: TagStreams
+    fenced: Fence
+    cursors: Cursors = field(default_factory=dict)
+
+    def everything(self, after: Position | None = None) -> Steps[Seen]:
+        """The events that match, or those of them that are new since `after`."""
+        before: Reach = {} if after is None else after.seen
+        position, first = yield from self.begin(before)
+        events = yield from matches(
+            self.site, self.fenced, before, position.seen, first.cursors, end=position
+        )
+        return Seen(events=at_the_end(events, position), position=position)
+
+    def begin(self, before: Reach, limit: int = SHORT) -> Steps[tuple[Position, Self]]:
+        """The position of a read that begins now, and what its first part is read from.
+
+        The heads of the query's other tags come along: they save an append a request.
+
+        Args:
+            limit: events of each tag that are wanted; a page has an event at least.
+        """
+        site, fenced = self.site, self.fenced
+        others = {tag for item in fenced.query.items for tag in item.tags}.difference(fenced.all_tags)
+        whole = [tag for tag in fenced.all_tags if not before.get(tag, Reached()).count]
+        rest = [tag for tag in (*fenced.all_tags, *sorted(others)) if tag not in whole]
+        replies: list[Items] = yield from side_by_side(
+            [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=min(SHORT, limit + 1)) for tag in whole]
+            + [_last(site, tag) for tag in rest]
+        )
+        cursors = dict[str, Cursor]()
+        heads = dict[str, Page | None]()
+        for tag, reply in zip((*whole, *rest), replies, strict=True):
+            pages = tuple(read_page(item, site.table) for item in reply.items)
+            head: Page | None = pages[-1] if pages else None
+            if tag in whole and reply.last is not None:
+                head = yield from load_head(site.table, stream_of(tag))
+            heads[tag] = head
+            if head is not None and tag in whole:
+                cursors[tag] = Cursor(head=head, at=0, forward=True, located=True, ahead=pages)
+            elif head is not None:
+                cursors[tag] = stand(head, max(0, before.get(tag, Reached()).count - 1))
+        reached = {tag: reached_by(head) for tag, head in heads.items()}
+        position = Position(
+            seen={tag: reached[tag] for tag in fenced.all_tags},
+            heads={tag: reached[tag] for tag in others},
+            items=fenced.marks,
+        )
+        return position, replace(self, cursors=cursors)
+
+    def part(self, wanted: Wanted) -> Steps[Part]:
+        """What is wanted, or its beginning. A few more events are read of each tag, since pages are read whole."""
+        at, until = wanted.at, wanted.until
+        most = ENTRIES if wanted.most is None else min(ENTRIES, wanted.most)
+        slices = dict[str, _Slice]()
+        for tag in self.fenced.all_tags:
+            between, cursor = (at[tag], until[tag]), self.cursors.get(tag)
+            slices[tag] = yield from _upward(self.site, tag, between, cursor, most=most, field=wanted.field)
+        chains = {tag: part.entries for tag, part in slices.items()}
+        bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
+        entries = [
+            entry
+            for entry in candidates(self.fenced, chains, wanted.before, until)
+            if bound is None or entry.key < bound
+        ]
+        trail = None if wanted.end is None else Trail(base=at, passed=places_of(chains), end=wanted.end)
+        taken, cut = yield from take(self.site, entries, wanted.takes, trail=trail)
+        bound = bound if cut is None else cut
+        if bound is None:
+            return Part(events=tuple(taken), reached=until, done=True)
+        reached = {tag: _passed(part.entries, at[tag], bound) for tag, part in slices.items()}
+        return Part(events=tuple(taken), reached=reached, done=False, full=cut is not None)
+
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
+        """Some of them, newest first, of so many of each tag; `rest` is of the part before, of the same query."""
+        fenced = self.fenced
+        base = begun(fenced, {} if after is None else after.seen)
+        cursors: Cursors = {}
+        if rest is None:
+            # Any place but the beginning: that the last pages are read.
+            position, first_read = yield from self.begin({tag: Reached(1) for tag in fenced.all_tags})
+            cursors = first_read.cursors
+        else:
+            for each in (rest.position, Position(seen=rest.at)):
+                check_covered(each, fenced, REST)
+            position = rest.position
+        tops = position.seen if rest is None else rest.at
+        field = "after" if rest is None else REST
+        slices = dict[str, _Slice]()
+        for tag in fenced.all_tags:
+            slices[tag] = yield from _downward(
+                self.site, tag, base[tag], tops[tag], cursors.get(tag), most=most, field=field
+            )
+        chains = {tag: part.entries for tag, part in slices.items()}
+        floor = max((part.entries[0].key for part in slices.values() if not part.whole), default=None)
+        wanted = [
+            entry
+            for entry in reversed(candidates(fenced, chains, base, position.seen))
+            if floor is None or entry.key > floor
+        ]
+        trail = Trail(base=base, passed=places_of(chains), end=position)
+        first = Trail.of(position) if rest is None else None
+        taken, cut = yield from take(self.site, wanted, takes, trail=trail, first=first)
+        lowest = floor if cut is None else cut
+        further = None
+        if lowest is not None:
+            left = {tag: _left(part.entries, base[tag], lowest) for tag, part in slices.items()}
+            further = Down(upto=lowest, position=position, at=left)
+        return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
+
+
+def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tuple[Recorded, ...]]:
+    """A tag's events from index `first` to `end - 1`, as far as there are any."""
+    found: list[EventOfTag] = []
+    cursor = yield from begin_stream(site.table, stream_of(tag), first)
+    while cursor is not None and not cursor.at_end and cursor.at < end:
+        part = yield from advance(site.table, cursor, end - cursor.at)
+        found += [entry for span in part.spans for entry in entries_of(span.before(end))]
+        cursor = part.cursor
+    return tuple((yield from recorded_all(site, found)))
+
+
+def heads_of(site: TagStreams, tags: Collection[str]) -> Steps[dict[str, Page | None]]:
+    """The last page of each tag; None where it has none."""
+    pages = yield from last_pages(site.table, [stream_of(tag) for tag in tags])
+    return {tag: pages[stream_of(tag)] for tag in tags}
+
+
+def matches(
+    site: TagStreams,
+    fenced: Fence,
+    before: Reach,
+    until: Reach,
+    cursors: Cursors,
+    *,
+    end: Position | None = None,
+) -> Steps[tuple[Recorded, ...]]:
+    """Matching events that are beyond `before`, and up to `until` through any item that they match.
+
+    Args:
+        end: the position of the read, where events shall tell theirs.
+    """
+    chains = dict[str, Sequence[EventOfTag]]()
+    for tag in fenced.all_tags:
+        between = (before.get(tag, Reached()), until[tag])
+        chains[tag] = (yield from _upward(site, tag, between, cursors.get(tag))).entries
+    wanted = candidates(fenced, chains, before, until)
+    events = yield from recorded_all(site, wanted)
+    if end is None:
+        return tuple(events)
+    trail = Trail(base=begun(fenced, before), passed=places_of(chains), end=end)
+    return tuple(replace(event, trail=trail) for event in events)
+
+
+def candidates(
+    fenced: Fence, chains: Mapping[str, Sequence[EventOfTag]], before: Reach, until: Reach
+) -> list[EventOfTag]:
+    """Entries of what matches and is new, each event once, in order: with its body, where one of them has it."""
+    found = dict[str, EventOfTag]()
+    for tag, entries in chains.items():
+        types = types_fenced_by(fenced, tag)
+        for entry in entries:
+            if types and entry.type not in types:
+                continue
+            known = found.get(entry.key)
+            if known is None or known.body is not None:
+                found[entry.key] = entry
+    return [found[key] for key in sorted(found) if is_new(found[key], fenced, before, until)]
+
+
+def places_of(chains: Mapping[str, Iterable[EventOfTag]]) -> dict[str, list[tuple[str, int]]]:
+    """Keys of entries with their indices, as a trail has them."""
+    return {tag: [(entry.key, entry.index) for entry in entries] for tag, entries in chains.items()}
+
+
+def after(
+    tag: str, entries: Sequence[EventOfTag], reached: Reached, field: str = "after"
+) -> Sequence[EventOfTag]:
+    """Without those that were reached. The last of these was read as well: `reached` may come from outside.
+
+    Raises:
+        InvalidInput: it is not what was reached.
+    """
+    if not reached.count:
+        return entries
+    if not entries or entries[0].reached != reached:
+        raise altered(tag, field)
+    return entries[1:]
+
+
+def altered(tag: str, field: str) -> InvalidInput:
+    """What is raised for an end that a tag never had."""
+    return InvalidInput(field, f"does not fit what is stored of {tag!r}: it is of another store, or altered")
+
+
+def _last(site: TagStreams, tag: str) -> Query:
+    return query(site.table, stream_of(tag), 0, MAX_VERSION, forward=False, limit=1)
+
+
+PART_BYTES: Final = 4 * 1024 * 1024
+"""Bodies that are elsewhere are read in batches, until they come to this."""
+
+
+def take(
+    site: TagStreams,
+    wanted: Sequence[EventOfTag],
+    takes: Takes,
+    *,
+    trail: Trail | None,
+    first: Trail | None = None,
+) -> Steps[tuple[list[Recorded], str | None]]:
+    """The events, and the key at which there was no room for more.
+
+    Args:
+        trail: of the events; `first` is that of the first one, where it has another.
+    """
+    taken: list[Recorded] = []
+    read = 0
+    for start in range(0, len(wanted), BATCH_KEYS):
+        if read >= PART_BYTES:
+            return taken, wanted[start].key
+        events = yield from recorded_all(site, wanted[start : start + BATCH_KEYS])
+        for event in events:
+            event = replace(event, trail=trail if first is None or taken else first)  # noqa: PLW2901
+            if not takes(event):
+                return taken, event.key
+            taken.append(event)
+        read += sum(event.size for event in events)
+    return taken, None
+
+
+SLICE_BYTES: Final = 1024 * 1024
+"""Bytes of a tag's events after which a part reads no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Events of one tag, in ascending order; `whole` if none is left in the order of reading."""
+
+    entries: Sequence[EventOfTag]
+    whole: bool
+
+
+def _upward(
+    site: TagStreams,
+    tag: str,
+    between: tuple[Reached, Reached],
+    cursor: Cursor | None,
+    *,
+    most: int | None = None,
+    field: str = "after",
+) -> Steps[_Slice]:
+    """A tag's next events, all of those that are between where these are few, or no `most` is named."""
+    at, until = between
+    if at.count >= until.count:
+        if at != until and at.count:
+            raise altered(tag, field)
+        return _Slice((), whole=True)
+    # The last event that was reached comes along: it shows that it was.
+    cursor = cursor or stand(_ending(site, tag, until), max(0, at.count - 1))
+    entries: list[EventOfTag] = []
+    size = 0
+    while not cursor.at_end and (most is None or (len(entries) <= most and size < SLICE_BYTES)):
+        limit = None if most is None else most + 1 - len(entries)
+        cursor, more = yield from _step(site, tag, cursor, limit, field)
+        entries += more
+        size += sum(len(entry.event.data.data) for entry in more)
+    if cursor.at_end and entries and entries[-1].reached != until:
+        raise altered(tag, field)
+    return _Slice(after(tag, entries, at, field), whole=cursor.at_end)
+
+
+def _downward(
+    site: TagStreams,
+    tag: str,
+    before: Reached,
+    top: Reached,
+    cursor: Cursor | None,
+    *,
+    most: int,
+    field: str,
+) -> Steps[_Slice]:
+    """A tag's events from index `top.count - 1` down to `before.count`, `most` of them; but two where there are."""
+    if before.count >= top.count:
+        if before != top and before.count:
+            raise altered(tag, "after")
+        return _Slice((), whole=True)
+    head = _ending(site, tag, top) if cursor is None else cursor.head
+    back = stand(head, None, forward=False)
+    least = max(0, before.count - 1)
+    found: list[EventOfTag] = []
+    size = 0
+    while not back.at_end and (not found or found[0].index > least):
+        # The lowest is left for the next part: it shows where that begins.
+        if len(found) > 1 and (len(found) > most or size >= SLICE_BYTES):
+            break
+        back, more = yield from _step(site, tag, back, max(1, most + 1 - len(found)), field)
+        found = [*more, *found]
+        size += sum(len(entry.event.data.data) for entry in more)
+    if found and found[-1].reached != top:
+        raise altered(tag, field)
+    found = [entry for entry in found if entry.index >= least]
+    whole = not found or found[0].index == least
+    if whole:
+        return _Slice(after(tag, found, before), whole=True)
+    return _Slice(found, whole=False)
+
+
+def _step(
+    site: TagStreams, tag: str, cursor: Cursor, limit: int | None, field: str
+) -> Steps[tuple[Cursor, list[EventOfTag]]]:
+    """One part more of a tag, in ascending order. An end that came from outside may be one that it never had."""
+    try:
+        part = yield from advance(site.table, cursor, limit)
+    except CorruptData as error:
+        if cursor.head.frames:
+            raise
+        raise altered(tag, field) from error
+    spans = part.spans if cursor.forward else reversed(part.spans)
+    return part.cursor, [entry for span in spans for entry in entries_of(span)]
+
+
+def _ending(site: TagStreams, tag: str, until: Reached) -> Page:
+    """A last page without events, where the read ends: what is there now may be further."""
+    return Page(table=site.table, stream=stream_of(tag), index=until.count, version=until.count)
+
+
+def _passed(entries: Sequence[EventOfTag], at: Reached, bound: str) -> Reached:
+    return next((entry.reached for entry in reversed(entries) if entry.key < bound), at)
+
+
+def _left(entries: Sequence[EventOfTag], base: Reached, bound: str) -> Reached:
+    return next((entry.reached for entry in reversed(entries) if entry.key <= bound), base)
+
+
+# Listing what there is: a tag's events since one of them, and which tags there are.
+#
+# Sortable ids increase with the index in a tag, so where to begin is found as one finds a page in a book: from the end,
+# in steps that double, then between two pages that are known. Who follows the end finds it with one request.
+
+
+def tags_page(site: TagStreams, group: str | None) -> Scan:
+    """The first page of a scan for the first page of each tag of a group, or of all. They are never pruned."""
+    named: Condition = BeginsWith("p", TAG_STREAMS)
+    if group is not None:
+        own = stream_of(group)
+        named = AnyOf((equals("p", text(own)), BeginsWith("p", f"{own}:")))
+    where = All((equals("i", number(0)), named))
+    return Scan(table=site.table, where=where, consistent=False)
+
+
+def read_tag(site: TagStreams, item: Item) -> TagCount | None:
+    """The tag whose first page this is, with its number of events, or 0 where others follow; None: it is reserved."""
+    page = read_page(item, site.table)
+    tag = page.stream.removeprefix(TAG_STREAMS)
+    return None if is_reserved(tag) else TagCount(tag=tag, events=0 if page.full else page.version)
+
+
+def latest(site: TagStreams, tag: str) -> Steps[TagEntry | None]:
+    """The last event of a tag."""
+    head = (yield from heads_of(site, [tag]))[tag]
+    return None if head is None else entry_of(last_entry(head))
+
+
+def entry_of(entry: EventOfTag) -> TagEntry:
+    """An event without its body."""
+    return TagEntry(
+        event_id=entry.id,
+        event_type=entry.type,
+        place=entry.place,
+        index=entry.index,
+        created_at=entry.event.timestamp,
+    )
+
+
+def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
+    """How many events a tag has after `since`."""
+    head = (yield from heads_of(site, [tag]))[tag]
+    if head is None or since is None:
+        return 0 if head is None else head.version
+    page = yield from _holding(site, head, since)
+    passed = sum(entry.place <= since for entry in entries_of(page.span))
+    return head.version - page.index - passed
+
+
+def stand_after(
+    site: TagStreams, tag: str, since: str | None, limit: int | None = None
+) -> Steps[Cursor | None]:
+    """Before the page of a tag that has the first event after `since`, or the last one up to it. None: it has none."""
+    if since is None:
+        return (yield from begin_stream(site.table, stream_of(tag), None, limit=limit))
+    head = (yield from heads_of(site, [tag]))[tag]
+    if head is None:
+        return None
+    page = yield from _holding(site, head, since)
+    return Cursor(head=head, at=page.index, forward=True, located=True, ahead=(page,))
+
+
+def entries_after(
+    site: TagStreams, cursor: Cursor, since: str | None, limit: int
+) -> Steps[tuple[Cursor, list[EventOfTag]]]:
+    """One part more of a tag, of what came after `since`."""
+    part = yield from advance(site.table, cursor, limit)
+    found = [entry for span in part.spans for entry in entries_of(span)]
+    return part.cursor, [entry for entry in found if since is None or entry.place > since]
+
+
+def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
+    """The last page that begins at or before `since`; the first one, where none does."""
+    low, high, step = head, head.version, 1
+    while low.index and _first(low) > since:
+        high, at = low.index, max(0, low.index - step)
+        step *= 2
+        low = yield from _page_at(site, head, at)
+    while low.version < high:
+        page = yield from _page_at(site, head, (low.version + high) // 2)
+        if _first(page) > since:
+            high = page.index
+        else:
+            low = page
+    return low
+
+
+def _page_at(site: TagStreams, head: Page, at: int) -> Steps[Page]:
+    """The page that holds event `at`."""
+    reply = yield query(site.table, head.stream, 0, at, forward=False, limit=1)
+    return read_page(reply.items[0], site.table)
+
+
+def _first(page: Page) -> str:
+    return next(entries_of(page.span)).place

@@ -1,0 +1,357 @@
+"""What a program writes to tables of its own in the transaction of an append: all of it with the events, or nothing.
+
+    put, update, delete     of one item each
+    check                   that a condition holds on an item that is not written
+    when=                   `Absent`, `Present`, `BeginsWith`, `compare`; `All`, `AnyOf` and `Not` of these
+
+Values are Python's: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or bytes.
+Conditions and changes are values too, and not DynamoDB's expressions: so tables in memory evaluate them alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from typing import Any, Final, TypeAlias, get_args
+
+from epochal.errors import InvalidInput, TooLarge
+from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_text
+from epochal.plan.ops import (
+    ITEM_BYTES,
+    TRANSACTION_BYTES,
+    TRANSACTION_ITEMS,
+    Absent,
+    Add,
+    All,
+    AnyOf,
+    BeginsWith,
+    Check,
+    Compare,
+    Comparison,
+    Condition,
+    Delete,
+    Extend,
+    Not,
+    Present,
+    Put,
+    Set,
+    TransactionWrite,
+    Update,
+)
+from epochal.plan.values import AttributeValue, Item, item_size
+
+__all__ = [
+    "Absent",
+    "All",
+    "AnyOf",
+    "BeginsWith",
+    "Not",
+    "Present",
+    "TransactionWrite",
+    "check",
+    "compare",
+    "delete",
+    "plain",
+    "put",
+    "update",
+]
+
+Values: TypeAlias = Mapping[str, Any]
+"""Attributes by name: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or
+bytes."""
+
+LEVELS: Final = 32
+DIGITS: Final = 38
+LEAST_EXPONENT: Final = -130
+MOST_EXPONENT: Final = 125
+"""What DynamoDB takes: levels of lists and mappings in an attribute, and numbers."""
+
+ATTRIBUTE_BYTES: Final = 65_535
+"""Of an attribute's name."""
+
+NAME_BYTES: Final = 1_024
+"""Of a table's name, which may be its ARN."""
+
+_SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
+
+
+def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
+    """Write a whole item. It replaces the one that is there.
+
+    Args:
+        when: a condition on the item that is there: `Absent`, `Present`, `BeginsWith` or `compare` of an attribute, or
+            `All`, `AnyOf` and `Not` of such conditions, all of this module. `Absent("email")`, where `email` is the
+            partition key, writes only a new item. None writes in any case.
+
+    Raises:
+        InvalidInput: a value that DynamoDB does not have: a `float`, a number of more than 38 digits or beyond 1E125,
+            or more than 32 levels of lists and mappings.
+    """
+    return Put(table=_table(table), item=_item(item), condition=_when(when))
+
+
+def update(
+    table: str,
+    key: Values,
+    *,
+    sets: Values | None = None,
+    adds: Mapping[str, int | Decimal] | None = None,
+    extends: Mapping[str, Sequence[Any]] | None = None,
+    removes: Sequence[str] = (),
+    when: Condition | None = None,
+) -> Update:
+    """Change an item, or create it.
+
+    Args:
+        sets: attributes that get a value.
+        adds: numbers that attributes are raised by; an absent one counts as 0.
+        extends: what lists get at their end; an absent one is empty.
+        removes: attributes that go.
+        when: as of `put`.
+
+    Raises:
+        InvalidInput: as `put`; a value of the key is empty; nothing changes, an attribute changes twice, or one of the
+            key does; an attribute is raised by what is no number, or extended by what is no list.
+    """
+    must_be(Mapping, key, "key", "a mapping of attributes")
+    must_be_names(removes, "removes")
+    for field, values in (("sets", sets), ("adds", adds), ("extends", extends)):
+        must_be((Mapping, type(None)), values, field, "a mapping of attributes")
+    for name, value in (adds or {}).items():
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            raise InvalidInput(name, f"must be raised by an int or a Decimal, not {type(value).__name__}")
+    for name, elements in (extends or {}).items():
+        must_be_list(object, elements, name)
+    changed = [*(sets or {}), *(adds or {}), *(extends or {}), *removes]
+    if not changed:
+        raise InvalidInput("update", "must change something: give sets, adds, extends or removes")
+    for place, name in enumerate(changed):
+        if name in key or name in changed[:place]:
+            rule = "must not change, since it is of the key" if name in key else "must change in one way only"
+            raise InvalidInput(name, rule)
+    changes: list[Set | Add | Extend] = [Set(name, value) for name, value in _item(sets or {}).items()]
+    changes += (Add(name, value) for name, value in _item(adds or {}).items())
+    changes += (Extend(name, value) for name, value in _item(extends or {}).items())
+    return Update(
+        table=_table(table), key=_key(key), sets=tuple(changes), removes=tuple(removes), condition=_when(when)
+    )
+
+
+def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
+    """Delete an item, if it is there. `when` is as of `put`; raises as `update` does."""
+    return Delete(table=_table(table), key=_key(key), condition=_when(when))
+
+
+def check(table: str, key: Values, when: Condition) -> Check:
+    """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `update` does."""
+    _check_condition(when, "when")
+    return Check(table=_table(table), key=_key(key), condition=when)
+
+
+def compare(name: str, operator: Comparison, value: object) -> Compare:
+    """The condition that an attribute is there and compares so with a value of its type. Raises as `put` does."""
+    if operator not in get_args(Comparison):
+        raise InvalidInput("operator", f"must be one of {', '.join(get_args(Comparison))}")
+    return Compare(name, operator, _value(value, name, -1))  # which may go a level deeper than in an item
+
+
+def plain(item: Item) -> dict[str, Any]:
+    """An item as Python's values; numbers are `int` where they are whole, else `Decimal`."""
+    return {name: _plain(value) for name, value in item.items()}
+
+
+def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[TransactionWrite, ...]:
+    """What goes with an append, if it can.
+
+    Args:
+        own: the store's tables.
+
+    Raises:
+        InvalidInput: something else than these writes; an item of the store's; one item twice.
+        TooLarge: more than an item, or a transaction, may have.
+    """
+    must_be_list(object, also, "also")
+    if len(also) >= TRANSACTION_ITEMS:
+        raise TooLarge("also", len(also), TRANSACTION_ITEMS - 1, "items")
+    seen, total = list[TransactionWrite](), 0
+    for place, each in enumerate(also):
+        must_be(
+            (Put, Update, Delete, Check),
+            each,
+            f"also[{place}]",
+            "a put, update, delete or check of `epochal.store.also`",
+        )
+        if each.table in own:
+            raise InvalidInput(f"also[{place}]", f"must not be in a table of the store's: {each.table}")
+        if any(_one_item(each, other) for other in seen):
+            raise InvalidInput(f"also[{place}]", "is on an item that another of them is on")
+        size = _size(each)
+        if size > ITEM_BYTES:
+            raise TooLarge(f"also[{place}]", size, ITEM_BYTES)
+        seen.append(each)
+        total += size
+    if total > TRANSACTION_BYTES:
+        raise TooLarge("also", total, TRANSACTION_BYTES)
+    return tuple(also)
+
+
+def digest(also: Sequence[TransactionWrite]) -> bytes:
+    """What tells it from others under an idempotency key; nothing of nothing."""
+    return hashlib.sha256(repr([*also]).encode()).digest() if also else b""
+
+
+def _one_item(left: TransactionWrite, right: TransactionWrite) -> bool:
+    """Whether two writes are known to be on one item. Which attributes of a `put` are its key, only the table knows."""
+    if left.table != right.table:
+        return False
+    if isinstance(left, Put) and isinstance(right, Put):
+        return left.item == right.item
+    if isinstance(left, Put):
+        left, right = right, left
+    place = right.item if isinstance(right, Put) else right.key
+    return not isinstance(left, Put) and all(place.get(name) == value for name, value in left.key.items())
+
+
+def _size(write: TransactionWrite) -> int:
+    if isinstance(write, Put):
+        return item_size(write.item)
+    changes = {each.name: each.value for each in write.sets} if isinstance(write, Update) else {}
+    return item_size(write.key) + item_size(changes)
+
+
+def _table(name: str) -> str:
+    must_be_text(name, NAME_BYTES, "table")
+    return name
+
+
+def _key(values: Values) -> dict[str, AttributeValue]:
+    key = _item(values)
+    for name, value in key.items():
+        if not any(map(value.get, "SNB")):
+            raise InvalidInput(name, "is of the key: must be a number, or text or bytes that are not empty")
+    return key
+
+
+def _item(values: Values, within: str = "", depth: int = 0) -> dict[str, AttributeValue]:
+    must_be(Mapping, values, "also", "a mapping of attributes")
+    for name in values:
+        must_be(str, name, "also", "a mapping of attributes by their names")
+        if not name and not depth:
+            raise InvalidInput("also", "must have names of attributes that are not empty")
+        _utf8(name, "also")
+    # In one order, whatever the caller's: a repeat under a key is told by it.
+    return {name: _value(values[name], within or name, depth) for name in sorted(values)}
+
+
+def _check_number(value: Decimal, name: str) -> None:
+    if not value.is_finite():
+        raise InvalidInput(name, "must be a finite number")
+    digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
+    if digits > DIGITS or (value and not LEAST_EXPONENT <= value.adjusted() <= MOST_EXPONENT):
+        raise InvalidInput(
+            name, f"must have at most {DIGITS} digits, and be 1E{LEAST_EXPONENT} to 1E{MOST_EXPONENT}"
+        )
+
+
+def _value(value: object, name: str, depth: int = 0) -> AttributeValue:
+    if depth >= LEVELS:
+        raise InvalidInput(name, f"has more than {LEVELS} levels of lists and mappings")
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": _utf8(value, name)}
+        case bytes():
+            return {"B": value}
+        case int() | Decimal():
+            _check_number(Decimal(value), name)
+            return {"N": str(value)}
+        case Mapping():
+            return {"M": _item(value, name, depth + 1)}
+        case list() | tuple():
+            return {"L": [_value(each, name, depth + 1) for each in value]}
+        case AbstractSet() if value:
+            return _set(value, name)
+        case _:
+            rule = f"is {type(value).__name__}, which DynamoDB has not; a number is an int or a Decimal"
+            raise InvalidInput(name, rule)
+
+
+def _when(condition: Condition | None) -> Condition | None:
+    if condition is not None:
+        _check_condition(condition, "when")
+    return condition
+
+
+def _check_condition(condition: object, field: str) -> None:
+    """Raise `InvalidInput` naming the part that is none, or that only DynamoDB would refuse."""
+    match condition:
+        case All(conditions=parts) | AnyOf(conditions=parts):
+            must_be((list, tuple), parts, f"{field}.conditions", "a list of conditions")
+            if not parts:
+                raise InvalidInput(f"{field}.conditions", "must not be empty")
+            for place, each in enumerate(parts):
+                _check_condition(each, f"{field}.conditions[{place}]")
+        case Not(condition=part):
+            _check_condition(part, f"{field}.condition")
+        case Absent(name=name) | Present(name=name) | BeginsWith(name=name) | Compare(name=name):
+            must_be_text(name, ATTRIBUTE_BYTES, f"{field}.name")
+            if isinstance(condition, BeginsWith):
+                must_be(str, condition.prefix, f"{field}.prefix", "text")
+                _utf8(condition.prefix, f"{field}.prefix")
+            if isinstance(condition, Compare):
+                must_be(
+                    Mapping,
+                    condition.value,
+                    f"{field}.value",
+                    "what `compare` of `epochal.store.also` makes of one",
+                )
+        case _:
+            must_be(get_args(Condition), condition, field, "a condition of `epochal.store.also`")
+
+
+def _utf8(text: str, name: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(name, "must be text that UTF-8 can hold, without lone surrogates") from error
+    return text
+
+
+def _set(values: AbstractSet[object], name: str) -> AttributeValue:
+    members = [_value(each, name) for each in values]
+    kinds = {kind for each in members for kind in each}
+    if len(kinds) > 1 or not kinds <= _SETS.keys():
+        raise InvalidInput(name, "is a set, which is of text, of numbers or of bytes")
+    (kind,) = kinds
+    return {_SETS[kind]: sorted(each[kind] for each in members)}
+
+
+def _plain(value: AttributeValue) -> Any:
+    ((kind, content),) = value.items()
+    match kind:
+        case "NULL":
+            return None
+        case "N":
+            return _number(content)
+        case "L":
+            return [_plain(each) for each in content]
+        case "M":
+            return plain(content)
+        case "SS" | "BS":
+            return set(content)
+        case "NS":
+            return set(map(_number, content))
+        case "B":
+            return bytes(content)
+        case _:
+            return content
+
+
+def _number(text: str) -> int | Decimal:
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else number

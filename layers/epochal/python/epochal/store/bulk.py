@@ -1,0 +1,376 @@
+"""Many appends in one call, each for itself: each has its own expectation, key and answer, and keeps no other.
+
+    to other streams    side by side
+    to one stream       in their order, as if each had been made alone after the one before it; those that can go out
+                        together do, as one write with a frame for each
+
+What goes out together is found by playing the appends on what is known of the stream's end:
+
+    as expected                  it goes out after those before it
+    not as expected              it is in conflict with the version that those before it leave, once these are written
+    under a key                  the key's record is put first (`layout.once`); where there is one already, or the
+                                 append is not as expected, it goes out alone: it may have been made before
+    tags, a condition, unfolds
+    or ids of events             alone
+
+The write is on exactly what is known. Refused, the rest is played again on what came back; appends under a key then go
+out alone, since another process may have made them. An answer that was lost is settled for all of the write.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextvars import copy_context
+from typing import Any, Final, TypeVar
+
+from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
+from epochal.layout.once import KeyRecord, Remembered, remember
+from epochal.layout.streams import (
+    NEVER,
+    Batch,
+    Head,
+    JoinedWriters,
+    Known,
+    Rejected,
+    Result,
+    Written,
+    accepts,
+)
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import Event, unix_seconds
+from epochal.model.kinds import must_be_list, must_be_seconds, must_be_whole
+from epochal.model.tags import Query, Takes
+from epochal.model.versions import (
+    NOTHING,
+    UNREAD,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Position,
+    StreamAppend,
+    Token,
+    check_expected,
+    expected_head,
+    meets,
+    version_of,
+)
+from epochal.plan.ops import Several, Steps
+from epochal.settings import REQUEST_SECONDS
+from epochal.store.driver import SIDE_BY_SIDE, pool
+from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, shares
+from epochal.store.streams import Streams, outcome_of, refusals_of
+
+T = TypeVar("T")
+
+MAX_APPENDS: Final = 500
+"""Of one call: a request over HTTP has no more, and all of them are in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkAppend(StreamAppend):
+    """One of many appends, with the arguments of `Streams.try_append`."""
+
+    fail_if: Query | None = None
+    after: Position | None = None
+    takes: Takes | None = None
+    idempotency_key: str | None = None
+
+
+Answer = Outcome | EpochalError
+"""What came of one append: what `Streams.try_append` answers, or what it raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Many appends at once, each for itself.
+
+    Attributes:
+        streams: the store.
+        at_once: streams that are appended to side by side.
+        seconds: that one call may take; what had no turn by then is answered with `NotTried`.
+    """
+
+    streams: Streams
+    at_once: int = SIDE_BY_SIDE
+    seconds: float = REQUEST_SECONDS
+
+    def __post_init__(self) -> None:
+        must_be_whole(self.at_once, "at_once", 1)
+        must_be_seconds(self.seconds, "seconds")
+
+    def append(self, appends: Sequence[BulkAppend]) -> list[Answer]:
+        """Make each of at most 500 appends; what came of each, in their order. Those to one stream are made in order.
+
+        An error of one is its answer, and is not raised. The capacity of a write is shared among its appends.
+
+        Raises:
+            InvalidInput: these are no appends, or more than 500; nothing was written.
+        """
+        must_be_list(BulkAppend, appends, "appends")
+        if len(appends) > MAX_APPENDS:
+            raise TooLarge("appends", len(appends), MAX_APPENDS, "items")
+        lines = dict[str, list[_One]]()
+        ones = [_One(append=each) for each in appends]
+        for one in ones:
+            lines.setdefault(str(one.append.stream), []).append(one)
+        store = self.streams.within(self.seconds) if self.streams.driver.deadline is None else self.streams
+        many = max(1, min(self.at_once, len(lines)))
+        store = store.on(replace(store.driver, at_once=max(store.driver.at_once, self.at_once // many)))
+        if many == 1:
+            for line in lines.values():
+                _appended(store, line)
+        else:
+            with pool(many) as side_by_side:
+                made = [
+                    side_by_side.submit(copy_context().run, _appended, store, line) for line in lines.values()
+                ]
+                for each in made:
+                    each.result()
+        return [one.answer for one in ones]
+
+
+@dataclass(slots=True, eq=False)
+class _One:
+    """An append of a call.
+
+    Attributes:
+        batch: of events that can go out with others.
+        alone: it goes out by itself.
+        reserved: the record of its key was put by this call, and the stream has only this call's writes since.
+    """
+
+    append: BulkAppend
+    batch: Batch | None = None
+    alone: bool = False
+    reserved: bool = False
+    told: Answer | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """What came of it."""
+        assert self.told is not None  # noqa: S101  each is told
+        return self.told
+
+    @property
+    def size(self) -> int:
+        """Bytes of its events, about."""
+        events = self.batch.events if self.batch else ()
+        return sum(len(each.data.data) + len(each.meta.data) + len(each.type) for each in events)
+
+
+def _appended(store: Streams, ones: Sequence[_One]) -> None:
+    """Make the appends to one stream, in their order."""
+    for one in ones:
+        one.alone = len(ones) == 1 or not _can_join(store, one)
+    driver = store.driver
+    while left := [one for one in ones if one.told is None]:
+        if driver.deadline is not None and driver.clock() > driver.deadline:
+            for one in left:
+                one.told = NotTried()
+        elif left[0].alone:
+            _alone(store, left[0])
+        else:
+            _together(store, left)
+
+
+def _can_join(store: Streams, one: _One) -> bool:
+    """Whether it may go out with others. What is wrong with it is found where it goes out alone."""
+    append = one.append
+    try:
+        must_be_list(Event, append.events, "events")
+        check_expected(append.expected)
+    except InvalidInput:
+        return False
+    plain = append.unfolds is None and append.fail_if is None and append.after is None
+    joins = isinstance(store.layout, JoinedWriters) and bool(append.events)
+    return plain and joins and not any(event.tags or event.id for event in append.events)
+
+
+def _alone(store: Streams, one: _One) -> None:
+    append = one.append
+    try:
+        one.told = store.try_append(
+            append.stream,
+            append.events,
+            unfolds=append.unfolds,
+            expected=append.expected,
+            fail_if=append.fail_if,
+            after=append.after,
+            takes=append.takes,
+            idempotency_key=append.idempotency_key,
+        )
+    except EpochalError as error:
+        one.told = error
+
+
+def _together(store: Streams, ones: Sequence[_One]) -> None:
+    """Make the first of these appends to a stream, up to one that goes out alone."""
+    for one in ones:
+        if one.batch is None and not one.alone:
+            try:
+                one.batch = store.batch(one.append.stream, one.append.events, key=one.append.idempotency_key)
+            except EpochalError as error:
+                one.told = error
+    ones = [one for one in ones if one.told is None]
+    driver, meter = store.driver.metered()
+    line = _Line(table=store.table, layout=store.layout, ones=ones, since=driver.clock())
+    try:
+        driver.run(line.steps())
+    except EpochalError as error:
+        line.failed(error)
+    told = [one for one in ones if one.told is not None]
+    for one, capacity in zip(told, shares(meter.capacity, len(told) or 1), strict=False):
+        if isinstance(one.told, EpochalError):
+            one.told.capacity = capacity
+        elif one.told is not None:
+            one.told = replace(one.told, capacity=capacity)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Line:
+    """Appends to one stream, in their order.
+
+    Attributes:
+        layout: can write several at once.
+        since: clock reading before them.
+        writing: those that the request under way is about.
+    """
+
+    table: str
+    layout: Any
+    ones: Sequence[_One]
+    since: float
+    writing: Sequence[_One] = ()
+
+    def steps(self) -> Steps[None]:
+        """Make them, up to the first that goes out alone."""
+        self._lose_sight()
+        if not self.ones or self.ones[0].alone:
+            return
+        # No key is bound to what may be false: its own expectation is another matter.
+        read = any(one.append.idempotency_key is not None for one in self.ones[1:])
+        known: Any = UNREAD if read else expected_head(self._expected(self.ones[0]))
+        while left := [one for one in self.ones if one.told is None]:
+            self.writing = left[:1]
+            if known is UNREAD:
+                self._lose_sight()
+                known = yield from self.layout.load(self.table, left[0].append.stream)
+            played = yield from self._reserved(known, self._played(known, left))
+            if not played:
+                return
+            known = yield from self._written(known, played)
+
+    def failed(self, error: EpochalError) -> None:
+        """Tell those that it happened to; the others are as they were."""
+        if isinstance(error, InvalidInput) and len(self.writing) > 1:
+            # It may be about one of them, or all of them together; in either case nothing was written.
+            for one in self.writing:
+                one.alone = True
+            return
+        for one in self.writing:
+            one.told = copy.copy(error)
+            one.told.__cause__ = error.__cause__
+
+    def _lose_sight(self) -> None:
+        """Others may have written to the stream, under keys that this call has put records of."""
+        for one in self.ones:
+            one.alone = one.alone or one.reserved
+
+    def _played(self, known: Known[Head], left: Sequence[_One]) -> list[tuple[_One, bool]]:
+        """Those that can be told next, and whether each is as expected after those before it."""
+        played, version, room, going = list[tuple[_One, bool]](), version_of(known), JOINED_BYTES, 0
+        for one in left:
+            if one.alone or going == JOINED_APPENDS or (going and one.size > room):
+                break
+            met = _is_met(self._expected(one), known, version, moved=going > 0)
+            if met:
+                going, version, room = going + 1, version + len(one.append.events), room - one.size
+            elif one.append.idempotency_key is not None:
+                one.alone = True
+                break
+            played.append((one, met))
+        return played
+
+    def _reserved(
+        self, known: Known[Head], played: list[tuple[_One, bool]]
+    ) -> Steps[list[tuple[_One, bool]]]:
+        """Those before the first whose key has been used; the records of the others' keys are there."""
+        keyed = [one for one, _ in played if one.append.idempotency_key is not None and not one.reserved]
+        keys = [one.append.idempotency_key for one in keyed]
+        new = [
+            self.layout.is_new(known, one.batch.above if one.batch else NEVER) and keys.index(key) == place
+            for place, (one, key) in enumerate(zip(keyed, keys, strict=True))
+        ]
+        asked = [one for one, its in zip(keyed, new, strict=True) if its is None]
+        found = iter((yield from _each([self._reserve(one, version_of(known)) for one in asked])))
+        for one, its in zip(keyed, new, strict=True):
+            one.reserved = next(found) is None if its is None else its
+            one.alone = not one.reserved
+        until = next((place for place, (one, _) in enumerate(played) if one.alone), len(played))
+        return played[:until]
+
+    def _reserve(self, one: _One, version: int) -> Steps[Remembered | None]:
+        batch, key = one.batch, one.append.idempotency_key
+        assert batch is not None  # noqa: S101  it goes out with others
+        assert key is not None  # noqa: S101  as was asked
+        record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
+        return remember(self.table, record, version)
+
+    def _written(self, known: Known[Head], played: Sequence[tuple[_One, bool]]) -> Steps[Any]:
+        """Write those that are as expected, and tell all; what is known then."""
+        going = [one for one, met in played if met]
+        results: Sequence[Result[Head]] = ()
+        if going:
+            self.writing = going
+            results = yield from self.layout.append_together_on(
+                self.table, [one.batch for one in going], known
+            )
+        if results and isinstance(refused := results[-1], Rejected):
+            self._lose_sight()
+            return refused.head
+        coming: Iterator[Result[Head]] = iter(results)
+        left: Any = known
+        for one, met in played:
+            if met:
+                result = next(coming)
+                left = result.token if isinstance(result, Written) else UNREAD
+                if left is not UNREAD or one.append.idempotency_key is None:
+                    one.told = outcome_of(result, NOTHING)
+            elif left is not UNREAD:
+                one.told = self._behind(one, left)
+        return left
+
+    def _behind(self, one: _One, known: Known[Head]) -> Conflict:
+        """In conflict with what is known, or with what those before it have left."""
+        if isinstance(known, Token):
+            return Conflict(version=known.version, token=known)
+        count, _ = refusals_of(one.append.expected)
+        conflict = outcome_of(Rejected(head=known), NOTHING, since=self.since, refused=count)
+        assert isinstance(conflict, Conflict)  # noqa: S101  a rejection is one
+        return conflict
+
+    def _expected(self, one: _One) -> ExpectedVersion:
+        return refusals_of(one.append.expected)[1]
+
+
+def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, moved: bool) -> bool:
+    """Whether a stream is as expected: as is known, or `moved` from there to a version by what goes out ahead."""
+    if not moved and not isinstance(known, Token):
+        return accepts(expected, known)
+    if isinstance(expected, Token):
+        same = isinstance(known, Token) and not moved and expected.etag == known.etag
+        return expected.version == version and (expected.etag is None or same)
+    return meets(expected, version)
+
+
+def _each(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
+    """Several that ask for one request each, at once."""
+    asked: list[Any] = [next(each) for each in steps]
+    replies, answers = (yield Several(ops=tuple(asked))) if asked else [], list[T]()
+    for each, reply in zip(steps, replies, strict=True):
+        try:
+            each.send(reply)
+        except StopIteration as end:
+            answers.append(end.value)
+    return answers

@@ -1,0 +1,317 @@
+"""Listing what a store of tagged events holds, however it is stored: everything, by tag, by group, and counts.
+
+A subclass says how its layout does that. Pages are read as they are consumed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final, Protocol, TypeVar, cast
+
+from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.events import Recorded
+from epochal.model.kinds import must_be_texts, must_be_whole
+from epochal.model.tags import (
+    EVERYTHING,
+    MAX_ASKED_BYTES,
+    TagCount,
+    TagEntry,
+    check_tag,
+    group_of,
+    parse_place,
+)
+from epochal.pages.tags.entries import EventOfTag, placed, recorded_all
+from epochal.pages.tags.reading import (
+    count_since,
+    entries_after,
+    entry_of,
+    latest,
+    read_tag,
+    stand_after,
+    tags_page,
+)
+from epochal.plan.ops import BATCH_KEYS, Scan
+from epochal.plan.values import Item
+from epochal.store.tagged import TaggedEvents, TaggedStore
+
+T = TypeVar("T", TagEntry, Recorded)
+
+PAGE: Final = 500
+"""Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
+
+Progress = Callable[[int], None]
+"""Called with how much has been read so far, page by page; never twice at once, but maybe on another thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCount:
+    """A group and how many tags it has."""
+
+    group: str
+    tags: int
+
+
+class Listings(ABC):
+    """What a store of tagged events holds.
+
+    Attributes:
+        groups_are_indexed: whether an index lists the tags of a group; else they are found as those of all groups are,
+            by a scan.
+    """
+
+    __slots__ = ()
+    groups_are_indexed: ClassVar[bool]
+    store: TaggedStore
+
+    @abstractmethod
+    def all_events(
+        self,
+        *,
+        since: str | None = None,
+        max_count: int | None = None,
+        progress: Progress | None = None,
+        page: int = PAGE,
+    ) -> Iterator[Recorded]:
+        """Every event after the place `since`, in order of places.
+
+        Args:
+            max_count: where to stop; all events of the last one's place come with it, so that going on `since` that
+                place loses none.
+        """
+
+    @abstractmethod
+    def tagged(
+        self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
+    ) -> Iterator[Recorded]:
+        """A tag's events after `since`, in order."""
+
+    @abstractmethod
+    def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
+        """A tag's entries after `since`, in order: its events without their bodies."""
+
+    @abstractmethod
+    def latest(self, tag: str) -> TagEntry | None:
+        """A tag's newest entry; None where it has none."""
+
+    @abstractmethod
+    def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
+        """How many events there are after `since`."""
+
+    def counted(self, tags: list[str]) -> list[TagCount]:
+        """Tags with their numbers of events."""
+        must_be_texts(tags, MAX_ASKED_BYTES, "tags")
+        counts = self.store.counts(list(dict.fromkeys(tags)))
+        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
+
+    @abstractmethod
+    def tag_name_pages(
+        self, group: str, beyond: str | None = None, *, page: int = PAGE
+    ) -> Iterator[list[str]]:
+        """The tags of a group that follow `beyond`, in order, by what a request brings."""
+
+    @abstractmethod
+    def tags_page(self, group: str | None = None) -> Scan:
+        """The first page of what tells which tags there are, of a group or of all."""
+
+    @abstractmethod
+    def read_tag(self, item: Item) -> TagCount | None:
+        """A tag, of an item of `tags_page`, and what that tells of its number of events; None where it is reserved."""
+
+    @abstractmethod
+    def settled(self, found: Mapping[str, int]) -> list[TagCount]:
+        """Tags with their numbers of events, of what `read_tag` has told of them."""
+
+    def exists(self, tag: str) -> bool:
+        """Whether a tag has any event."""
+        return self.latest(tag) is not None
+
+    def tags(self, group: str) -> list[TagCount]:
+        """Every tag of a group, in order, with its number of events."""
+        return self.counted([tag for page in self.tag_name_pages(group) for tag in page])
+
+    def all_tags(self, *, progress: Progress | None = None) -> list[TagCount]:
+        """Every tag, in order, with its number of events. Reads through the whole table."""
+        return self._scanned(None, progress)
+
+    def groups(self) -> list[GroupCount]:
+        """Every group, in order, with its number of tags. Reads through the whole table."""
+        counts = Counter(group_of(count.tag) for count in self.all_tags())
+        return [GroupCount(group=group, tags=counts[group]) for group in sorted(counts)]
+
+    def _scanned(self, group: str | None, progress: Progress | None = None) -> list[TagCount]:
+        counts: Counter[str] = Counter()
+        read = 0
+        for page in self.store.driver.pages(self.tags_page(group)):
+            found = [count for item in page.items if (count := self.read_tag(item)) is not None]
+            for each in found:
+                counts[each.tag] += each.events
+            read += len(found)
+            if progress is not None:
+                progress(read)
+        return self.settled({tag: counts[tag] for tag in sorted(counts)})
+
+
+class ListedStore(Protocol):
+    """A plug-in's store, which says itself how it is listed."""
+
+    @property
+    def listings(self) -> Listings: ...  # noqa: D102  as it has them
+
+
+def listings_of(store: TaggedStore) -> Listings:
+    """What lists the events and the tags of a store."""
+    if isinstance(store, TaggedEvents):
+        return TaggedListings(store=store)
+    return cast("ListedStore", store).listings
+
+
+def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
+    """Events or entries until there are `least` of them, and no other has the place of the last."""
+    last = ""
+    for place, each in enumerate(found):
+        if place >= least and each.place != last:
+            return
+        last = each.place
+        yield each
+
+
+def checked_since(since: str | None) -> str | None:
+    """Where to go on; an empty id is the beginning, as in Sekiban's library."""
+    return None if since is None or since == "" else parse_place(since)
+
+
+def check_group(group: str) -> None:
+    """Raise `InvalidInput` for what is no group."""
+    check_tag(group, "group")
+    if ":" in group:
+        raise InvalidInput("group", "ends before the first : of its tags")
+
+
+# Listings of tagged events as pages: all strongly consistent, but for which tags there are.
+#
+# everything        the stream of all events, where the store was opened with `everything`
+# by tag            the tag's stream, from an event on that a place names
+# tags              by a scan of the table, which has every tag's first page: no index lists them
+
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedListings(Listings):
+    """Lists the tagged events of a table of pages."""
+
+    store: TaggedEvents
+    groups_are_indexed: ClassVar[bool] = False
+
+    def all_events(
+        self,
+        *,
+        since: str | None = None,
+        max_count: int | None = None,
+        progress: Progress | None = None,
+        page: int = PAGE,
+    ) -> Iterator[Recorded]:
+        """Every event after the place `since`, in order of places.
+
+        Raises:
+            InvalidInput: the store was not opened with `everything`.
+        """
+        self._check_everything()
+        if max_count is not None:
+            must_be_whole(max_count, "max_count", 1)
+            page = min(page, max_count)
+        found = self._events(EVERYTHING, since, progress, page)
+        return found if max_count is None else until_whole(found, max_count)
+
+    def tagged(
+        self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
+    ) -> Iterator[Recorded]:
+        """A tag's events after `since`, in order."""
+        yield from self._events(check_tag(tag, "tag"), since, progress, page)
+
+    def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
+        """A tag's entries after `since`, in order: its events without their bodies."""
+        for found in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
+            yield from map(entry_of, found)
+
+    def latest(self, tag: str) -> TagEntry | None:
+        """A tag's newest entry; None where it has none."""
+        return self.store.driver.run(latest(self.store.site, check_tag(tag, "tag")))
+
+    def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
+        """How many events there are after `since`.
+
+        Raises:
+            InvalidInput: the store was not opened with `everything`.
+        """
+        self._check_everything()
+        count = self.store.driver.run(count_since(self.store.site, EVERYTHING, checked_since(since)))
+        if progress is not None:
+            progress(count)
+        return count
+
+    def tag_name_pages(
+        self, group: str, beyond: str | None = None, *, page: int = PAGE
+    ) -> Iterator[list[str]]:
+        """Names of a group's tags after `beyond`: one page of all, since only a scan finds them."""
+        check_group(group)
+        must_be_whole(page, "page", 1)
+        yield [each.tag for each in self._scanned(group) if beyond is None or each.tag > check_tag(beyond)]
+
+    def tags(self, group: str) -> list[TagCount]:
+        """The tags of a group with their numbers of events; scans the whole table."""
+        check_group(group)
+        return self._scanned(group)
+
+    def tags_page(self, group: str | None = None) -> Scan:
+        """The scan that finds all tags, or those of a group."""
+        return tags_page(self.store.site, group)
+
+    def read_tag(self, item: Item) -> TagCount | None:
+        """The tag whose first page an item is, with its count, which is 0 where the tag has several pages."""
+        return read_tag(self.store.site, item)
+
+    def settled(self, found: Mapping[str, int]) -> list[TagCount]:
+        """Tags that a scan found, with counts: those of several pages are counted by their last page."""
+        long = {each.tag: each.events for each in self.counted([tag for tag in found if not found[tag]])}
+        return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
+
+    def _check_everything(self) -> None:
+        if EVERYTHING not in self.store.site.type_heads:
+            raise InvalidInput(
+                "tag",
+                "must be named: there is no stream of everything (`everything`); the feed has all events",
+            )
+
+    def _events(
+        self, tag: str, since: str | None, progress: Progress | None, page: int
+    ) -> Iterator[Recorded]:
+        def recorded(entries: list[EventOfTag]) -> Sequence[Recorded]:
+            events = self.store.driver.run(recorded_all(self.store.site, entries))
+            return list(map(placed, events, entries))
+
+        read = 0
+        for events in self._parts(tag, since, page, recorded):
+            read += len(events)
+            if progress is not None:
+                progress(read)
+            yield from self.store.whole(tuple(events))
+
+    def _parts(
+        self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[U]]
+    ) -> Iterator[Sequence[U]]:
+        """A tag's events after a place, by what a request brings."""
+        after, driver, site = checked_since(since), self.store.driver, self.store.site
+        must_be_whole(page, "page", 1)
+        page = min(page, PAGE)
+        cursor = driver.run(stand_after(site, tag, after, page))
+        read = 0
+        while cursor is not None and not cursor.at_end:
+            cursor, entries = driver.run(entries_after(site, cursor, after, page - read % page))
+            read += len(entries)
+            # Their bodies may be elsewhere, and large.
+            for start in range(0, len(entries), BATCH_KEYS):
+                yield shown(entries[start : start + BATCH_KEYS])
