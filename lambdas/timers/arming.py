@@ -1,4 +1,4 @@
-"""The entry point of the reaction that arms timers: wiring, and one call. What it does is `epochal.contrib.timers.hosting`."""
+"""The entry point of the reaction that arms timers: wiring and one call (`epochal.contrib.timers.hosting`)."""
 
 from __future__ import annotations
 

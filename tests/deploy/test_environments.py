@@ -22,7 +22,8 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_sqs as sqs
 
-from epochal.cdk import EventStore, Publish
+from epochal.cdk import EventStore
+from epochal.contrib.publish.cdk import Publish
 
 app = App()
 for name, account, region in (

@@ -28,7 +28,8 @@ SECONDS = 240.0
 APP = """
 from aws_cdk import App, Stack
 
-from epochal.cdk import EventStore, Lake
+from epochal.cdk import EventStore
+from epochal.contrib.lake.cdk import Lake
 
 app = App()
 stack = Stack(app, "Shop")

@@ -59,7 +59,7 @@ def test_what_it_says_of_costs_is_what_the_checks_say() -> None:
 def test_it_names_the_permissions_that_the_checks_ask_for() -> None:
     code = "".join(
         (ROOT / "layers/epochal/python/epochal" / each).read_text()
-        for each in ("proving/proof.py", "cli/prove.py", "hosting/services.py")
+        for each in ("contrib/proving/proof.py", "contrib/proving/commands.py", "hosting/services.py")
     )
     asked = {*re.findall(r'(?:asking|translated)\("(\w+)"', code)} - {
         "Invoke",

@@ -64,8 +64,8 @@ INNER = {
         "read_models.keys.Entries",
         "read_models.keys.Keys",
         "deciders.loading.Loader",
-        "schemas.asyncapi.Schema",
-        "schemas.columns.ColumnType",
+        "contrib.schemas.asyncapi.Schema",
+        "contrib.schemas.columns.ColumnType",
         "store.reading.Found",
         "store.reading.Reader",
     )

@@ -54,8 +54,9 @@ def test_workflows_name_what_others_made_by_its_commit() -> None:
 def services() -> set[str]:
     """The parts of CDK that constructs and stacks import."""
     found: set[str] = set()
-    constructs = ROOT / "layers" / "epochal" / "python" / "epochal" / "cdk"
-    for module in (*constructs.rglob("*.py"), *(ROOT / "stacks").rglob("*.py"), ROOT / "app.py"):
+    library = ROOT / "layers" / "epochal" / "python" / "epochal"
+    constructs = (*(library / "cdk").rglob("*.py"), *library.glob("contrib/*/cdk.py"))
+    for module in (*constructs, *(ROOT / "stacks").rglob("*.py"), ROOT / "app.py"):
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "aws_cdk":
                 found |= {alias.name for alias in node.names if alias.name.startswith("aws_")}

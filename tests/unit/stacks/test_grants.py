@@ -15,9 +15,10 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk.assertions import Template
 
-from epochal.cdk import EventStore, SubjectKeys
+from epochal.cdk import EventStore
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
+from epochal.contrib.subjects.cdk import SubjectKeys
 
 OWN, OTHER = "123456789012", "210987654321"
 

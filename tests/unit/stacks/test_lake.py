@@ -21,10 +21,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from epochal.cdk import EventStore, Lake, Publish
+from epochal.cdk import EventStore
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
-from epochal.contrib.lake.cdk import COLUMN_TYPES, once, view_text
+from epochal.contrib.lake.cdk import COLUMN_TYPES, Lake, once, view_text
+from epochal.contrib.publish.cdk import Publish
 from epochal.contrib.publish.recipients import ROW_AT, publication_of
 from epochal.contrib.transfer.rows import COLUMNS, VERSION
 from tests.docs.test_links import anchors

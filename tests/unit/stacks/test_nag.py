@@ -18,8 +18,10 @@ from aws_cdk import App, Stack, Validations
 from aws_cdk import aws_events as events
 from cdk_nag import AwsSolutionsChecks
 
-from epochal.cdk import EventStore, Lake, Publish, Reaction
+from epochal.cdk import EventStore, Reaction
 from epochal.cdk.sources import Sources
+from epochal.contrib.lake.cdk import Lake
+from epochal.contrib.publish.cdk import Publish
 from stacks.deployment import deployment
 from tests.unit.stacks.templates import context_of_repository
 

@@ -27,10 +27,11 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
 from epochal import Event, FeedEvent
-from epochal.cdk import EventStore, Publish, Reaction, Webhook
+from epochal.cdk import EventStore, Reaction
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import EXISTING, OF_LAYOUTS, RULES, BadSetting
 from epochal.cdk.store import StoreOptions
+from epochal.contrib.publish.cdk import Publish, Webhook
 from epochal.contrib.sekiban import SekibanOptions
 from epochal.settings import FOUND_BY, Settings, variable
 from epochal.testing.feeds import MemoryFeed

@@ -10,9 +10,10 @@ from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from epochal.cdk import Store, SubjectKeys
+from epochal.cdk import Store
 from epochal.cdk.parts.functions import Code
 from epochal.cdk.stages import STAGES
+from epochal.contrib.subjects.cdk import SubjectKeys
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import ROOT
 

@@ -1,8 +1,9 @@
-"""Constructs for AWS CDK: a store of events, and what it feeds (reactions, processes, lakes), in stacks of one's own.
+"""Constructs for AWS CDK: a store of events, and reactions to it, in stacks of one's own.
 
-from epochal.cdk import EventStore, Process, Reaction
+    from epochal.cdk import EventStore, Reaction
 
-Names are resolved when they are first used: what a stage says is read without CDK, which starts Node.
+Constructs of an optional package are in its module `cdk`: `epochal.contrib.publish.cdk`. Names are resolved when they
+are first used: what a stage says is read without CDK, which starts Node.
 """
 
 from __future__ import annotations
@@ -14,21 +15,14 @@ from epochal.plugins import named_later
 
 if TYPE_CHECKING:
     from epochal.cdk.parts.functions import Network as Network
-    from epochal.cdk.reaction import Process as Process
     from epochal.cdk.reaction import Reaction as Reaction
     from epochal.cdk.store import EventStore as EventStore
     from epochal.cdk.store import Store as Store
-    from epochal.cdk.store import SubjectKeys as SubjectKeys
-    from epochal.contrib.lake.cdk import Lake as Lake
-    from epochal.contrib.publish.cdk import Publish as Publish
-    from epochal.contrib.publish.cdk import Webhook as Webhook
 
 _NAMES: Final = {
-    "lake": ("Lake",),
     "parts.functions": ("Network",),
-    "publish": ("Publish", "Webhook"),
-    "reaction": ("Process", "Reaction"),
-    "store": ("EventStore", "Store", "SubjectKeys"),
+    "reaction": ("Reaction",),
+    "store": ("EventStore", "Store"),
 }
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 

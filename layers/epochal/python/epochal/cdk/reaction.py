@@ -66,7 +66,7 @@ from epochal.cdk.parts.functions import (
 )
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage, known_are
-from epochal.hosting.function import ENTRY, PROCESS
+from epochal.hosting.function import ENTRY
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
 from epochal.layout.port import INDEX, READ_MODELS
 from epochal.lazy_dataclasses import replace
@@ -486,57 +486,4 @@ class Waker(Construct):
                 "Code": code,
                 "Layers": [each.layer_version_arn for each in layers.versions],
             },
-        )
-
-
-# A process as it is deployed: two reactions with the same code, one that takes inputs and one that performs outputs.
-# Both append to streams, which reactions do not. What targets need is for the outbox alone.
-
-
-class Process(Construct):
-    """A process on the events of a store.
-
-    Attributes:
-        inbox, outbox: its reactions.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        id_: str,
-        *,
-        store: Store,
-        entry: str | Path,
-        handler: str = "handler.handler",
-        name: str | None = None,
-        environment: Mapping[str, str] | None = None,
-        allowed: Sequence[iam.PolicyStatement] = (),
-        **more: Any,
-    ) -> None:
-        """Add a process to a stack.
-
-        Args:
-            scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: what feeds it, and holds its instances.
-            entry: folder with the user's code.
-            handler: `module:process` in that folder, a class with the decorator; or `module.function`, where
-                `function = lambda_handler(process)`.
-            name: the process's, as its decorator has it; read from there where it is not given.
-            environment: more of it, for what outputs call.
-            allowed: what that needs.
-            more: of both reactions, as `Reaction` has it.
-
-        Raises:
-            BadSetting, InstallerFailed: as `Reaction`.
-        """
-        super().__init__(scope, id_)
-        name = declared_name(Path(entry).resolve(), handler, name, "process")
-        stage, stores = store.stage, store.stores(self)
-        writing = grants.appending(stage, stores)
-        told = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
-        both: Any = {"store": store, "entry": entry, "handler": handler, "environment": told, **more}
-        self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", allowed=writing, **both)
-        self.outbox: Final = Reaction(
-            self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], **both
         )

@@ -42,7 +42,6 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared, settings_of
-from epochal.cdk.parts.grants import on_key, on_table
 from epochal.cdk.parts.guard import SettingsGuard
 from epochal.cdk.parts.principals import (
     add_statements,
@@ -50,13 +49,11 @@ from epochal.cdk.parts.principals import (
     refuse_other_accounts,
     stack_of,
 )
-from epochal.cdk.parts.storage import Storage, Stores, keyed_table, topic_of, whose
+from epochal.cdk.parts.storage import Storage, Stores, topic_of, whose
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
 from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, known_are
-from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.contrib.timers.cdk import Timers
-from epochal.lazy_dataclasses import replace
 from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
 
@@ -533,41 +530,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return [*value] if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
-# Keys of subjects, and the log of who was forgotten: two tables for applications that seal what is personal.
-#
-# The first must not come back: whatever the stage says of its other tables, no moment of this one can be restored.
-# The second has no keys in it, and may. Neither is the deployment's own, whose functions pass sealed bodies through.
-
-
-class SubjectKeys(Construct):
-    """Both tables, kept and protected as the other tables of a store are."""
-
-    def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
-        """Add them to a stack.
-
-        Args:
-            scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: whose subjects they are of; they are called after it.
-        """
-        super().__init__(scope, id_)
-        stage = store.stage
-        self._key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
-        for_ever = replace(stage, recovery_days=0)
-        self.keys: Final = keyed_table(self, "Keys", spec=SUBJECT_KEYS, stage=for_ever, key=self._key)
-        self.log: Final = keyed_table(self, "ForgetLog", spec=FORGET_LOG, stage=stage, key=self._key)
-
-    def grant_sealing(self, grantee: iam.IGrantable) -> None:
-        """Allow to seal and to unseal, but for what is forgotten."""
-        self._grant("grant_sealing", grantee, on_table(self.log, "GetItem"))
-
-    def grant_forgetting(self, grantee: iam.IGrantable) -> None:
-        """Allow to forget, and to forget again after a restore."""
-        self._grant("grant_forgetting", grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
-
-    def _grant(self, where: str, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:
-        keys = on_table(self.keys, "GetItem", "PutItem")
-        refuse_other_accounts(where, grantee, self)
-        add_statements(where, grantee, (keys, log, *on_key(self._key, write=True)))

@@ -470,7 +470,7 @@ class TaggedStreams(Protocol):
         reads: Mapping[str, Known[Any]] | None = None,
         decided: bool = False,
     ) -> Steps[Any]:
-        """See `layout.pages.tags.append`."""
+        """See `pages.tags.append`."""
 
 
 @runtime_checkable

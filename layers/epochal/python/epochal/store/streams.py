@@ -167,8 +167,8 @@ class Streams:
             idempotency_key: makes one append of all repeats to the stream, for 24 hours: a call with the same key,
                 events and unfolds is answered like the first, whatever it expects, from any caller. One that ends with
                 a UUIDv7 costs nothing, where streams are stored as pages.
-            also: is written to tables of your own with the events, all or nothing (`epochal.store.also`). The append is then
-                a transaction, which costs twice as much, of at most 100 items and 4 MB.
+            also: is written to tables of your own with the events, all or nothing (`epochal.store.also`). The append is
+                then a transaction, which costs twice as much, of at most 100 items and 4 MB.
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other contents; tags or a query,

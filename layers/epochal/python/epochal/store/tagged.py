@@ -133,7 +133,8 @@ class TaggedStore(ABC):
             idempotency_key: makes one append of all repeats in the store: a call with the same key and events is
                 answered like the first, whatever its condition, as long as the events are there. The events get ids
                 from the key, and have none of their own.
-            also: is written to tables of your own in this transaction (`epochal.store.also`); it counts among the 100 items.
+            also: is written to tables of your own in this transaction (`epochal.store.also`); it counts among the 100
+                items.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition without tags

@@ -25,7 +25,8 @@ def memory_tables(**own: str | TableSpec) -> MemoryTables:
     """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on.
 
     Args:
-        own: tables of your own, which appends may write to (`epochal.store.also`): the partition key, a text, or all of it.
+        own: tables of your own, which appends may write to (`epochal.store.also`): the partition key, a text, or all of
+            it.
     """
     specs = {spec.kind: spec for spec in store_tables()}
     for name, key in own.items():

@@ -1,0 +1,52 @@
+"""Keys of subjects, and the log of who was forgotten: two tables for applications that seal what is personal.
+
+The first must not come back: whatever the stage says of its other tables, no moment of this one can be restored. The
+second has no keys in it, and may. Neither is the deployment's own, whose functions pass sealed bodies through.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from epochal.cdk.parts.grants import on_key, on_table
+from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
+from epochal.cdk.parts.storage import keyed_table
+from epochal.cdk.store import Store
+from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.lazy_dataclasses import replace
+
+
+class SubjectKeys(Construct):
+    """Both tables, kept and protected as the other tables of a store are."""
+
+    def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
+        """Add them to a stack.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            store: whose subjects they are of; they are called after it.
+        """
+        super().__init__(scope, id_)
+        stage = store.stage
+        self._key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
+        for_ever = replace(stage, recovery_days=0)
+        self.keys: Final = keyed_table(self, "Keys", spec=SUBJECT_KEYS, stage=for_ever, key=self._key)
+        self.log: Final = keyed_table(self, "ForgetLog", spec=FORGET_LOG, stage=stage, key=self._key)
+
+    def grant_sealing(self, grantee: iam.IGrantable) -> None:
+        """Allow to seal and to unseal, but for what is forgotten."""
+        self._grant("grant_sealing", grantee, on_table(self.log, "GetItem"))
+
+    def grant_forgetting(self, grantee: iam.IGrantable) -> None:
+        """Allow to forget, and to forget again after a restore."""
+        self._grant("grant_forgetting", grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
+
+    def _grant(self, where: str, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:
+        keys = on_table(self.keys, "GetItem", "PutItem")
+        refuse_other_accounts(where, grantee, self)
+        add_statements(where, grantee, (keys, log, *on_key(self._key, write=True)))
