@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from epochal import Event, open_streams, open_tagged_events
-from epochal.care.checking import specs
 from epochal.care.status import create_table
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.stores import Place
+from epochal.dynamo.table_kinds import specs
 from epochal.plan.ops import TableSpec
 
 pytestmark = pytest.mark.ddbl

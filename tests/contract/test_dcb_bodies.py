@@ -10,9 +10,9 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.contrib.transfer.copying.importing import imported
 from epochal.model.events import Event
 from epochal.plan.ops import Get
+from epochal.store.tagged_importer import imported
 from tests.contract.tagged import of_tag
 from tests.contract.test_tagged_bodies import BODIES
 

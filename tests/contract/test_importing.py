@@ -13,10 +13,10 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent
 from epochal.dynamo.stores import Place
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
+from epochal.store.tagged_importer import Imported, ImportedEvent
 from tests.support.tables import Tables
 
 

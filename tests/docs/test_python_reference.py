@@ -91,7 +91,7 @@ GUIDED = (
     "epochal.store.also.check",
     "epochal.store.also.compare",
     "epochal.store.also.plain",
-    "epochal.contrib.transfer.copying.importing.TaggedImporter",
+    "epochal.store.tagged_importer.TaggedImporter",
     "epochal.deciders.loop.WithAlso",
     "epochal.store.listings.listings_of",
     "epochal.contrib.sql.read_models.SqlReadModels",

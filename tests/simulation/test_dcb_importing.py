@@ -7,11 +7,11 @@ import uuid
 
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.contrib.transfer.copying.importing import ImportedEvent
 from epochal.errors import Unavailable
 from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query
 from epochal.plan.ops import Execute
+from epochal.store.tagged_importer import ImportedEvent
 from epochal.testing.memory import Faults
 from tests.simulation.dcb_history import Attempt, History, Known, check_tables
 from tests.simulation.dcb_simulation import TAGS, TYPES

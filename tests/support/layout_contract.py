@@ -15,8 +15,8 @@ import pytest
 
 from epochal.care.auditor import Audit, Auditor
 from epochal.care.catch_up import Mender
-from epochal.care.checking import kind_of
 from epochal.care.verify import Verifier
+from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Indexer, Record, Report, sources_of

@@ -11,8 +11,8 @@ import pytest
 
 from epochal.care.auditor import Auditor
 from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
+from epochal.care.table_exports import export_at
 from epochal.care.verify import Repairer
-from epochal.contrib.transfer.copying.exports import export_at
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import register

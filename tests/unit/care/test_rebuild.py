@@ -14,8 +14,8 @@ import pytest
 
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
+from epochal.care.table_exports import export_at
 from epochal.contrib.equinox.port import tips_source
-from epochal.contrib.transfer.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import TIP, tip_key

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from epochal.care.checking import checked, distinct, kind_of
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
@@ -19,6 +18,7 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.timers.protocol import Armed
+from epochal.dynamo.table_kinds import checked, distinct, kind_of
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
 from epochal.model.events import Event, Ticks, Unfold

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.transfer.copying.exports import export_at
+from epochal.care.table_exports import export_at
 from epochal.errors import CorruptData, InvalidInput
 from epochal.plan.values import Item, binary, number, text
 from tests.unit.care.exporting import changes, export

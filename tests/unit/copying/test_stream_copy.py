@@ -18,13 +18,13 @@ from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying import stream_copy
-from epochal.contrib.transfer.copying.importing import unmarked
 from epochal.contrib.transfer.copying.stream_copy import Original, StreamCopier, StreamSource
 from epochal.errors import Unavailable
 from epochal.model.events import content_of
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
+from epochal.store.tagged_importer import unmarked
 from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams
 

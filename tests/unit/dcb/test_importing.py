@@ -10,12 +10,12 @@ import pytest
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
-from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent, imported
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.events import Claim
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
+from epochal.store.tagged_importer import Imported, ImportedEvent, imported
 from epochal.testing.memory import Fault, Faults
 from tests.unit.dcb.world import NOW, World, event, query
 

@@ -11,7 +11,6 @@ from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import dcb_of
-from epochal.contrib.transfer.copying.importing import ImportedEvent
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Recorded
 from epochal.model.tags import TagCount
@@ -19,6 +18,7 @@ from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.listings import GroupCount
+from epochal.store.tagged_importer import ImportedEvent
 from tests.unit.dcb.world import NOW, World, event
 
 

@@ -11,7 +11,6 @@ import pytest
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.contrib.transfer.copying.importing import ImportedEvent
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, read_position, write_position
@@ -19,6 +18,7 @@ from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.listings import listings_of
 from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_importer import ImportedEvent
 from epochal.testing.stores import memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 

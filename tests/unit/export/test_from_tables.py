@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochal import Event
-from epochal.contrib.transfer.copying.exports import SpooledTables, export_at
+from epochal.care.table_exports import SpooledTables, export_at
 from epochal.contrib.transfer.export.origins import (
     TablesOrigin,
     begin_feed,

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from epochal.care.checking import kind_of
+from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
 from epochal.feed.history import Fault, FeedItem
 from epochal.layout.port import source_of

@@ -31,7 +31,6 @@ from epochal import (
 )
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban.opening import DcbImporter
-from epochal.contrib.transfer.copying.importing import ImportedEvent, Importer, TaggedImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of
 from epochal.feed.indexer import Record
@@ -46,6 +45,7 @@ from epochal.store.driver import POOL, Driver, Meter
 from epochal.store.listings import listings_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_importer import ImportedEvent, Importer, TaggedImporter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.support.inline import Inline

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from epochal.care.catch_up import Mender, scan
-from epochal.care.checking import kind_of
 from epochal.care.rebuild import Rebuilder, Spool
+from epochal.care.table_exports import export_at
 from epochal.codec.dictionaries import finished, id_of, is_known, learn
-from epochal.contrib.transfer.copying.exports import export_at
+from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData
 from epochal.index.epochs import register
 from epochal.layout.port import INDEX

@@ -103,7 +103,7 @@ FACES = {
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
     "epochal/store/tagged.py": STORE,
     "epochal/store/listings.py": STORE,
-    "epochal/contrib/transfer/copying/importing.py": STORE,
+    "epochal/store/tagged_importer.py": STORE,
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/__init__.py": "an environment names the table of streams",

@@ -26,7 +26,6 @@ from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.projections import ProjectionStates
-from epochal.contrib.transfer.copying.importing import ImportedEvent
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.http.tag_pages import TagPages
@@ -34,6 +33,7 @@ from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion, Token
+from epochal.store.tagged_importer import ImportedEvent
 from epochal.testing.feeds import MemoryFeed
 from tests.support.examples import examples
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent, TaggedImporter
 from epochal.errors import InvalidInput
 from epochal.model.events import Body, Event
 from epochal.plan.ops import Op, Reply, Transact
 from epochal.store.listings import listings_of
+from epochal.store.tagged_importer import Imported, ImportedEvent, TaggedImporter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tagged_events
 

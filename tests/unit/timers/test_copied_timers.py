@@ -9,11 +9,11 @@ import pytest
 
 from epochal import Event, Query, QueryItem, timers_of
 from epochal.contrib.timers.care import rebuild, take_over
-from epochal.contrib.transfer.copying.importing import ImportedEvent, TaggedImporter, marked, unmarked
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET
 from epochal.scheduling import call_off, in_, later
+from epochal.store.tagged_importer import ImportedEvent, TaggedImporter, marked, unmarked
 from tests.unit.timers.world import World
 
 DAY = 86_400

@@ -11,17 +11,17 @@ from typing import Any, Final
 import click
 
 from epochal.care.catch_up import Mender
-from epochal.care.checking import checked
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import PartitionStanding, groups_of, standings
+from epochal.care.table_exports import export_at
 from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.inputs import IndexUnsound, Seconds
 from epochal.cli.target import OpenedStore, given, on_store
-from epochal.contrib.transfer.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
+from epochal.dynamo.table_kinds import checked
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer
 from epochal.hosting.indexer_state import IndexerState, indexer_states

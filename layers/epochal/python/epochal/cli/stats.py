@@ -11,7 +11,6 @@ from typing import Any, Final
 import click
 
 from epochal.care.catch_up import Mender
-from epochal.care.checking import specs
 from epochal.care.retention import prunable, rules_of
 from epochal.care.status import Provisioned, complete, create_table, differs
 from epochal.care.torn import SECONDS, Replica, Torn
@@ -21,6 +20,7 @@ from epochal.cli.inputs import Seconds, Unsound
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
+from epochal.dynamo.table_kinds import specs
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader

@@ -15,7 +15,6 @@ from epochal.cli import inputs, output
 from epochal.cli.inputs import Unsound, must_be_named, there
 from epochal.cli.output import body_text, no_link
 from epochal.cli.target import OpenedStore, given
-from epochal.contrib.transfer.copying.importing import Imported, ImportedEvent
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
 from epochal.http.shapes import Node, required, time_of
@@ -36,6 +35,7 @@ from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings, listings_of, until_whole
 from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_importer import Imported, ImportedEvent
 
 PAGE = 1_000
 """Events of a query that are asked for at a time."""

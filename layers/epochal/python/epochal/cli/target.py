@@ -14,20 +14,19 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from epochal.care.checking import distinct
 from epochal.cli import output
 from epochal.cli.inputs import NoStore, NotThere, must_be_named, there
 from epochal.contrib.local import deploy
 from epochal.contrib.local.deploy import LocalStore
 from epochal.contrib.local.errors import LocalError
 from epochal.contrib.local.programs import here
-from epochal.contrib.transfer.copying.importing import Importer, TaggedImporter
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.dynamo.stores import Place
+from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.http.shapes import Node
@@ -42,6 +41,7 @@ from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_importer import Importer, TaggedImporter
 
 T = TypeVar("T")
 

@@ -215,7 +215,7 @@ def deployed(
     """
     execute = execute or execute_through(settings.carrier)
     if kinds:
-        from epochal.care.checking import checked  # noqa: PLC0415  likewise
+        from epochal.dynamo.table_kinds import checked  # noqa: PLC0415  likewise
 
         execute = checked(execute, kinds)
     return Deployment(

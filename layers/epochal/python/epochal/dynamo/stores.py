@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from epochal.care.checking import distinct
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import deployed, execute_through, lazily
+from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Execute

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from epochal.care.checking import distinct
 from epochal.contrib.event_store_adapter import LIBRARY, SHARDS
 from epochal.contrib.event_store_adapter.items import hash_of
 from epochal.contrib.event_store_adapter.model import Hash, Serializer, serializer_of
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.dynamo.stores import HERE, Place
+from epochal.dynamo.table_kinds import distinct
 from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from epochal.care.checking import distinct
 from epochal.contrib.sekiban import INLINE_BYTES, PREFIX
 from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
 from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
-from epochal.contrib.transfer.copying.importing import Importer
 from epochal.dynamo.stores import HERE, Place
+from epochal.dynamo.table_kinds import distinct
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.tags import DatedEvent
 from epochal.settings import Settings
 from epochal.store.driver import DEFAULT, Patience
+from epochal.store.tagged_importer import Importer
 
 if TYPE_CHECKING:
     from epochal.testing.memory import MemoryTables

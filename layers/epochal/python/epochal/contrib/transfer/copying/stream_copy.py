@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
-from epochal.contrib.transfer.copying.importing import marked, unmarked
 from epochal.contrib.transfer.rows import time_of
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.feed.history import FeedEvent
@@ -43,6 +42,7 @@ from epochal.model.events import (
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.encoding import BodyCodec, recorded_unfolds, store_unfolds
 from epochal.store.streams import Streams, prunable
+from epochal.store.tagged_importer import marked, unmarked
 
 ATTEMPTS: Final = 3
 """Where somebody else copies too, the next attempt goes on behind what that one has appended."""

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from epochal.care.table_exports import SpooledTables, export_at
 from epochal.cli import inputs, output
 from epochal.cli.feed import CATEGORIES
 from epochal.cli.inputs import Unsound
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
-from epochal.contrib.transfer.copying.exports import SpooledTables, export_at
 from epochal.contrib.transfer.export import origins
 from epochal.contrib.transfer.export.files import FORMATS, TYPED, Format
 from epochal.contrib.transfer.export.parts import EventExport, ExportCounts, ExportScope, found_in

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, Final
 from uuid import UUID
 
+from epochal.care.table_exports import Open, export_at
 from epochal.codec import json
-from epochal.contrib.transfer.copying.exports import Open, export_at
 from epochal.contrib.transfer.importing.incoming import FieldMapping, Misfit
 from epochal.contrib.transfer.importing.sources import Columns, HistorySource, objects
 from epochal.errors import InvalidInput, brought_by

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Final
 
-from epochal.contrib.transfer.copying.importing import marked
 from epochal.contrib.transfer.copying.stream_copy import Digest, StreamCopier, StreamSource, said_by
 from epochal.contrib.transfer.export.parts import end_with_parent
 from epochal.contrib.transfer.importing.incoming import Incoming
@@ -49,6 +48,7 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec, codec_of
 from epochal.store.streams import Streams, streams_of
+from epochal.store.tagged_importer import marked
 
 ATTEMPTS: Final = 4
 """Where another import runs too, the next attempt goes on behind what that one has appended."""
