@@ -23,7 +23,7 @@ LISTED = Counter(
     for page in PAGES.glob("*.md")
     for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
 )
-INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
+INNER_ROOMS = ("care", "deployment", "index", "layout", "pages", "plan", "settings")
 """What stores are made of, and no program names: a store's attributes and openers lead there."""
 
 PLUGINS = (equinox, event_store_adapter, sekiban)

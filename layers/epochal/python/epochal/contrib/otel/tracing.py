@@ -1,6 +1,6 @@
 """Spans of OpenTelemetry around what stores and reactions do, and its trace context in events (docs/guide/tracing.md).
 
-    from epochal import otel
+    from epochal.contrib import otel
 
     otel.instrument()
 
