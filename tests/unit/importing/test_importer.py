@@ -12,7 +12,14 @@ import pytest
 
 from epochal import Event, in_, later, timers_of
 from epochal.contrib.transfer.importing import importer as frame
-from epochal.contrib.transfer.importing.importer import ImportCounts, Ledger, StreamImporter
+from epochal.contrib.transfer.importing.importer import (
+    BATCH_BYTES,
+    BATCH_EVENTS,
+    BATCH_TAGS,
+    ImportCounts,
+    Ledger,
+    StreamImporter,
+)
 from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit, Row
 from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, PartWritten, StreamPart, pretended
 from epochal.errors import EpochalError
@@ -274,6 +281,74 @@ def test_a_stream_whose_first_events_are_gone_keeps_its_indices() -> None:
         state = store.load("Cart-3")
         assert state is not None
         assert (state.version, [*store.read("Cart-3")]) == (3, [])
+
+
+def test_a_stream_has_no_hole_where_its_source_has_lost_an_event_between_others() -> None:
+    store = memory_streams()
+    gone = Gone(at="line 2", stream="Cart-1", index=1)
+    _, rejected = importing(store, [row("Cart-1", 0, at=1), gone, row("Cart-1", 2, at=3)])
+    assert [(each.at, each.rule) for each in rejected] == [
+        ("line 2", "gone: events before it are there, and a stream has no holes"),
+        ("line 3", "follows line 2 in its stream, which does not fit"),
+    ]
+    assert [event.index for event in store.read("Cart-1")] == [0]
+
+
+def test_a_lost_event_of_a_source_that_does_not_count_leaves_no_hole() -> None:
+    store = memory_streams()
+    rows = [replace(row("Cart-1", number), index=None) for number in range(2)]
+    gone = Gone(at="line 2", stream="Cart-1", index=None)
+    done, rejected = importing(store, [rows[0], gone, rows[1]])
+    assert (done.written, done.gone, rejected) == (2, 1, [])
+    assert [event.index for event in store.read("Cart-1")] == [0, 1]
+
+
+def test_a_stream_that_a_row_has_stopped_is_not_begun_empty() -> None:
+    """Its source still has events of it, which come once the row is mended. It is not deleted either."""
+    store = memory_streams()
+    gone = Gone(at="line 1", stream="Cart-1", index=0)
+    bad = Misfit(at="line 2", stream="Cart-1", rule="time: must be given")
+    done, _ = importing(store, [gone, bad])
+    assert done.emptied == 0
+    assert store.load("Cart-1") is None
+    done, rejected = importing(store, [gone, row("Cart-1", 1)])
+    assert (done.written, rejected) == (1, [])
+
+
+def test_what_waits_names_the_first_row_of_its_stream_that_does_not_fit() -> None:
+    bad = [Misfit(at=f"line {at}", stream="Cart-1", rule="time: must be given") for at in (2, 3)]
+    _, rejected = importing(memory_streams(), [row("Cart-1", 0, at=1), *bad, row("Cart-1", 3, at=4)])
+    assert rejected[-1].rule == "follows line 2 in its stream, which does not fit"
+
+
+def parts_of(store: Streams, rows: list[Row]) -> list[StreamPart]:
+    """What an import of these rows asks its writer to append at a time."""
+    parts = list[StreamPart]()
+
+    class Watched(HistoryWriter):
+        def write(self, batch: StreamPart) -> PartWritten:
+            parts.append(batch)
+            return super().write(batch)
+
+    StreamImporter(writer=Watched(store)).run(rows)
+    return parts
+
+
+def test_an_append_has_fewer_tags_than_a_transaction_has_items() -> None:
+    store = memory_streams()
+    rows: list[Row] = [row("Cart-1", number, tags=(f"a:{number}", f"b:{number}")) for number in range(120)]
+    parts = parts_of(store, rows)
+    assert max(len({tag for each in part.rows for tag in each.event.tags}) for part in parts) == BATCH_TAGS
+    assert len([*store.read("Cart-1")]) == 120
+
+
+@pytest.mark.parametrize(("size", "events"), [(0, BATCH_EVENTS), (1_000, 64)])
+def test_an_append_has_so_many_events_and_bytes_at_most(size: int, events: int) -> None:
+    parts = parts_of(memory_streams(), [row("Cart-1", number, size=size) for number in range(450)])
+    assert sum(len(part.rows) for part in parts) == 450
+    assert max(len(part.rows) for part in parts) == events
+    for part in parts:
+        assert sum(len(each.event.content) + len(each.event.meta) for each in part.rows) <= BATCH_BYTES
 
 
 def test_an_event_below_a_place_that_is_gone_comes_out_of_order() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from epochal.contrib.transfer.importing.incoming import FieldMapping, Incoming, Misfit
 from epochal.contrib.transfer.importing.sources import mapped
+from epochal.contrib.transfer.importing.tag_mapping import parse_tags, tags_in
 from epochal.errors import InvalidInput
 
 ROW = {"loan": "h0", "book": "hb0", "member": "hm0", "time": "2024-05-01T09:30:00Z"}
@@ -125,3 +126,12 @@ def test_a_column_may_hold_tags_with_commas_or_a_json_array(
 def test_a_blank_in_a_column_of_tags_makes_no_tag_out_of_two(tmp_path: Path, cell: str) -> None:
     assert rule_of(tmp_path, "labels", labels=cell).startswith("tags: ")
     assert "looks like two tags" in rule_of(tmp_path, "labels", labels=cell)
+
+
+def test_a_tag_that_is_named_twice_is_one_and_keeps_its_place() -> None:
+    for cell in (["b", "a", "b"], '["b", "a", "b"]', "b,a,b"):
+        assert tags_in(cell) == ("b", "a")
+
+
+def test_the_name_of_a_column_in_a_template_may_have_blanks() -> None:
+    assert parse_tags("book:{book title},{member}") == ("book:{book title}", "{member}")
