@@ -22,6 +22,7 @@ from epochal.plan.ops import (
     Lost,
     Op,
     Oversized,
+    Present,
     Refusal,
     Reply,
     Set,
@@ -76,6 +77,33 @@ def test_a_response_has_room_for_4_mb_of_items_to_the_byte(place: Place, count: 
     kinder = place.store in KINDER
     assert isinstance(place.execute(refused), Refusal if kinder else Oversized)
     assert isinstance(place.execute(read), Together if kinder else Oversized)
+
+
+@pytest.mark.parametrize("missing", [1, 3])
+def test_an_item_that_is_not_there_takes_room_where_it_is_read_and_where_a_write_is_refused_for_it(
+    place: Place, missing: int
+) -> None:
+    count = 11
+    read = TransactGet(keys=tuple((place.table, place.key(sort)) for sort in range(count + missing)))
+    absent = tuple(
+        Update(
+            table=place.table,
+            key=place.key(count + more),
+            sets=(Set("x", number(1)),),
+            condition=Present("i"),
+        )
+        for more in range(missing)
+    )
+
+    refused = Transact(writes=(*updates(place, count), *absent))
+
+    fill(place, RESPONSE_BYTES - missing * PER_ITEM, count)
+    assert isinstance(place.execute(read), Together)
+    assert isinstance(place.execute(refused), Refusal)
+
+    fill(place, RESPONSE_BYTES - missing * PER_ITEM + 1, count)
+    assert isinstance(place.execute(read), Together if place.store in KINDER else Oversized)
+    assert isinstance(place.execute(refused), Refusal if place.store in KINDER else Oversized)
 
 
 def test_a_refusal_of_any_size_has_every_item_that_stood_in_the_way(place: Place) -> None:
