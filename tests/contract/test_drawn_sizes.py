@@ -47,6 +47,9 @@ SETTINGS = settings(
 LEAST = 100
 """Bytes of the smallest item."""
 
+MOST = ITEM_BYTES - 100
+"""Bytes of the largest item that has room for another attribute."""
+
 PER_ITEM = 4
 """Bytes that each item adds to its size in a response."""
 
@@ -78,9 +81,9 @@ def sizes(draw: st.DrawFn) -> list[int]:
     """Sizes of items, of which some have about as many bytes together as a response has room for."""
     total = draw(st.one_of(AROUND.map(lambda more: RESPONSE_BYTES + more), st.integers(2_000_000, 7_000_000)))
     items: list[int] = []
-    while total > ITEM_BYTES:
+    while total > MOST:
         # No item so large that fewer bytes are left than an item has.
-        items.append(draw(st.integers(150_000, min(ITEM_BYTES, total - LEAST - 2 * PER_ITEM))))
+        items.append(draw(st.integers(150_000, min(MOST, total - LEAST - 2 * PER_ITEM))))
         total -= items[-1] + PER_ITEM
     return [*items, total - PER_ITEM]
 
