@@ -411,12 +411,14 @@ RESPONSE_BYTES: Final = 4 * 1024 * 1024
 """Of the items in the response to a TransactGet, and to a Transact that is refused."""
 
 _RESPONSE_ITEM_BYTES: Final = 4
-"""What each item adds to its size there: found by bisection on DynamoDB Local."""
+"""What each item adds to its size there, also one that is not there: found by bisection on DynamoDB Local."""
 
 
 def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> bool:
-    """Whether the response to a TransactGet or to a refused Transact has room for these items."""
-    return sum(item_size(item) + _RESPONSE_ITEM_BYTES for item in items if item is not None) <= most
+    """Whether the response to a TransactGet, or to a Transact of which some writes are refused, has room for what is
+    stored under the keys of these reads or writes.
+    """
+    return sum(_size(item) + _RESPONSE_ITEM_BYTES for item in items) <= most
 
 
 def refusal_units(items: Iterable[Item | None], times: int) -> Units:

@@ -18,6 +18,7 @@ import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import compress
 from typing import Any
 from zlib import crc32
 
@@ -180,7 +181,8 @@ class MemoryTables:
         reply = self._write(op.writes, times=2)
         if isinstance(reply, ops.Refusal):
             items = tuple(item if op.shows(position) else None for position, item in enumerate(reply.items))
-            if not ops.fits_response(items, self._response_bytes):
+            returned = compress(items, (bad and op.shows(at) for at, bad in enumerate(reply.failed)))
+            if not ops.fits_response(returned, self._response_bytes):
                 return _oversized(op)
             return (
                 reply if op.shown is None else replace(reply, items=items, units=ops.refusal_units(items, 2))
