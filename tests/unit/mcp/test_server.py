@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +29,8 @@ from epochal.contrib.mcp.server import (
 )
 from epochal.deployment import Deployment
 from epochal.errors import Refused
+from epochal.index.indexer_failures import record_failures
+from epochal.index.tip_append import Ids
 from epochal.layout.port import TIMERS
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.scheduling import call_off, in_, later
@@ -257,6 +260,19 @@ def test_health_says_how_far_the_feed_is_and_reactions_behind(feed: MemoryFeed) 
     found = {each["partition"]: each for each in agent_of(feed)("health", groups=["board"])["partitions"]}
     (group,) = found[30_000]["groups"]
     assert (group["group"], group["behind"], group["parked"]) == ("board", 1, 0)
+
+
+def test_health_says_that_the_indexer_fails(feed: MemoryFeed) -> None:
+    feed.index()
+    found = {each["layout"]: each for each in agent_of(feed)("health")["partitions"]}
+    assert found["pages"]["indexerFailure"] is None
+    failure = record_failures(
+        feed.reader.table, {"pages": "MissingTable: streams"}, Ids.drawn(time.time_ns(), bytes)
+    )
+    feed.reader.driver.run(failure)
+    found = {each["layout"]: each for each in agent_of(feed)("health")["partitions"]}
+    assert found["pages"]["indexerFailure"].endswith("MissingTable: streams")
+    assert found["tips"]["indexerFailure"] is None
 
 
 SEALED = b'{"$sealed":1,"subject":"ada@example.com","data":"AAAA"}'
