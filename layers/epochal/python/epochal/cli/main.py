@@ -35,6 +35,7 @@ from epochal.contrib.transfer.export.commands import export, sql
 from epochal.contrib.transfer.importing.commands import copy, import_
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
+from epochal.hosting.indexer_state import indexer_states
 from epochal.hosting.services import invoker, measuring, reactions_of
 from epochal.hosting.wakeups import wake_group
 from epochal.lazy_dataclasses import replace
@@ -93,6 +94,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         wake=partial(wake_group, queues, name),
         sizes=lambda: {each.name: each.bytes for each in store.sizes()},
         measure=measuring(store.client("cloudwatch")),
+        indexer=lambda: indexer_states(store.deployment, partial(store.client, "lambda")),
     )
     guard = Guard(key=token_urlsafe(16))
     serving = server(store.deployment, name, port, services=services, guard=guard)

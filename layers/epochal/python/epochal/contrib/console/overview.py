@@ -164,6 +164,7 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
     return {
         "events": _latest(found, arrived),
         "partitions": [(at, late[at.partition]) for at in found],
+        "indexer": services.indexer_states(found),
         "late": max((each for each in late.values() if each is not None), default=None),
         "groups": _lags(services, deployment, found),
         "beyond": max(0, len(groups) - GROUPS),

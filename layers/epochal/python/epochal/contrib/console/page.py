@@ -6,15 +6,17 @@ import binascii
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
+from epochal.care.status import PartitionStanding
 from epochal.codec import json
 from epochal.errors import InvalidInput, Refused
 from epochal.feed.history import PartitionTail
+from epochal.hosting.indexer_state import IndexerState
 from epochal.hosting.services import Measure
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim
@@ -65,6 +67,7 @@ class Services:
         wake: wakes a deployed reaction in partitions; whether there is one.
         measure: asks CloudWatch.
         sizes: bytes of tables, by their names, as DynamoDB tells them.
+        indexer: looks whether the indexer works, by layout.
         lags: what the console has seen of the groups that it showed.
         now: nanoseconds since 1970.
     """
@@ -76,6 +79,7 @@ class Services:
     wake: Callable[[str, Sequence[PartitionTail]], bool] | None = None
     measure: Measure | None = None
     sizes: Callable[[], Mapping[str, int]] | None = None
+    indexer: Callable[[], Mapping[str, IndexerState]] | None = None
     lags: Lags = field(default_factory=Lags)
     now: Callable[[], int] = time.time_ns
     _kept: dict[str, tuple[int, Any]] = field(default_factory=dict)
@@ -88,6 +92,18 @@ class Services:
     def bytes_of_tables(self) -> Mapping[str, int]:
         """Bytes of tables, by their names; nothing where they cannot be told."""
         return self._told("sizes", self.sizes, {})
+
+    def indexer_states(self, standing: Iterable[PartitionStanding]) -> tuple[dict[str, IndexerState], str]:
+        """Whether the indexer works, by layout, and when that was looked at. A failure that `standing` has on record
+        comes first, since it is newer.
+        """
+        looked: Mapping[str, IndexerState] = {}
+        states = dict(self._told("indexer", self.indexer, looked))
+        for each in standing:
+            if each.indexer:
+                states[each.source] = IndexerState(failure=each.indexer)
+            states.setdefault(each.source, IndexerState(unknown="this console was not told how to find out"))
+        return states, clock(self._kept["indexer"][0] / 1e9) if self.indexer is not None else ""
 
     def _told(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
         """What a service says, or said a moment ago. Who may read a table need not be allowed to describe it."""

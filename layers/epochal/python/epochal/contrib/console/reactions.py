@@ -200,6 +200,7 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     return {
         "group": ", ".join(groups),
         "rows": [(at, group, oldest(deployment, at, group, now)) for at, group in rows],
+        "indexer": services.indexer_states(found),
         "plots": _plots(services, [group for _, group in rows], now),
         "parked": _parked(deployment, rows),
         "known": not named and not finding,

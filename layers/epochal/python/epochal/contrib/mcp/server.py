@@ -371,6 +371,7 @@ class Tools:
                     "partition": each.partition,
                     "layout": each.source,
                     "tail": str(each.tail),
+                    "indexerFailure": each.indexer or None,
                     "groups": [
                         {
                             "group": group.group,
