@@ -52,6 +52,14 @@ def test_events_that_the_reaction_reads_are_counted_alone(reads: dict[str, Any],
     assert lag(behind(**reads)) == (events, False)
 
 
+def test_what_a_group_reads_is_on_record_when_it_begins() -> None:
+    world = World()
+    world.index()
+    run(world, categories=frozenset({"Cart"}))
+    world.append("User-1", "Added")
+    assert lag(world) == (0, False)
+
+
 def test_of_a_reaction_that_reads_all_or_has_nothing_on_record_all_events_are_counted() -> None:
     assert lag(behind()) == (4, True)
 
