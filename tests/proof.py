@@ -95,6 +95,7 @@ REST: Final = Promise(
         "tests/unit/project/test_kinds.py",
         "tests/unit/project/test_setup.py",
         "tests/unit/read_models/test_entries_seeds.py",
+        "tests/unit/stacks/test_baseline.py",
         "tests/unit/stacks/test_updates.py",
         "tests/unit/store/test_bulk.py",
         "tests/unit/store/test_model_snapshots.py",
