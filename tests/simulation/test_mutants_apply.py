@@ -6,29 +6,12 @@ A mutant breaks a rule where the rule is, so it names steps that nothing else na
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
-from pathlib import Path
-
 import pytest
 
+from tests.simulation.mutant_table import mutants
 from tests.simulation.mutants import Mutant
 
-HERE = Path(__file__).parent
-
-
-def mutants_of(path: Path) -> list[Mutant]:
-    """Functions of a module that take a patch, and nothing else."""
-    module = import_module(f"tests.simulation.{path.stem}")
-    return [
-        each
-        for _, each in inspect.getmembers(module, inspect.isfunction)
-        if each.__module__ == module.__name__ and list(inspect.signature(each).parameters) == ["patch"]
-    ]
-
-
-OTHERS = sorted(set(HERE.glob("test_*.py")) - {Path(__file__)})
-MUTANTS = [each for path in OTHERS for each in mutants_of(path)]
+MUTANTS = mutants()
 
 
 def test_there_are_as_many_as_the_page_of_the_proof_says_at_least() -> None:
