@@ -9,6 +9,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from epochal.care.auditor import auditor_of
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed
 from epochal.feed.indexer import Topic
@@ -25,7 +26,7 @@ service = service_name(os.environ, "auditor")
 logger = Logger(service=service)
 metrics = Metrics(service)
 settings = Settings.from_environment(os.environ)
-auditor = deployed(settings, at_once=SIDE_BY_SIDE).auditor
+auditor = auditor_of(settings, deployed(settings, at_once=SIDE_BY_SIDE).driver)
 
 
 def publish(positions: Mapping[int, Checkpoint]) -> None:

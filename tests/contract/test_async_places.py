@@ -25,7 +25,6 @@ from epochal.aio.stores import (
     AsyncPlace,
     AsyncReadModels,
     AsyncStreams,
-    AsyncSubjects,
     AsyncTaggedEvents,
 )
 from epochal.contrib.event_store_adapter import AsyncAggregates, open_aggregates
@@ -35,6 +34,7 @@ from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
 from epochal.contrib.subjects import sealing
+from epochal.contrib.subjects.aio import AsyncSubjects
 from epochal.contrib.subjects.items import SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded
 from epochal.contrib.subjects.testing import MemoryWrapping

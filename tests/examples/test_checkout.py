@@ -6,8 +6,8 @@ import pytest
 
 from epochal import in_
 from epochal.contrib.processes import After, Append, CommandRefused, Done, Send
+from epochal.contrib.processes.testing import given_process
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.scenarios import given_process
 from examples.checkout.checkout import (
     CODEC,
     Abandoned,

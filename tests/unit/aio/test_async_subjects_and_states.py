@@ -13,10 +13,11 @@ import pytest
 
 from epochal import ConflictError, Decider, Deciders, json_codec
 from epochal.aio.bridge import cancelled_write, in_threads, wait
-from epochal.aio.stores import AsyncDeciders, AsyncStreams, AsyncSubjects
+from epochal.aio.stores import AsyncDeciders, AsyncStreams
 from epochal.contrib.sekiban import memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.projections import CachedObjects
+from epochal.contrib.subjects.aio import AsyncSubjects
 from epochal.contrib.subjects.sealing import Shredded, sealed_codec
 from epochal.contrib.subjects.testing import MemoryWrapping, memory_subjects
 from epochal.errors import InvalidInput, MissingBody

@@ -39,7 +39,6 @@ from epochal.aio.stores import (
     AsyncPlace,
     AsyncReadModels,
     AsyncStreams,
-    AsyncSubjects,
     AsyncTaggedEvents,
     transact_all,
 )
@@ -49,6 +48,7 @@ from epochal.contrib.event_store_adapter.aio import AsyncAggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
+from epochal.contrib.subjects.aio import AsyncSubjects
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import Misconfigured

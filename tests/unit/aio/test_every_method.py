@@ -20,12 +20,11 @@ from epochal.aio.stores import (
     AsyncReadModel,
     AsyncReadModels,
     AsyncStreams,
-    AsyncStreamTimers,
-    AsyncSubjects,
     AsyncTaggedEvents,
-    AsyncTagTimers,
 )
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
+from epochal.contrib.subjects.aio import AsyncSubjects
+from epochal.contrib.timers.aio import AsyncStreamTimers, AsyncTagTimers
 
 READS: dict[type, set[str]] = {
     AsyncStreams: {"load", "page"},

@@ -23,7 +23,6 @@ from epochal.aio.stores import (
     AsyncReadModel,
     AsyncReadModels,
     AsyncStreams,
-    AsyncSubjects,
     AsyncTaggedEvents,
     transact_all,
 )
@@ -37,6 +36,7 @@ from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.subjects import sealing
+from epochal.contrib.subjects.aio import AsyncSubjects
 from epochal.contrib.subjects.sealing import Subjects
 from epochal.deciders import on_streams
 from epochal.deciders.codecs import EventCodec

@@ -84,8 +84,9 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
     modules = ("", ".operation")
     own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
     own += ["contrib.equinox"]
-    plugins = ("contrib", *own)
-    listing = ("plugins", "settings", "declaration", "errors", "lazy_dataclasses")
+    optional = ("contrib.timers", "contrib.timers.operations")
+    plugins = ("contrib", *own, *optional)
+    listing = ("extensions", "plugins", "settings", "declaration", "errors", "lazy_dataclasses")
     assert {*found.stdout.split()} == {
         "epochal",
         *(f"epochal.{each}" for each in (*plugins, *listing)),

@@ -10,7 +10,8 @@ from itertools import count
 
 import pytest
 
-from epochal import Event, in_, later, timers_of
+from epochal import Event, in_, later
+from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.importing import importer as frame
 from epochal.contrib.transfer.importing.importer import (
     BATCH_BYTES,

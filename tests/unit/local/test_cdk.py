@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from epochal.cdk.user_cache import user_cache
 from epochal.contrib.local import cdk
 from epochal.contrib.local.cdk import Assembly, assembly_in
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.local.errors import CommandFailed, LookupNeeded
-from epochal.contrib.local.programs import Places, user_cache
+from epochal.contrib.local.programs import Places
 
 ROOT = Path(__file__).resolve().parents[3]
 ENDPOINT = Endpoint(url="http://127.0.0.1:4566")

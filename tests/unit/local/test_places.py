@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import epochal
-from epochal.contrib.local.programs import MARKERS, Places, here, user_cache
+from epochal.cdk.user_cache import user_cache
+from epochal.contrib.local.programs import MARKERS, Places, here
 
 
 def test_a_project_without_a_cdk_json_is_where_something_runs_for_it(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.processes import After, Append, Call, Cancel, CommandRefused, Done, Publish, Send
+from epochal.contrib.processes.testing import given_process
 from epochal.errors import InvalidInput
 from epochal.scheduling import in_
-from epochal.testing.scenarios import given_process
 from tests.unit.processes.world import (
     Charge,
     Charged,

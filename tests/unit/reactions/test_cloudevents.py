@@ -16,12 +16,11 @@ import pytest
 
 from epochal import json_codec, upcast
 from epochal.contrib.publish.cloudevents import CloudEvent, Keep, Message, batches, cloud_event, message
-from epochal.contrib.publish.recipients import LIMITS, Publication, publication_of, publisher
+from epochal.contrib.publish.recipients import LIMITS, PUBLISH, Publication, publication_of, publisher
 from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
 from epochal.feed.history import FeedEvent
-from epochal.hosting.function import PUBLISH
 from epochal.reactions.reaction import Delivery
 from epochal.testing.stores import MemoryBodies
 

@@ -593,7 +593,7 @@ def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: P
     to = sqs.Queue(shop, "To")
     Publish(shop, "Orders", store=store, to=to, entry=tmp_path, mapping="orders:shown", message_bytes=65_536)
     published = named(of_type(shop, FUNCTION), "Orders")
-    assert published["Handler"] == "epochal.hosting.function.handler"
+    assert published["Handler"] == "epochal.contrib.publish.function.handler"
     told = str(published["Environment"]["Variables"]["EPOCHAL_PUBLISH"])
     assert '"mapping": "orders:shown"' in told
     assert '"message_bytes": 65536' in told

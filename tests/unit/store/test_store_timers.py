@@ -12,6 +12,7 @@ import pytest
 
 from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
 from epochal.contrib.sekiban import memory_dcb_events
+from epochal.contrib.timers.aio import async_timers_of
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Contended, InvalidInput
 from epochal.model.events import TIMER_CANCELLED, Claim, Event
@@ -185,17 +186,21 @@ def test_timers_are_awaited_where_a_program_does_not_block() -> None:
     deployment = memory_deployment()
 
     async def program(streams: AsyncStreams, tagged: AsyncTaggedEvents) -> list[object]:
-        await streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
-        await tagged.timers.schedule(["a:1"], "r", [REMINDED], at=in_(days=14))
+        await async_timers_of(streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+        await async_timers_of(tagged).schedule(["a:1"], "r", [REMINDED], at=in_(days=14))
         found: list[object] = [
-            len(await streams.timers.pending("Loan-17")),
-            len(await tagged.timers.pending(["a:1"])),
+            len(await async_timers_of(streams).pending("Loan-17")),
+            len(await async_timers_of(tagged).pending(["a:1"])),
         ]
         found += [
-            await streams.timers.cancel("Loan-17", "reminder"),
-            await tagged.timers.cancel(["a:1"], "r"),
+            await async_timers_of(streams).cancel("Loan-17", "reminder"),
+            await async_timers_of(tagged).cancel(["a:1"], "r"),
         ]
-        return [*found, await streams.timers.pending("Loan-17"), await tagged.timers.pending(["a:1"])]
+        return [
+            *found,
+            await async_timers_of(streams).pending("Loan-17"),
+            await async_timers_of(tagged).pending(["a:1"]),
+        ]
 
     assert isinstance(deployment.tagged, TaggedEvents)
     one, two, off, off_too, *left = asyncio.run(

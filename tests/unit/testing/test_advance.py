@@ -116,7 +116,7 @@ def test_timers_of_other_layouts_of_streams_fire_too() -> None:
 def test_timers_that_set_one_another_without_a_pause_end_with_an_error(
     tags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("epochal.testing.feeds._MOST", 5)
+    monkeypatch.setattr("epochal.contrib.timers.testing._MOST", 5)
     feed = MemoryFeed()
 
     def again(_: Delivery) -> None:

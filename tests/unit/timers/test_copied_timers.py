@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from epochal import Event, Query, QueryItem, timers_of
+from epochal import Event, Query, QueryItem
 from epochal.contrib.timers.care import rebuild, take_over
+from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epochal.contrib.timers.stores import timers_of as timers_of
     from epochal.deciders.codecs import json_codec as json_codec
     from epochal.deciders.loop import Later as Later
     from epochal.deciders.on_queries import Decided as Decided
@@ -81,7 +80,6 @@ _NAMES = {
     "deciders.on_streams": ("Decider", "Deciders"),
     "deciders.on_queries": ("Decided", "Decisions", "Projection", "projection"),
     "scheduling": ("call_off", "in_", "later"),
-    "contrib.timers.stores": ("timers_of",),
 }
 
 _ROOMS = {name: room for room, names in _NAMES.items() for name in names}

@@ -1,4 +1,4 @@
-"""A deployment: which store, reader, indexer or auditor is opened with which tables, bucket, driver and codec.
+"""A deployment: which store, reader or indexer is opened with which tables, bucket, driver and codec.
 
 Functions, commands, reactions and tests open here whatever they need, on AWS as in memory. What is not opened is not
 imported: a function starts with no more than its operations take.
@@ -15,7 +15,6 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 if TYPE_CHECKING:
-    from epochal.care.auditor import Auditor
     from epochal.feed.indexer import Indexer
     from epochal.feed.reader import FeedReader
     from epochal.layout.port import Source
@@ -88,7 +87,6 @@ class Deployment:
         feed: with the events of every layout.
         indexer: what indexes it.
         groups: those of reactions: paused, reset, begun where another is.
-        auditor: what compares the index with its sources.
     """
 
     settings: Settings
@@ -103,7 +101,6 @@ class Deployment:
     feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
     indexer: ClassVar[Opener[Indexer]] = Opener("feed.indexer:indexer_of", *_TABLES)
     groups: ClassVar[Opener[Groups]] = Opener("reactions.steering:Groups", "feed")
-    auditor: ClassVar[Opener[Auditor]] = Opener("care.auditor:auditor_of", *_TABLES)
 
     def __getattr__(self, name: str) -> Any:
         """A store of a plug-in's, by its name there: `tips`, `aggregates`, `dcb`."""

@@ -5,15 +5,14 @@ and keys of people who can be forgotten.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from botocore.credentials import Credentials
 
-from epochal.aio.bridge import each, finished, in_threads, iterates, reads, run, wait, writes, written
-from epochal.contrib.timers.stores import StreamTimers, TagTimers, timers_of
+from epochal.aio.bridge import finished, in_threads, iterates, reads, run, wait, writes, written
 from epochal.deciders import on_queries, on_streams
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, Party
@@ -37,7 +36,6 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.contrib.subjects.sealing import Shredded, Subjects
     from epochal.read_models.keys import SecondaryKey
 
 
@@ -216,11 +214,6 @@ class AsyncStreams:
         """`Streams.tagged`, awaited."""
         return AsyncTaggedEvents(self.store.tagged)
 
-    @property
-    def timers(self) -> AsyncStreamTimers:
-        """Its timers, awaited."""
-        return AsyncStreamTimers(timers_of(self.store))
-
 
 @dataclass(frozen=True, slots=True)
 class AsyncTaggedEvents:
@@ -240,33 +233,6 @@ class AsyncTaggedEvents:
     event = reads(TaggedStore.event)
     events = reads(TaggedStore.events)
     appended = reads(TaggedStore.appended)
-
-    @property
-    def timers(self) -> AsyncTagTimers:
-        """Its timers, awaited."""
-        return AsyncTagTimers(timers_of(self.store))
-
-
-@dataclass(frozen=True, slots=True)
-class AsyncStreamTimers:
-    """Timers of streams for asynchronous programs: the methods of `StreamTimers`, awaited, raise what those do."""
-
-    store: StreamTimers
-
-    pending = reads(StreamTimers.pending)
-    schedule = writes(StreamTimers.schedule)
-    cancel = writes(StreamTimers.cancel)
-
-
-@dataclass(frozen=True, slots=True)
-class AsyncTagTimers:
-    """Timers of tags for asynchronous programs: the methods of `TagTimers`, awaited, raise what those do."""
-
-    store: TagTimers
-
-    pending = reads(TagTimers.pending)
-    schedule = writes(TagTimers.schedule)
-    cancel = writes(TagTimers.cancel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,40 +348,6 @@ class AsyncReadModels:
     async def swap(self, name: str, generation: int) -> AsyncReadModel:
         """`ReadModels.swap`."""
         return AsyncReadModel(await finished(run(self.store.swap, name, generation)))
-
-
-@dataclass(frozen=True, slots=True)
-class AsyncSubjects:
-    """Keys of subjects for asynchronous programs: each method is that of `Subjects`, awaited, and raises what it does.
-
-    `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and unseal with it.
-
-    Attributes:
-        store: of an `AsyncPlace`, or in memory.
-    """
-
-    store: Subjects
-
-    async def seal(self, subject: str, body: bytes) -> bytes:
-        """`Subjects.seal`."""
-        return await run(self.store.seal, subject, body)
-
-    async def unseal(self, body: bytes) -> bytes | Shredded:
-        """`Subjects.unseal`."""
-        return await run(self.store.unseal, body)
-
-    async def forget(self, subject: str) -> None:
-        """`Subjects.forget`."""
-        await finished(run(self.store.forget, subject))
-
-    async def is_forgotten(self, subject: str) -> bool:
-        """`Subjects.is_forgotten`."""
-        return await run(self.store.is_forgotten, subject)
-
-    async def reapply(self) -> AsyncIterator[str]:
-        """`Subjects.reapply`: each subject, as it is forgotten again."""
-        async for subject in each(self.store.reapply):
-            yield subject
 
 
 # Deciders on streams and on tagged events, awaited.

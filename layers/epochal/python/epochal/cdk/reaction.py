@@ -114,6 +114,9 @@ class Reaction(Construct):
     _decorator: str | None = "reaction"
     """What the handler has; None where it is no reaction, but what one of ours calls."""
 
+    _named: str = NAMED
+    """The handler of the function where `handler` names code that is called by it."""
+
     def __init__(
         self,
         scope: Construct,
@@ -216,7 +219,7 @@ class Reaction(Construct):
                 *allowed,
             ],
             entry=entry,
-            handler=NAMED if ":" in handler else handler,
+            handler=self._named if ":" in handler else handler,
             memory_mb=memory_mb,
             reserved_concurrency=reserved_concurrency,
             more_layers=[*self._packages(entry, code), *more_layers],

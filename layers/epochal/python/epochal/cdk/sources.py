@@ -32,7 +32,7 @@ from aws_cdk import aws_lambda as lambda_
 from epochal.cdk.parts.functions import Code
 from epochal.cdk.parts.layers import Platform, brought, bundled, checking, prepared, vendored
 from epochal.cdk.stages import BadSetting, Stage
-from epochal.contrib.local.programs import user_cache
+from epochal.cdk.user_cache import user_cache
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.settings import LAMBDA_PYTHON
 

@@ -38,6 +38,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from epochal import extensions
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
@@ -53,7 +54,6 @@ from epochal.cdk.parts.storage import Storage, Stores, topic_of, whose
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
 from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, known_are
-from epochal.contrib.timers.cdk import Timers
 from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
 
@@ -300,7 +300,8 @@ class EventStore(Store):
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
         if stage.timers:
-            parts.append(Timers(self, "Timers", store=self, shared=shared, notices=feed.notices))
+            timers = extensions.part("construct")
+            parts.append(timers(self, "Timers", store=self, shared=shared, notices=feed.notices))
         served = None
         if api:
             parts.append(Construct(self, "Api"))

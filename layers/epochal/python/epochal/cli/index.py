@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from epochal.care.auditor import auditor_of
 from epochal.care.catch_up import Mender
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.rebuild import Rebuilder, Spool
@@ -170,7 +171,7 @@ def _verifier(
     partitions: Sequence[str],
 ) -> Verifier:
     return Verifier(
-        mender=store.deployment.auditor.mender,
+        mender=auditor_of(store.deployment.settings, store.deployment.driver).mender,
         sources=sources_of(store, partitions),
         streams=streams,
         segments=segments,

@@ -19,7 +19,6 @@ import click
 from epochal.care.status import groups_of
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
-from epochal.contrib.processes.process import process_of
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
@@ -29,6 +28,7 @@ from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
+from epochal.reactions.composite import composite_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction, two_of_one_name
@@ -455,8 +455,8 @@ def load_reaction(target: str) -> Reaction:
 
 def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
     """That reaction, or the two of the process that is there."""
-    if process := process_of(inputs.named(target, *_REACTION)):
-        return [*process.reactions(store.deployment.streams, _passed)]
+    if composite := composite_of(inputs.named(target, *_REACTION)):
+        return [*composite.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
 
 

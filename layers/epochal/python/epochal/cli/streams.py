@@ -11,10 +11,10 @@ import click
 
 from epochal import scheduling
 from epochal.cli import inputs, output
+from epochal.cli.later import later_of
 from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams, stream_there
 from epochal.codec import json
-from epochal.contrib.timers.commands import later_of
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
 from epochal.http.events import event_of

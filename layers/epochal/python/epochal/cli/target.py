@@ -14,17 +14,13 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from epochal import extensions
 from epochal.cli import output
 from epochal.cli.inputs import NoStore, NotThere, must_be_named, there
-from epochal.contrib.local import deploy
-from epochal.contrib.local.deploy import LocalStore
-from epochal.contrib.local.errors import LocalError
-from epochal.contrib.local.programs import here
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.dynamo.stores import Place
 from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
@@ -175,7 +171,7 @@ def open_store(choice: Choice) -> OpenedStore:
     settings = _outputs(choice) if choice.stack else choice.settings
     named = {name: settings.value(name) for name, _ in TABLES.values()}
     if not any(named.values()):
-        return _local()
+        return _default()
     distinct(**{option: named[name] for option, (name, _) in TABLES.items()})
     must_be_named("is needed too, where another table is named", **{INDEX: named[INDEX]})
     if not layouts_in(settings):
@@ -189,7 +185,7 @@ def open_store(choice: Choice) -> OpenedStore:
         if choice.settings.value(name) and not kind.endswith("archive")
     }
     client = partial(service_client, endpoint=place.endpoint, region=place.region)
-    return _opened(place.deployment(settings, at_once=SIDE_BY_SIDE, kinds=kinds), client)
+    return opened_in(place.deployment(settings, at_once=SIDE_BY_SIDE, kinds=kinds), client)
 
 
 def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
@@ -205,22 +201,17 @@ def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
     return (opener.args[0] if of_stage else None), workers
 
 
-def _local() -> OpenedStore:
-    try:
-        found = deploy.current(here()).store()
-    except LocalError as error:
-        raise NoStore(str(error)) from error
-    return open_local(found)
+def _default() -> OpenedStore:
+    open_default = extensions.part("default_store")
+    if open_default is None:
+        raise NoStore("which store? Name its tables, or its stack with --stack")
+    opened: OpenedStore = open_default()
+    return opened
 
 
-def open_local(found: LocalStore) -> OpenedStore:
-    """A store on the embedded AWS."""
-    client = found.endpoint.client
-    execute, s3 = interpreter(client("dynamodb")), client("s3")
-    return _opened(deployed(found.settings, execute=execute, s3=s3, at_once=SIDE_BY_SIDE), client)
+def opened_in(found: Deployment, client: Callable[[str], Any]) -> OpenedStore:
+    """The store of a deployment, whose other services `client` makes clients of."""
 
-
-def _opened(found: Deployment, client: Callable[[str], Any]) -> OpenedStore:
     def sizes() -> list[TableSize]:
         dynamodb = client("dynamodb")
         return [_size(dynamodb, name) for name in tables_of(found.settings).values()]

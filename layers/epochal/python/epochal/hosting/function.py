@@ -33,6 +33,7 @@ from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
 from epochal.plugins import at
+from epochal.reactions.composite import Composite, composite_of
 from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Delivery, Reaction
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from epochal.contrib.processes.process import ProcessLike
     from epochal.feed.history import FeedEvent
 
 
@@ -54,7 +54,9 @@ WATCH_SECONDS: Final = 6.0
 """A run saves what it has done every five seconds. A group whose state does not change for so long is not run."""
 
 
-def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, str] = os.environ) -> Handler:
+def lambda_handler(
+    reaction: Reaction | Composite | type, environment: Mapping[str, str] = os.environ
+) -> Handler:
     """The handler of a function that runs `reaction`, or that of a process's two which the function was deployed for;
     call it once, where the module is loaded.
 
@@ -65,11 +67,9 @@ def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, s
     settings = Settings.from_environment(environment)
     service = service_name(environment, settings.reaction)
     metrics, deployment = metrics_of(service, environment), HERE.deployment(settings)
-    # By its looks: functions of reactions load no processes.
-    process = getattr(reaction, "__process__", reaction)
-    if hasattr(process, "reactions"):
-        inbox, outbox = process.reactions(deployment.streams, partial(_count_passed, metrics))
-        reaction = outbox if settings.reaction == outbox.name else inbox
+    if composite := composite_of(reaction):
+        reactions = composite.reactions(deployment.streams, partial(_count_passed, metrics))
+        reaction = next((each for each in reactions if each.name == settings.reaction), reactions[0])
     must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
     assert isinstance(reaction, Reaction)  # noqa: S101  as was asked
     if settings.reaction != reaction.name:
@@ -382,17 +382,13 @@ def _replayed(replayed: Replayed) -> dict[str, Any]:
 
 
 # A module with reactions says nothing of functions: its reactions run here, in a process, and in tests. So `handler`
-# is that of a function that is told where the reaction is in the code beside it; or what it is to forward, where that
-# code only says what is shown of an event (`hosting.recipients`).
+# is that of a function that is told where the reaction is in the code beside it.
 
 ENTRY: Final = "EPOCHAL_ENTRY"
 """The variable that says where the reaction is: `board:departures`."""
 
 PROCESS: Final = "EPOCHAL_PROCESS"
 """The variable that says which process a function runs a half of: those may append."""
-
-PUBLISH: Final = "EPOCHAL_PUBLISH"
-"""The variable that tells a function what to forward."""
 
 
 def __getattr__(name: str) -> Handler:
@@ -404,8 +400,4 @@ def __getattr__(name: str) -> Handler:
 
 @cache
 def _handler() -> Handler:
-    if PUBLISH in os.environ:
-        from epochal.contrib.publish.recipients import deployed_publisher  # noqa: PLC0415  reactions do without recipients
-
-        return deployed_publisher(os.environ)
     return lambda_handler(at(os.environ[ENTRY]))

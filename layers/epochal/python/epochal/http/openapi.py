@@ -15,7 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.contrib.timers import http as timers
+from epochal import extensions
 from epochal.http import events, feed, groups, health, problems, several, shapes, streams, tagged, whole_feed
 from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation, operations
@@ -117,7 +117,8 @@ def _components() -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    yield from (events, feed, whole_feed, groups, health, streams, several, tagged, timers)
+    yield from (events, feed, whole_feed, groups, health, streams, several, tagged)
+    yield from extensions.parts("documented")
     for package in parts("operations"):
         yield from map(import_module, sorted({each.module for each in package.OPERATIONS}))
 

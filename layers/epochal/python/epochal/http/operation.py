@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY
 from functools import cache, partial
 from typing import Final, Literal
 
+from epochal import extensions
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.plugins import NATIVE, Layout, layouts
 
@@ -157,7 +158,6 @@ def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[
     served = partial(Operation, module="epochal.http.streams")
     write = partial(served, function="append", table=table, store=streams, rare=rare)
     read = partial(served, function="replay", scope="read", table=table, store=streams, rare=rare)
-    timers = partial(Operation, module="epochal.contrib.timers.http", table=table, store=streams, rare=True)
     one = f"/{streams}/{{stream}}"
     return (
         write("POST", f"{one}/events", "append_events", scope="append"),
@@ -165,8 +165,7 @@ def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[
         write("DELETE", one, "delete_stream", scope="manage"),
         read("GET", one, "read_state"),
         read("GET", f"{one}/events", "read_events"),
-        timers("GET", f"{one}/timers", "read_timers", function="replay", scope="read"),
-        timers("DELETE", f"{one}/timers/{{timer}}", "cancel_timer", function="append", scope="append"),
+        *(each for module in extensions.parts("operations") for each in module.of_streams(streams, table)),
     )
 
 
@@ -178,8 +177,7 @@ _whole: Final = partial(_feed, module="epochal.http.whole_feed", rare=True)
 _groups: Final = partial(Operation, module="epochal.http.groups", function="feed", rare=True)
 
 
-_STREAMS: Final = (
-    *stream_operations("streams", "streams"),
+_SEVERAL: Final = (
     Operation(
         "POST",
         "/streams",
@@ -215,15 +213,8 @@ _STREAMS: Final = (
 )
 
 
-_timers: Final = partial(
-    Operation, module="epochal.contrib.timers.http", table="streams", store="tagged", rare=True
-)
-_TAGGED: Final = (
-    *tagged_operations(
-        "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
-    ),
-    _timers("POST", "/timers/query", "read_tag_timers", function="replay", scope="read"),
-    _timers("POST", "/timers/cancel", "cancel_tag_timer", function="append", scope="append"),
+_TAGGED: Final = tagged_operations(
+    "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
 )
 _HEALTH: Final = Operation(
     "GET", "/health", "check_health", module="epochal.http.health", function="replay", scope="read", rare=True
@@ -252,9 +243,11 @@ def _brought_by(layout: Layout) -> Iterator[Operation]:
 
 @cache
 def operations() -> tuple[Operation, ...]:
-    """Every operation of the API, those of plug-ins too."""
+    """Every operation of the API, those of layouts and optional packages too."""
     brought = (each for layout in layouts() for each in _brought_by(layout))
-    return (*_STREAMS, *_TAGGED, *brought, _HEALTH, *_FEED)
+    optional = (each for module in extensions.parts("operations") for each in module.OPERATIONS)
+    streams = stream_operations("streams", "streams")
+    return (*streams, *_SEVERAL, *_TAGGED, *optional, *brought, _HEALTH, *_FEED)
 
 
 def operations_of(function: Function) -> tuple[Operation, ...]:

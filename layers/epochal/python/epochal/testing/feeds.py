@@ -5,37 +5,30 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from math import inf
 from typing import Any, Final, cast
 
-from epochal.contrib.processes.process import Process, ProcessLike, process_of
-from epochal.contrib.timers.care import coming
-from epochal.contrib.timers.engine import engine_of
+from epochal import extensions
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.events import Ticks, from_unix_nanoseconds
+from epochal.reactions.composite import Composite, composite_of
 from epochal.reactions.handling import Attempt, Member, stand_in, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Reaction, code_name, two_of_one_name
+from epochal.reactions.reaction import Reaction, two_of_one_name
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.read_models.documents import ReadModels
-from epochal.scheduling import due_at, in_
+from epochal.scheduling import in_
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
-
-_A_MOMENT: Final = PER_SECOND // 1000
-"""Later than said: appends of one moment to the same tags follow one another, and so do their timers."""
-
-_STILL: Final = 1_000_000
-_MOST: Final = 100
-"""Within so many nanoseconds no more than so many timers set one another."""
 
 
 def _all_tables() -> MemoryTables:
@@ -49,6 +42,7 @@ class MemoryFeed:
     Attributes:
         options: settings by their names, as `aggregate_types`.
         sleep: how reactions pause before they try again; not at all, so that tests are fast.
+        timers_table: the table of timers, whose changes are not indexed.
     """
 
     tables: MemoryTables = field(default_factory=_all_tables)
@@ -64,8 +58,8 @@ class MemoryFeed:
         self._deployment = opened
         self._stopped: int | None = None
         self._codes: dict[str, frozenset[str]] = {}
-        self._timers = MemoryTables({TIMERS.kind: TIMERS})
-        self.streams = replace(opened.streams, now=self._now)
+        self.timers_table = MemoryTables({TIMERS.kind: TIMERS})
+        self.streams = replace(opened.streams, now=self.now)
         self.tagged = self.streams.tagged
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
         self.reader = opened.feed
@@ -77,7 +71,7 @@ class MemoryFeed:
         if name.startswith("_"):
             raise AttributeError(name)
         store = getattr(self._deployment, name)
-        return replace(store, now=self._now) if hasattr(store, "now") else store
+        return replace(store, now=self.now) if hasattr(store, "now") else store
 
     def index(self) -> None:
         """Index whatever has been appended since the last time."""
@@ -89,7 +83,7 @@ class MemoryFeed:
             )
             self._indexed[table] = len(changes)
 
-    def react(self, reaction: Reaction | ProcessLike) -> list[Ran]:
+    def react(self, reaction: Reaction | Composite | type) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked; all of
         its members, one after another, of whom there is one answer.
 
@@ -102,8 +96,8 @@ class MemoryFeed:
         Raises:
             InvalidInput: another handler has run under the same name here, and its group is still there.
         """
-        if process := process_of(reaction):
-            return self._process(process)
+        if composite := composite_of(reaction):
+            return self._run_composite(composite)
         reactor = self._reactor(cast("Reaction", reaction))
         runs = self._run(reactor)
         seen = {name for ran in runs for name in ran.seen}
@@ -113,7 +107,7 @@ class MemoryFeed:
 
     def advance(
         self,
-        *reactions: Reaction | ProcessLike,
+        *reactions: Reaction | Composite | type,
         weeks: float = 0,
         days: float = 0,
         hours: float = 0,
@@ -128,32 +122,12 @@ class MemoryFeed:
             EpochalError: a timer could not fire.
             InvalidInput: timers set others without a pause, and time would not go by.
         """
-        engine = engine_of(cast("Deployment", self), TIMERS.kind, send=lambda _: None, now=self._now)
-        engine = replace(engine, driver=Driver(execute=self._timers.execute, meter=Meter()), at_once=1)
-        try:
-            span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-            ends = Ticks(due_at(span, from_unix_nanoseconds(self._now())) + _A_MOMENT)
-        except InvalidInput as refused:
-            refused.call_it("advance")
-            raise
-        self._stopped, fired, since, still = self._now(), 0, 0, 0
-        while True:
-            for each in reactions:
-                process = process_of(each)
-                self._process(process) if process else self._run(self._reactor(cast("Reaction", each)))
-            self._run(self._reactor(engine.reaction(on_failure="block", attempts=1)))
-            due = next(coming(engine, limit=1), None)
-            self._move_to(ends if due is None else min(ends, due.due))
-            if due is None or due.due > ends:
-                return fired
-            since, still = (since, still + 1) if self._now() - since < _STILL else (self._now(), 0)
-            if still == _MOST:
-                rule = f"would not end: {due.stream or due.tags} sets timers anew that are due at once, again and again"
-                raise InvalidInput("advance", rule)
-            worked = engine.sweep(grace=Ticks(-1))
-            for _, error in worked.failures:
-                raise error
-            fired += worked.fired
+        advance = extensions.part("clock")
+        if advance is None:
+            raise InvalidInput("advance", "needs timers: the package epochal.contrib.timers is not there")
+        span = partial(in_, weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+        fired: int = advance(self, reactions, span)
+        return fired
 
     def parking(self, reaction: Reaction) -> Parking:
         """What a reaction has parked."""
@@ -177,12 +151,21 @@ class MemoryFeed:
         member = Member(reaction=stand_in(group), reader=self.reader)
         return any(member.load(each.partition).state is not None for each in self.reader.partitions())
 
-    def _now(self) -> int:
+    def now(self) -> int:
+        """The time of all stores here, in nanoseconds since 1970."""
         return time.time_ns() if self._stopped is None else self._stopped
 
-    def _move_to(self, moment: Ticks) -> None:
-        """Set the clock, unless it is there already."""
-        self._stopped = self._now() + max(0, (moment - from_unix_nanoseconds(self._now())) * 100)
+    def stop_clock(self, at: Ticks | None = None) -> None:
+        """Have the clock of all stores here stand still, now or at a moment to come: it never goes back."""
+        now = self.now()
+        ahead = 0 if at is None else max(0, (at - from_unix_nanoseconds(now)) * 100)
+        self._stopped = now + ahead
+
+    def run(self, reaction: Reaction | Composite | type) -> list[Ran]:
+        """`react`, without its warnings of categories and types that never came."""
+        if composite := composite_of(reaction):
+            return self._run_composite(composite)
+        return self._run(self._reactor(cast("Reaction", reaction)))
 
     def _run(self, reactor: Reactor) -> list[Ran]:
         self.index()
@@ -198,16 +181,16 @@ class MemoryFeed:
             if source_of(each.partition) in reaction.sources
         ]
 
-    def _process(self, process: Process) -> list[Ran]:
+    def _run_composite(self, composite: Composite) -> list[Ran]:
         def passed(why: str, event: FeedEvent) -> None:
-            _LOGGER.debug("%s passes %s@%d: %s", process.name, event.stream, event.index, why)
+            _LOGGER.debug("%s passes %s@%d: %s", composite.name, event.stream, event.index, why)
 
-        codes = {code_name(each.react) for each in process.versions.values()}
-        self._note(process.name, codes, group=f"{process.name}-inbox")
+        group = composite.reactions(self.streams)[0].name
+        self._note(composite.name, composite.code_names(), group=group)
         runs = list[Ran]()
         moved = True
         while moved:
-            turn = [ran for each in process.reactions(self.streams, passed) for ran in self.react(each)]
+            turn = [ran for each in composite.reactions(self.streams, passed) for ran in self.react(each)]
             moved = any(ran.moved for ran in turn)
             runs += turn
         return runs

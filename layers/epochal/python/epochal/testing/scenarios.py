@@ -7,9 +7,6 @@
 
     given(loans).when(Lend(days=14)).after(days=14).then(Reminded())
 
-    given_process(checkout, Placed(total=10)).when(Paid()).then(Append("Order", [Confirmed()]), Done())
-    given_process(checkout, Placed(total=10)).after(minutes=30).then(Append("Order", [Abandoned()]), Done())
-
 No store, no stream, no waiting: time goes by where `after` says so. With a codec every event passes through it as it
 would through a store, so that an example also shows that its events survive.
 """
@@ -23,13 +20,10 @@ from pprint import pformat
 from typing import Any, Final, Generic, TypeVar, cast
 
 from epochal.codec import json
-from epochal.contrib.processes import outputs
-from epochal.contrib.processes.process import Process, ProcessLike, process_of
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions, Projection
 from epochal.deciders.on_streams import Decider
-from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event, Recorded, Ticks, format_ticks, read_moment
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
@@ -96,7 +90,7 @@ class Given(Generic[C, S, E]):
 
     def then_state(self, expected: S) -> None:
         """The events given led to this state."""
-        _equal(expected, self.state, "state")
+        must_equal(expected, self.state, "state")
 
     def and_then(self, *events: E | Later | Event) -> Given[C, S, E]:
         """The same stream after more events."""
@@ -156,7 +150,7 @@ class Elapsed(Generic[C, S, E]):
 
     def then(self, *events: E) -> None:
         """Exactly these events have come, in this order; none where no timer was due."""
-        _equal(events, self.came, "events")
+        must_equal(events, self.came, "events")
 
     def then_state(self, expected: S) -> None:
         """They have led to this state."""
@@ -172,7 +166,7 @@ class _Claims(ABC, Generic[E]):
 
     def then(self, *events: E | Later | Event) -> None:
         """Exactly these events and timers are decided, in this order; none where nothing is to be done."""
-        _equal(events, self._decided(), "events")
+        must_equal(events, self._decided(), "events")
 
     def then_raises(self, error: type[X]) -> X:
         """The decision fails with this error, which is returned."""
@@ -219,7 +213,8 @@ class When(_Claims[E], Generic[C, S, E]):
         return self.command
 
 
-def _equal(expected: object, actual: object, what: str) -> None:
+def must_equal(expected: object, actual: object, what: str) -> None:
+    """Raise `AssertionError` with both, where they differ."""
     if expected != actual:
         raise AssertionError(f"expected {what}\n{pformat(expected)}\nbut found\n{pformat(actual)}")
 
@@ -244,7 +239,7 @@ class GivenTagged:
 
     def then_states(self, **expected: Any) -> None:
         """The events given led to these answers."""
-        _equal(expected, dict(self.states), "states")
+        must_equal(expected, dict(self.states), "states")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,87 +254,3 @@ class WhenTagged(_Claims[Event]):
 
     def _named(self) -> object:
         return self.decide
-
-
-def given_process(
-    process: ProcessLike, *inputs: Any, key: str = "1", now: datetime | str = MILLENNIUM
-) -> GivenProcess:
-    """An instance of a process that has taken these inputs, one after another at one moment.
-
-    Args:
-        key: of the instance.
-        now: that moment, as `given` has it.
-    """
-    found = process_of(process)
-    if found is None:
-        raise InvalidInput("process", "must be a class that @process(name=…) is written above")
-    given = GivenProcess(process=found, key=key, now=read_moment(now, "now"))
-    for each in inputs:
-        given = given.when(each)
-    return replace(given, answered=())
-
-
-@dataclass(frozen=True, kw_only=True)
-class GivenProcess:
-    """An instance, and what it has answered with since it was given. Outputs are not performed.
-
-    Attributes:
-        state: None before it has begun.
-        now: the moment.
-        timers: when each is due, by its name, and what comes then.
-    """
-
-    process: Process
-    key: str
-    now: Ticks
-    state: Any = None
-    timers: Mapping[str, tuple[Ticks, Any]] = field(default_factory=dict)
-    done: bool = False
-    answered: tuple[outputs.Output, ...] = ()
-
-    def when(self, message: Any) -> GivenProcess:
-        """The instance once it has taken an input, and its outputs; none where it is done, or this begins none."""
-        rules = self.process
-        begins = self.state is not None or rules.begins is None or type(message) in rules.begins
-        if self.done or not begins:
-            return replace(self, answered=())
-        before = rules.state() if self.state is None else self.state
-        state = must_be_state(rules.evolve(before, message), before, rules.state, message)
-        answered = tuple(must_be_events(rules.react(state, message), "react"))
-        timers = dict(self.timers)
-        for output in answered:
-            # Which refuses what a store would.
-            outputs.stored(output, f"{rules.name}-{self.key}", rules.codec, rules.targets)
-            match output:
-                case outputs.After(at=at, event=event):
-                    timers[outputs.timer_of(output)] = due_at(at, self.now), event
-                case outputs.Cancel():
-                    timers.pop(outputs.timer_of(output), None)
-                case outputs.Done():
-                    timers.clear()
-                case _:
-                    pass
-        done = outputs.Done() in answered
-        return replace(self, state=state, timers=timers, done=done, answered=answered)
-
-    def after(
-        self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
-    ) -> GivenProcess:
-        """The instance once so much time has gone by: what timers brought is taken, and these are all its outputs."""
-        until = due_at(in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds), self.now)
-        given, answered = self, list[outputs.Output]()
-        while due := [(at, name) for name, (at, _) in given.timers.items() if at <= until]:
-            at, name = min(due)
-            event = given.timers[name][1]
-            timers = {each: timer for each, timer in given.timers.items() if each != name}
-            given = replace(given, now=at, timers=timers).when(event)
-            answered += given.answered
-        return replace(given, now=until, answered=tuple(answered))
-
-    def then(self, *expected: outputs.Output) -> None:
-        """It answers with exactly these, in this order."""
-        _equal(expected, self.answered, "outputs")
-
-    def then_state(self, expected: Any) -> None:
-        """This is its state."""
-        _equal(expected, self.state, "state")

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
+from epochal import extensions
 from epochal.cdk.stages import BadSetting
-from epochal.contrib.schemas.asyncapi import compiled, schemas_in
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import entry_of
 
@@ -148,7 +148,7 @@ def checking(document: Path, platform: Platform, cache: Path) -> Path:
         BadSetting: there are no schemas in the file, or such as cannot be checked.
     """
     try:
-        source = compiled(schemas_in(json.loads(document.read_text("utf-8"))))
+        source = extensions.part("event_schemas")(json.loads(document.read_text("utf-8")))
     except (OSError, ValueError) as error:
         raise BadSetting("event_schemas", f"cannot be used: {document.name}: {error}") from error
 

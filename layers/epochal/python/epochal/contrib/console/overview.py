@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from epochal.care.auditor import AuditCursor, read_cursor
+from epochal.care.auditor import AuditCursor, auditor_of, read_cursor
 from epochal.care.catch_up import ScannedHead, by_partition, read_heads, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import Arrival, PartitionStanding, arrivals, standings
@@ -110,7 +110,7 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
     late = [
         behind
         for number, mine in by_partition(source, heads).items()
-        for behind in deployment.auditor.mender.behind(source, number, mine)
+        for behind in auditor_of(deployment.settings, deployment.driver).mender.behind(source, number, mine)
     ]
     return {"source": name, "heads": len(heads), "late": late, "all": every}
 

@@ -14,11 +14,12 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from epochal.cdk.user_cache import user_cache
 from epochal.contrib.local import programs
 from epochal.contrib.local.endpoint import ACCOUNT, REGION, Endpoint
 from epochal.contrib.local.errors import AccountRefused, CommandFailed, LookupNeeded
 from epochal.contrib.local.processes import Server, Tell
-from epochal.contrib.local.programs import Package, Places, note, noted, user_cache
+from epochal.contrib.local.programs import Package, Places, note, noted
 from epochal.lazy_dataclasses import asdict, dataclass
 
 # What an application was synthesised to: its stacks, the account and region of each, and what they look for there.

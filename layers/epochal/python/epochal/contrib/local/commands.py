@@ -18,15 +18,17 @@ from typing import Any, Final
 
 import click
 
+from epochal.care.auditor import auditor_of
 from epochal.care.verify import Repairer, Verifier
 from epochal.cli import index, output
 from epochal.cli.index import sources_of
-from epochal.cli.target import open_local, tables_of
+from epochal.cli.target import tables_of
 from epochal.codec import json
 from epochal.contrib.local import cdk, deploy, ministack
 from epochal.contrib.local.deploy import API_URL, LocalDeployment, LocalStore
 from epochal.contrib.local.endpoint import SECRET, Endpoint
 from epochal.contrib.local.errors import TooManyFiles
+from epochal.contrib.local.opened import open_local
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places, here
 from epochal.errors import EpochalError, InvalidInput
@@ -199,7 +201,11 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
     for store in deployment.stores:
         tell(f"repairing the index of {store.name}")
         found = open_local(store)
-        verifier = Verifier(mender=found.deployment.auditor.mender, sources=sources_of(found, ()), settle=0)
+        verifier = Verifier(
+            mender=auditor_of(found.deployment.settings, found.deployment.driver).mender,
+            sources=sources_of(found, ()),
+            settle=0,
+        )
         for each in Repairer(verifier).repair():
             tell(index.repaired_line(each))
 
@@ -467,3 +473,6 @@ def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
             "NAME", f"must be in the name of a function: {', '.join(sorted(names)) or 'none is deployed'}"
         )
     return Logs(groups=groups)
+
+
+COMMANDS: Final = (local, new)

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -26,9 +25,6 @@ from epochal.lazy_dataclasses import dataclass
 #     ~/.cache    of the user: the CDK command line, where the project has none, and packages of functions; likewise
 #
 # Two projects on one machine do not meet.
-
-CACHE = "EPOCHAL_CACHE"
-"""The variable that says where what was fetched is kept, instead of among the user's caches."""
 
 RUNNING = ".epochal"
 MARKERS = ("cdk.json", RUNNING)
@@ -69,15 +65,6 @@ def note(path: Path, value: object) -> None:
 def noted(path: Path) -> Any:
     """What was noted there; None where nothing was."""
     return json.loads(path.read_text("utf-8")) if path.exists() else None
-
-
-def user_cache() -> Path:
-    """For what was fetched for any project of this user."""
-    if own := os.environ.get(CACHE):
-        return Path(own)
-    if told := os.environ.get("XDG_CACHE_HOME"):
-        return Path(told) / "epochal"
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "epochal"
 
 
 def here(start: Path | None = None) -> Places:

@@ -39,7 +39,8 @@ from epochal.scheduling import At, call_off, event_of, event_record, later
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
-    from epochal.contrib.processes.process import Instance, OnPassed, Passed, Process
+    from epochal.contrib.processes.process import Instance, Passed, Process
+    from epochal.reactions.composite import OnPassed
 
 
 INPUT: Final = "$input"

@@ -56,7 +56,6 @@ from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.shapes import ValueForm, form_of
 from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import Moment
 from epochal.layout.port import layout_names
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -70,7 +69,8 @@ from epochal.model.kinds import (
     must_be_state,
     must_be_whole,
 )
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.composite import MARK, Composite, OnPassed, composite_of
+from epochal.reactions.reaction import Reaction, code_name
 from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams
 
@@ -84,9 +84,6 @@ Passed = Literal["again", "copy", "late", "unknown", "gone"]
 """Why an input is passed: the instance has had it; it has had it from another layout; it is done; it has not begun, and
 this begins none, or began with a version that does not know it; the event was pruned, or has expired, before it came.
 """
-
-OnPassed = Callable[[Passed, FeedEvent], object]
-"""Called with each input that is passed, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +117,7 @@ def id_in(stream: str, _event: object) -> str | None:
 
 # No slots: what is derived is kept.
 @dataclass(frozen=True, kw_only=True)
-class Process:
+class Process(Composite):
     """A process: `process` makes one of a class, and this of functions.
 
     Attributes:
@@ -215,6 +212,10 @@ class Process:
         read = [self.codec.decode(message_in(each)) for each in told.get("events", [told])]
         refused = tuple(read) if "events" in told else read[0]
         return CommandRefused(refused, told["error"], self._words(told), told["to"])
+
+    def code_names(self) -> frozenset[str]:
+        """Where the code of all its versions is."""
+        return frozenset(code_name(rules.react) for rules in self.versions.values())
 
     def reactions(
         self, streams: Streams, on_passed: OnPassed = lambda _why, _event: None
@@ -401,12 +402,10 @@ R = TypeVar("R", bound=Rules)
 ProcessLike = Process | type[Rules]
 """A process, or a class with the decorator."""
 
-_MADE: Final = "__process__"
-
 
 def process_of(found: object) -> Process | None:
     """The process that something is, or that its decorator has made of a class; None for anything else."""
-    made = found if isinstance(found, Process) else getattr(found, "__dict__", {}).get(_MADE)
+    made = composite_of(found)
     return made if isinstance(made, Process) else None
 
 
@@ -454,7 +453,7 @@ def process(
             members=members,
             attempts=attempts,
         )
-        setattr(rules, _MADE, found)
+        setattr(rules, MARK, found)
         return rules
 
     return made

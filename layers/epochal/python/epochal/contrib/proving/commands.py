@@ -448,3 +448,6 @@ def _print(report: ProofReport) -> None:
         f"{100 * report.dollars:.2f} cents were metered",
     )
     output.document(report.view(), lines)
+
+
+COMMANDS: Final = (prove,)

@@ -26,8 +26,7 @@ from epochal.cdk.parts.grants import BODIES
 from epochal.cdk.reaction import Reaction, module_of
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.store import Store
-from epochal.contrib.publish.recipients import Publication
-from epochal.hosting.function import PUBLISH
+from epochal.contrib.publish.recipients import PUBLISH, Publication
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TAKEN: Final = (
@@ -89,6 +88,7 @@ class Publish(Reaction):
     """A reaction that forwards events."""
 
     _decorator = None
+    _named = "epochal.contrib.publish.function.handler"
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
 from epochal.feed.history import FeedEvent, name_of
-from epochal.hosting.function import PUBLISH, Handler, lambda_handler
+from epochal.hosting.function import Handler, lambda_handler
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.plugins import at
 from epochal.reactions.reaction import Delivery, Reaction
@@ -443,6 +443,10 @@ _BODIES: Final = ("data", "data64", "metadata", "metadata64")
 
 _RECORD: Final = 64 * 1024
 """Bytes of rows that go together: Firehose charges a record by 5 KB, begun ones too."""
+
+
+PUBLISH: Final = "EPOCHAL_PUBLISH"
+"""The variable that tells a function what to forward."""
 
 
 def publication_of(environment: Mapping[str, str]) -> Publication:

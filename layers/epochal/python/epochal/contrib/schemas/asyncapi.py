@@ -314,6 +314,15 @@ def schemas_in(document: Any) -> Mapping[str, Schema]:
     raise ValueError("must be a document of `epochal schema`, with the schemas of types in its $defs")
 
 
+def compiled_from(document: Any) -> str:
+    """The source of the module that checks events by a document that `epochal schema` has printed.
+
+    Raises:
+        ValueError: it is no such document, or a schema has what cannot be checked.
+    """
+    return compiled(schemas_in(document))
+
+
 def compiled(schemas: Mapping[str, Schema]) -> str:
     """The source of the module: `KEYS` has a key for each type, and `validate({key: body})` raises `Unfit`.
 

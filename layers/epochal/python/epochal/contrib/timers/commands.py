@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final
@@ -22,12 +21,8 @@ from epochal.contrib.timers.protocol import Armed
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import InvalidInput
 from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
-from epochal.scheduling import At, Timer, in_
+from epochal.scheduling import Timer
 from epochal.store.streams import Streams
-
-_UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-_SPAN: Final = re.compile(r"(\d{1,9})([wdhms])", re.ASCII)
-_MOMENT: Final = re.compile(r"\d{4}.*[tT ].*([zZ]|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
 
 @click.group()
@@ -74,16 +69,6 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
     found = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
     timer = there(found, f"{where}: no timer {name} is pending; its events have what became of it")
     output.document(shown(timer), [f"{where}: {name} is called off, which was due at {timer.due[:19]}"])
-
-
-def later_of(text: str) -> tuple[str, At]:
-    """The name of a timer and when it is due, written `reminder=14d`, or with a moment in ISO 8601."""
-    name, _, when = text.partition("=")
-    span = _SPAN.fullmatch(when)
-    if not span and not _MOMENT.fullmatch(when):
-        rule = "must be NAME=WHEN: in 30s, 90m, 36h, 14d or 2w, or at a time as 2026-06-01T09:00:00Z"
-        raise InvalidInput("--later", rule)
-    return name, in_(**{_UNITS[span[2]]: int(span[1])}) if span else when
 
 
 def _line(timer: Timer) -> str:
@@ -180,3 +165,6 @@ def _due_line(timer: Armed, now: Ticks) -> str:
     late = (now - timer.due) / PER_SECOND
     when = f"{late:,.0f} s late" if late >= 0 else f"in {-late:,.0f} s"
     return f"{format_ticks(timer.due)}  {timer.stream or ', '.join(timer.tags)}@{timer.place}  {when}"
+
+
+COMMANDS: Final = (timers,)

@@ -1,0 +1,19 @@
+"""Where programs and packages that were fetched for any project of this user are kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+CACHE = "EPOCHAL_CACHE"
+"""The variable that says where what was fetched is kept, instead of among the user's caches."""
+
+
+def user_cache() -> Path:
+    """For what was fetched for any project of this user."""
+    if own := os.environ.get(CACHE):
+        return Path(own)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "epochal"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "epochal"

@@ -1,0 +1,65 @@
+"""The command that serves the console."""
+
+from __future__ import annotations
+
+from functools import partial
+from secrets import token_urlsafe
+from typing import Final
+
+import click
+
+from epochal.cli.react import by_name, load_reactions
+from epochal.cli.target import OpenedStore, pass_store
+from epochal.errors import InvalidInput
+from epochal.hosting.indexer_state import indexer_states
+from epochal.hosting.services import invoker, measuring, reactions_of
+from epochal.hosting.wakeups import wake_group
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(min=0, max=65535), default=0, help="0, the default, is a free one."
+)
+@click.option(
+    "--reaction",
+    "targets",
+    metavar="MODULE:REACTION",
+    multiple=True,
+    help="Replays here what it has parked; others are replayed by their deployed functions.",
+)
+@pass_store
+def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
+    """Show the store in a browser, until interrupted.
+
+    The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the
+    address that is printed, with the key in it, sees what they see.
+    """
+    try:
+        from epochal.contrib.console.page import Services  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.contrib.console.server import Guard, address, server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
+
+    reactions = [reaction for each in targets for reaction in load_reactions(store, each)]
+    name = store.deployment.settings.index_table.removesuffix("-index")
+    queues = store.client("sqs")
+    services = Services(
+        prefix=name,
+        reactions=by_name(reactions),
+        deployed=lambda: reactions_of(queues, name),
+        invoke=invoker(store.client("lambda")),
+        wake=partial(wake_group, queues, name),
+        sizes=lambda: {each.name: each.bytes for each in store.sizes()},
+        measure=measuring(store.client("cloudwatch")),
+        indexer=lambda: indexer_states(store.deployment, partial(store.client, "lambda")),
+    )
+    guard = Guard(key=token_urlsafe(16))
+    serving = server(store.deployment, name, port, services=services, guard=guard)
+    click.echo(f"The console is at {address(serving.server_port, guard.key)} (Ctrl-C ends it)")
+    try:
+        serving.serve_forever()
+    finally:
+        serving.server_close()
+
+
+COMMANDS: Final = (console,)

@@ -1,0 +1,28 @@
+"""Stores on the embedded AWS, opened for commands."""
+
+from __future__ import annotations
+
+from epochal.cli.inputs import NoStore
+from epochal.cli.target import OpenedStore, opened_in
+from epochal.contrib.local import deploy
+from epochal.contrib.local.deploy import LocalStore
+from epochal.contrib.local.errors import LocalError
+from epochal.contrib.local.programs import here
+from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.store.driver import SIDE_BY_SIDE
+
+
+def open_deployed() -> OpenedStore:
+    """The store that `epochal local up` has deployed from this project; raises `NoStore` where there is none."""
+    try:
+        store = deploy.current(here()).store()
+    except LocalError as error:
+        raise NoStore(str(error)) from error
+    return open_local(store)
+
+
+def open_local(store: LocalStore) -> OpenedStore:
+    """A store on the embedded AWS."""
+    client = store.endpoint.client
+    execute, s3 = interpreter(client("dynamodb")), client("s3")
+    return opened_in(deployed(store.settings, execute=execute, s3=s3, at_once=SIDE_BY_SIDE), client)

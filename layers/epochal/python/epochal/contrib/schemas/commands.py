@@ -1,0 +1,59 @@
+"""The command that prints the JSON Schemas of a codec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.contrib.schemas.asyncapi import asyncapi, bundle, event_schemas
+from epochal.deciders.codecs import EventCodec
+from epochal.errors import InvalidInput
+
+
+@click.command()
+@click.option(
+    "--codec",
+    "codecs",
+    metavar="[CATEGORY=]MODULE:NAME",
+    multiple=True,
+    required=True,
+    help="A codec of json_codec's, and the category that it is of; may be repeated.",
+)
+@click.option(
+    "--asyncapi", "as_asyncapi", is_flag=True, help="An AsyncAPI 3.0 document: channels and messages."
+)
+@click.option(
+    "--cloudevents", is_flag=True, help="With --asyncapi: as Publish sends events, not as the feed has them."
+)
+@click.option("--title", default="Events", show_default=True, help="Of the AsyncAPI document.")
+@output.with_json
+def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title: str) -> None:
+    """Print the JSON Schemas of a codec's events.
+
+    They are one document. No store is needed.
+    """
+    if cloudevents and not as_asyncapi:
+        raise click.UsageError("--cloudevents is of --asyncapi.")
+    opened = [_opened(each) for each in codecs]
+    if as_asyncapi:
+        if len(dict(opened)) < len(opened):
+            raise click.UsageError("Each category has one codec.")
+        found = asyncapi(dict(opened), title=title, cloud_events=cloudevents)
+    else:
+        schemas = [(name, each) for _, codec in opened for name, each in event_schemas(codec).items()]
+        found = bundle(dict(schemas))
+        if twice := next((name for name, each in schemas if found["$defs"][name] != each), None):
+            raise InvalidInput("--codec", f"two have a type {twice}, of which each says otherwise")
+    click.echo(json.dumps(found, indent=None if output.as_json() else 2, ensure_ascii=False))
+
+
+def _opened(target: str) -> tuple[str, EventCodec[object]]:
+    category, _, place = target.rpartition("=")
+    return category, inputs.codec_of(place)
+
+
+COMMANDS: Final = (schema,)

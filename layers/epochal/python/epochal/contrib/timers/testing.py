@@ -1,0 +1,68 @@
+"""Time goes by in a deployment in memory, and timers fire: `MemoryFeed.advance`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, cast
+
+from epochal.contrib.timers.care import coming
+from epochal.contrib.timers.engine import engine_of
+from epochal.errors import InvalidInput
+from epochal.layout.port import TIMERS
+from epochal.lazy_dataclasses import replace
+from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.scheduling import due_at
+from epochal.store.driver import Driver, Meter
+
+if TYPE_CHECKING:
+    from epochal.deployment import Deployment
+    from epochal.reactions.composite import Composite
+    from epochal.reactions.reaction import Reaction
+    from epochal.testing.feeds import MemoryFeed
+
+_A_MOMENT: Final = PER_SECOND // 1000
+"""Later than said: appends of one moment to the same tags follow one another, and so do their timers."""
+
+_STILL: Final = 1_000_000
+_MOST: Final = 100
+"""Within so many nanoseconds no more than so many timers set one another."""
+
+
+def advance(
+    feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], span: Callable[[], timedelta]
+) -> int:
+    """Have time go by in `feed`: timers that are due fire, and then these reactions run. How many have fired.
+
+    Args:
+        span: how much time; raises `InvalidInput` of a field that it was given.
+
+    Raises:
+        EpochalError: a timer could not fire.
+        InvalidInput: timers set others without a pause, and time would not go by.
+    """
+    engine = engine_of(cast("Deployment", feed), TIMERS.kind, send=lambda _: None, now=feed.now)
+    engine = replace(engine, driver=Driver(execute=feed.timers_table.execute, meter=Meter()), at_once=1)
+    try:
+        ends = Ticks(due_at(span(), from_unix_nanoseconds(feed.now())) + _A_MOMENT)
+    except InvalidInput as refused:
+        refused.call_it("advance")
+        raise
+    feed.stop_clock()
+    fired, since, still = 0, 0, 0
+    while True:
+        for each in reactions:
+            feed.run(each)
+        feed.run(engine.reaction(on_failure="block", attempts=1))
+        due = next(coming(engine, limit=1), None)
+        feed.stop_clock(ends if due is None else min(ends, due.due))
+        if due is None or due.due > ends:
+            return fired
+        since, still = (since, still + 1) if feed.now() - since < _STILL else (feed.now(), 0)
+        if still == _MOST:
+            rule = f"would not end: {due.stream or due.tags} sets timers anew that are due at once, again and again"
+            raise InvalidInput("advance", rule)
+        worked = engine.sweep(grace=Ticks(-1))
+        for _, error in worked.failures:
+            raise error
+        fired += worked.fired
