@@ -100,25 +100,32 @@ def test_each_attempt_is_told_of_also_those_of_a_replay() -> None:
     world = World(told=Told(fails=lambda call: any(each.index == 1 for each in call.events)))
     world.append("A-1", "x", "y")
     world.reactor(attempts=2, on_failed=seen.append).run(0, seconds=600)
-    assert [(each.number, each.index, each.events) for each in seen] == [(1, 0, 2), (1, 1, 1), (2, 1, 1)]
+    assert [(each.number, each.index, each.type, each.events) for each in seen] == [
+        (1, 0, "x", 2),
+        (1, 1, "y", 1),
+        (2, 1, "y", 1),
+    ]
     seen.clear()
     world.parking(attempts=2, on_failed=seen.append).replay(0, "A-1", seconds=600)
     assert [(each.stream, each.number) for each in seen] == [("A-1", 1), ("A-1", 2)]
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
-def test_the_log_has_place_and_trace_and_words_and_names_only_where_all_is_logged(level: int) -> None:
+def test_the_log_has_stream_type_place_and_trace_and_words_only_where_all_is_logged(level: int) -> None:
     shown = io.StringIO()
     try:
         told_twice(None)  # type: ignore[arg-type]
     except RuntimeError as error:
-        attempt = Attempt(partition=0, stream=f"Cart-{SECRET}", index=7, events=1, number=2, error=error)
-    log_attempt(Logger(service=f"log-{level}", level=level, stream=shown), attempt)
+        attempt = Attempt(
+            partition=0, stream="Cart-1", index=7, type="Paid", events=1, number=2, error=error
+        )
+    log_attempt(Logger(service=f"log-{level}", level=level, stream=shown), "boards.departures", attempt)
     line = json.loads(shown.getvalue())
     assert (line["level"], line["message"]) == ("WARNING", "a handler failed")
     line_number = told_twice.__code__.co_firstlineno + 4
     assert line["place"] == f"test_traces.py:{line_number} in told_twice"
     assert (line["attempt"], line["partition"], line["index"]) == (2, 0, 7)
+    assert (line["stream"], line["type"], line["handler"]) == ("Cart-1", "Paid", "boards.departures")
     assert line["error"] == "RuntimeError, from ValueError"
     assert "raise RuntimeError(SECRET)" in line["trace"]
     assert (SECRET in str(line)) == (level == logging.DEBUG)

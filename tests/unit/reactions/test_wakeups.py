@@ -179,29 +179,30 @@ class Lines:
 @pytest.mark.parametrize(
     ("on_failure", "said"), [("park", ("parked a stream", {"attempts": 1})), ("block", ("blocked", {}))]
 )
-def test_of_a_stream_that_fails_the_log_has_neither_its_name_nor_the_handlers_words(
+def test_of_a_stream_that_fails_the_log_has_its_name_and_not_the_handlers_words(
     on_failure: str, said: tuple[str, dict[str, Any]]
 ) -> None:
-    """Both may identify people."""
+    """The words may quote an event."""
     world, lines = World(told=Told(fails=lambda _: True)), Lines()
-    world.append("Person-maria.lopez")
+    world.append("Person-7")
     logged = replace(function(world, on_failure=on_failure, attempts=1), logger=lines)  # type: ignore[arg-type]
     logged.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
     line, fields = said
-    assert lines.said == [(line, {**fields, "partition": 0, "index": 0, "kind": "ValueError"})]
+    place = {"partition": 0, "stream": "Person-7", "index": 0, "kind": "ValueError"}
+    assert lines.said == [(line, {**fields, **place})]
 
 
 @pytest.mark.parametrize(("on_failure", "line"), [("park", "parked a stream"), ("block", "blocked")])
-def test_of_a_stream_that_fails_the_log_has_its_name_and_the_handlers_words_where_all_is_logged(
+def test_of_a_stream_that_fails_the_log_has_the_handlers_words_too_where_all_is_logged(
     on_failure: str, line: str
 ) -> None:
     world, lines = World(told=Told(fails=lambda _: True)), Lines(logging.DEBUG)
-    world.append("Person-maria.lopez")
+    world.append("Person-7")
     logged = replace(function(world, on_failure=on_failure, attempts=1), logger=lines)  # type: ignore[arg-type]
     logged.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
     ((said, fields),) = lines.said
     assert said == line
-    assert fields["stream"] == "Person-maria.lopez"
+    assert fields["stream"] == "Person-7"
     assert fields["cause"].startswith("ValueError: ")
 
 
