@@ -116,9 +116,7 @@ def test_the_log_has_stream_type_place_and_trace_and_words_only_where_all_is_log
     try:
         told_twice(None)  # type: ignore[arg-type]
     except RuntimeError as error:
-        attempt = Attempt(
-            partition=0, stream="Cart-1", index=7, type="Paid", events=1, number=2, error=error
-        )
+        attempt = Attempt(partition=0, stream="Cart-1", index=7, type="Paid", events=1, number=2, error=error)
     log_attempt(Logger(service=f"log-{level}", level=level, stream=shown), "boards.departures", attempt)
     line = json.loads(shown.getvalue())
     assert (line["level"], line["message"]) == ("WARNING", "a handler failed")

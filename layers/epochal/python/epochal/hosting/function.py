@@ -78,7 +78,7 @@ def lambda_handler(
     queue = Queue(lazily(light_sqs_client), settings.queue)
     logger = logger_of(service)
     member = Member(reaction=reaction, reader=deployment.feed)
-    reactor = Reactor(member=member, on_failed=partial(log_attempt, logger))
+    reactor = Reactor(member=member, on_failed=partial(log_attempt, logger, reaction.handler_name))
     reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
 
@@ -98,23 +98,26 @@ def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
     metrics.add(counts={f"Process.{why}": 1})
 
 
-def log_attempt(logger: Logger, attempt: Attempt) -> None:
+def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
     """A line for a call that failed: where, at which attempt, and the trace, which is code and no values.
 
-    The words of a handler's errors and the names of streams may identify people, and a log outlives both: the line has
-    them where the level is DEBUG, and `parked` has them for as long as the stream waits.
+    The words of a handler's errors may quote an event, and a log outlives it: the line has them where the level is
+    DEBUG, and `parked` has them for as long as the stream waits.
     """
     fields = {
         "attempt": attempt.number,
+        "handler": handler,
         "partition": attempt.partition,
+        "stream": attempt.stream,
         "index": attempt.index,
+        "type": attempt.type,
         "events": attempt.events,
         "error": kinds_of(attempt.error),
         "place": place_of(attempt.error),
         "trace": trace_of(attempt.error),
     }
     if logger.log_level <= logging.DEBUG:
-        fields |= {"stream": attempt.stream, "cause": attempt.words[:MAX_CAUSE]}
+        fields["cause"] = attempt.words[:MAX_CAUSE]
     logger.warning("a handler failed", extra=fields)
 
 
@@ -279,12 +282,15 @@ class ReactionFunction:
         )
 
     def _place(self, partition: int, failure: Failure) -> dict[str, Any]:
-        """Where a failure was, and of what kind. The stream's name and the error's words may identify people, so they
-        are there at the level DEBUG alone, as for each attempt (`log_attempt`).
-        """
-        fields = {"partition": partition, "index": failure.index, "kind": failure.cause.partition(":")[0]}
+        """Where a failure was, and of what kind; the error's words at the level DEBUG alone, as of each attempt."""
+        fields = {
+            "partition": partition,
+            "stream": failure.stream,
+            "index": failure.index,
+            "kind": failure.cause.partition(":")[0],
+        }
         if self.logger.log_level <= logging.DEBUG:
-            fields |= {"stream": failure.stream, "cause": failure.cause[:MAX_CAUSE]}
+            fields["cause"] = failure.cause[:MAX_CAUSE]
         return fields
 
     def _tell_behind(self, seconds: float) -> None:

@@ -76,6 +76,7 @@ class Attempt:
 
     Attributes:
         index: of the first of its `events`.
+        type: of that event; of a removal its kind.
         number: 1, and more where it repeated one that failed.
         sealed: an event of the call has a sealed body, or what the reaction keeps is sealed, so the words of the error
             are not to be written down.
@@ -88,6 +89,7 @@ class Attempt:
     number: int
     error: Exception
     sealed: bool = False
+    type: str = ""
 
     @property
     def words(self) -> str:
@@ -266,6 +268,7 @@ class Work:
                     partition=self.partition,
                     stream=stream,
                     index=first,
+                    type=removal.kind if removal is not None else events[0].type,
                     events=len(events),
                     number=attempt,
                     error=cause,

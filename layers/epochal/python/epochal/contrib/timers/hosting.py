@@ -9,7 +9,6 @@ is gone once it has.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -202,11 +201,13 @@ class TimersFunction:
         return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
 
     def _tell(self, worked: Worked, swept: int = 0) -> None:
-        """Names of streams may identify people: they are in the log where its level is DEBUG."""
         for timer, error in worked.failures:
-            fields: dict[str, Any] = {"due": format_ticks(timer.due), "error": kinds_of(error)}
-            if self.logger.log_level <= logging.DEBUG:
-                fields |= {"stream": timer.stream, "tags": timer.tags}
+            fields: dict[str, Any] = {
+                "due": format_ticks(timer.due),
+                "stream": timer.stream,
+                "tags": timer.tags,
+                "error": kinds_of(error),
+            }
             self.logger.error("timers cannot be fired", extra=fields)
         stuck = len(worked.failures)
         self.metrics.add(
