@@ -99,6 +99,9 @@ TOO_MUCH: Final = "54000"
 EXISTS: Final = frozenset({"42P07", "42710"})
 """SQLSTATEs of a table, and of its rows' type, that another has made meanwhile."""
 
+OTHER_COLUMNS: Final = "42P16"
+"""The SQLSTATE of a view that cannot be replaced, since its columns would change."""
+
 LOCKED: Final = frozenset({5, 6})
 """SQLite's `BUSY` and `LOCKED`: another connection writes, and took longer than the driver's time-out."""
 
@@ -364,21 +367,33 @@ class SqlReadModels:
         """
         model = self.open(name, generation)
 
-        def moved(connection: Connection) -> int:
+        def find_before(connection: Connection) -> SqlReadModel:
             live = _live(connection, name)
             if live is not None and live > generation:
                 raise InvalidInput("generation", f"{live} is live already")
+            return self.open(name, live or generation)
+
+        def make_live(connection: Connection) -> None:
+            find_before(connection)
             row = (
                 insert(_LIVE).values(model=name)
-                if live is None
+                if _live(connection, name) is None
                 else update(_LIVE).where(_LIVE.c.model == name)
             )
             connection.execute(row.values(generation=generation))
-            return live or generation
 
-        before = self.open(name, self._database.run(moved, name))
-        # A transaction of their own, since Aurora DSQL has none of rows and views together.
+        def swap_together(connection: Connection) -> None:
+            _views(connection, find_before(connection), model)
+            make_live(connection)
+
+        if self.engine.dialect.name != "auroradsql":
+            self._database.run(swap_together, name)
+            return model
+        # Aurora DSQL has no transaction of rows and views. The generation is made live last: until then a repeat knows
+        # the views of the one before.
+        before = self._database.run(find_before, name)
         self._database.run(lambda connection: _views(connection, before, model), name)
+        self._database.run(make_live, name)
         return model
 
     def drop(self, name: str, generation: int) -> None:
@@ -402,16 +417,32 @@ def _live(connection: Connection, name: str) -> int | None:
 
 
 def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
-    """Replace the views, one after the other: in Aurora DSQL, where each statement is a transaction of its own, a view
-    is missing only until the next statement, and what was cut off is repeated.
+    """Replace the views, one after the other. In Aurora DSQL, where each statement is a transaction of its own, a view
+    that keeps its columns is replaced by one statement, and any other is missing until the next one.
     """
     quote = connection.dialect.identifier_preparer
     for name in sorted({*before.tables, *model.tables}):
         view = quote.quote(name)
+        if name not in model.tables:
+            connection.execute(_changing_schema(f"DROP VIEW IF EXISTS {view}"))
+            continue
+        rows = f"SELECT * FROM {quote.format_table(model.tables[name])}"  # noqa: S608  it is quoted
+        if connection.dialect.name == "auroradsql" and _replaced(connection, f"{view} AS {rows}"):
+            continue
         connection.execute(_changing_schema(f"DROP VIEW IF EXISTS {view}"))
-        if name in model.tables:
-            rows = quote.format_table(model.tables[name])
-            connection.execute(_changing_schema(f"CREATE VIEW {view} AS SELECT * FROM {rows}"))  # noqa: S608  both are quoted
+        connection.execute(_changing_schema(f"CREATE VIEW {view} AS {rows}"))
+
+
+def _replaced(connection: Connection, view: str) -> bool:
+    """Whether one statement made the view, which it does unless the view that is there has other columns."""
+    try:
+        connection.execute(_changing_schema(f"CREATE OR REPLACE VIEW {view}"))
+    except DBAPIError as error:
+        if _state(error) != OTHER_COLUMNS:
+            raise
+        connection.connection.rollback()
+        return False
+    return True
 
 
 def _changing_schema(statement: str) -> DDL:
