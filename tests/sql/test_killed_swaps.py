@@ -194,4 +194,7 @@ def test_a_view_of_other_columns_is_made_anew(engine: Engine, changed: str) -> N
     all_.drop("counts", 1)
 
 
-OTHERS: Final = {"type": lambda: Column("n", Text), "name": lambda: Column("m", Integer)}
+OTHERS: Final[dict[str, Callable[[], Column[Any]]]] = {
+    "type": lambda: Column("n", Text),
+    "name": lambda: Column("m", Integer),
+}
