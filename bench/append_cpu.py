@@ -48,7 +48,7 @@ ROUNDS: Final = 15
 APPENDS: Final = 20
 
 _BODY: Final = b'{"ConsumedCapacity":{"CapacityUnits":1.0,"TableName":"streams"},"Items":[]}'
-"""Of any request: a writer that asks for its category's dictionary learns that there is none."""
+"""The response to any request."""
 
 _GRANTED: Final = (
     b"HTTP/1.1 200 OK\r\nServer: Server\r\nDate: Sun, 22 Nov 2026 10:00:00 GMT\r\n"

@@ -140,9 +140,7 @@ SETUPS: Final = (
 
 
 BULK: Final = Setup(name="in bulk of ten", bulk=10, before=90)
-"""Appends side by side may each look for what a process keeps (the category's dictionary, the seal), or find it; those
-that look are not counted.
-"""
+"""Appends side by side may each look for the seal, which a process keeps; those that look are not counted."""
 BULK_OF_ONE: Final = Setup(name="in bulk of ten to one stream", bulk=10, use=Use(streams=1))
 REACTING_SELDOM: Final = Setup(name="one reaction, a window of 20 s", window=20, use=Use(reactions=1))
 USES: Final = (

@@ -154,7 +154,7 @@ def cost(case: Case) -> Cost:
 def store(driver: Driver, table: str) -> Streams:
     """A store on pages, whose clock stands still and whose ids are always the same."""
     fresh = random.Random(1).randbytes
-    return Streams(driver=driver, table=table, layout=Pages(dictionaries=True), now=lambda: _NOW, fresh=fresh)
+    return Streams(driver=driver, table=table, layout=Pages(), now=lambda: _NOW, fresh=fresh)
 
 
 def _long(streams: Streams, workload: Workload) -> int:

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from threading import get_ident
 from typing import Any, Final, TypeVar
 
@@ -88,12 +87,8 @@ class Life:
         return self.setting + self.arming + self.firing
 
 
-def life(waiting: int = 0, timers: int = TOGETHER, *, warm: bool = False) -> Life:
-    """Units of each of so many timers that are set, armed by one run, and fired a day later.
-
-    Args:
-        warm: those who set and who fire have just appended to another stream of the category, and know its dictionary.
-    """
+def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
+    """Units of each of so many timers that are set, armed by one run, and fired a day later."""
     now = [time.time_ns()]
     tables = Counting({spec.kind: spec for spec in every_table()})
     feed = MemoryFeed(tables=tables)
@@ -112,8 +107,6 @@ def life(waiting: int = 0, timers: int = TOGETHER, *, warm: bool = False) -> Lif
         tables.execute(Put(table=TIMERS.kind, item=item))
     tokens = [streams.append(_loan(each), [Event.json("Lent", {})]).token for each in range(timers)]
     feed.react(engine.reaction())
-    warmed = partial(streams.append, _loan(timers), REMINDED) if warm else int
-    warmed()
     tables.taken()
     for number, token in enumerate(tokens):
         streams.append(_loan(number), [later("reminder", REMINDED, at=in_(days=1))], expected=token)
@@ -135,9 +128,6 @@ def life(waiting: int = 0, timers: int = TOGETHER, *, warm: bool = False) -> Lif
         came += [wake for each in sent for wake, _ in each.near]
         sent.clear()
         now[0] = max(now[0], (max(each.since for each in came) - from_unix_nanoseconds(0)) * 100 + 100)
-        before = tables.units
-        warmed()
-        tables.units = before
         fired += engine.work(came).fired
     if fired != timers:
         raise AssertionError(f"{fired} of {timers} timers have fired")
@@ -251,7 +241,7 @@ def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
         )
         meter = Meter()
         driver = Driver(execute=performed(recording), meter=meter, at_once=SIDE_BY_SIDE)
-        streams = Streams(driver=driver, table=STREAMS.kind, layout=Pages(dictionaries=True))
+        streams = Streams(driver=driver, table=STREAMS.kind, layout=Pages())
         engine = Engine(
             driver=driver,
             table=TIMERS.kind,
@@ -293,9 +283,9 @@ def _timed(call: Callable[[], T]) -> tuple[Took, T]:
 
 def units_of_lives() -> list[tuple[str, ...]]:
     """Rows of a table: read and write units of each step, of a timer alone and of one among others."""
-    lives = (life(timers=1), life(timers=1, warm=True), life(), life(waiting=10_000))
+    lives = (life(timers=1), life(), life(waiting=10_000))
     some = f"one of {TOGETHER}"
-    names = ("one alone, cold", "one alone, warm", some, f"{some}, 10,000 waiting besides")
+    names = ("one alone", some, f"{some}, 10,000 waiting besides")
     return [
         (name, *(f"{units.read:.2f} + {units.write:.2f}" for units in _steps(each)))
         for name, each in zip(names, lives, strict=True)

@@ -21,7 +21,7 @@ from bench.page_replay import (
 from epochal.store.driver import Driver, Meter
 
 
-def test_a_replay_of_pages_takes_450_read_units_for_5000_events_and_half_where_lag_is_allowed():
+def test_a_replay_of_pages_takes_650_read_units_for_5000_events_and_half_where_lag_is_allowed():
     assert within(in_memory(500), 500)
 
 

@@ -6,7 +6,6 @@ from bench.calving import play
 from bench.corpus import Workload
 from bench.local import local_at
 from bench.pages import CASES, STREAMS, Cost, cost, encoding, store, within
-from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 
@@ -24,12 +23,11 @@ def test_an_event_on_pages_takes_no_more_than_promised(case):
 
 
 def test_dynamodb_charges_for_pages_what_the_memory_interpreter_charges(ddbl):
-    """Without dictionaries: DynamoDB Local takes nothing for a query that finds none."""
     workload = Workload(size=400, kind="direct", unfold=2000, length=100)
     memory = MemoryTables({"streams": STREAMS})
 
     def played(driver, table):
-        return play(replace(store(driver, table), layout=Pages()), workload)
+        return play(store(driver, table), workload)
 
     with local_at(ddbl, STREAMS) as local:
         charged = played(local.streams.driver, local.table)

@@ -19,14 +19,12 @@ def test_the_documented_figures_are_the_librarys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timers", "warm", "read"),
-    [(1, False, 5), (1, True, 4), (TOGETHER, False, 2)],
-    ids=["cold", "warm", "among others"],
+    ("timers", "read"),
+    [(1, 4), (TOGETHER, 2)],
+    ids=["alone", "among others"],
 )
-def test_a_timer_takes_at_most_five_write_units_and_four_read_units_and_one_more_where_all_is_cold(
-    timers: int, warm: bool, read: float
-) -> None:
-    whole = life(timers=timers, warm=warm).whole
+def test_a_timer_takes_at_most_five_write_units_and_four_read_units(timers: int, read: float) -> None:
+    whole = life(timers=timers).whole
     assert whole.write <= 5
     assert whole.read <= read
 

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, EMPTY, Encoded
-from epochal.codec.bodies import TRAINED as UNDER_A_DICTIONARY
-from epochal.codec.dictionaries import id_of, learn
 from epochal.errors import CorruptData, TooLarge
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.events import END, Recorded, Ticks, format_ticks, parse_time
@@ -33,7 +31,6 @@ from epochal.pages.frames import (
     write_unfolds,
 )
 from epochal.store.encoding import BodyCodec, recorded_events
-from tests.support.dictionaries import TRAINED
 
 NOW = parse_time("2026-11-22T08:00:00Z")
 STAMP = stamp_of(NOW, bytes(range(8)))
@@ -172,28 +169,7 @@ def test_an_event_that_has_more_is_left_to_a_codec(more: dict[str, Any]) -> None
     assert plain_events("Cart-1", range(1), [read_frame(framed([event()._replace(**more)]))]) is None
 
 
-@given(events=EVENTS)
-def test_a_frame_under_a_dictionary_gives_back_its_events_too(events: list[EncodedEvent]) -> None:
-    content = pack_events(events, NOW, dictionary=learn(TRAINED))
-    found = read_frame(Frame(STAMP, len(events), *content).binary())
-
-    assert found.events() == as_read(events)
-    assert found.dictionary == (id_of(TRAINED) if content.encoding == UNDER_A_DICTIONARY else None)
-
-
-def test_a_dictionary_packs_what_gains_by_it_and_is_then_named() -> None:
-    gains = event(b'{"flight":"AA2279","minutes":104,"again":104}')
-    for each in (event(bytes(range(200, 256))), event(b"{}")):
-        assert pack_events([each], NOW, dictionary=learn(TRAINED)).encoding == DIRECT
-    assert pack_events([gains], NOW, dictionary=learn(TRAINED)).encoding == UNDER_A_DICTIONARY
-
-
-def test_a_frame_that_names_its_dictionary_in_part_is_corrupt() -> None:
-    with pytest.raises(CorruptData, match="in part"):
-        read_frame(b"\x03" + STAMP + b"\x01" + id_of(TRAINED)[:-1])
-
-
-def test_unfolds_have_no_dictionary() -> None:
+def test_unfolds_of_the_retired_encoding_3_are_refused() -> None:
     with pytest.raises(CorruptData, match="encoding 3"):
         read_unfolds(
             b"\x03"

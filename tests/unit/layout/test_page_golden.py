@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode_claim
-from epochal.codec.dictionaries import learn
+from epochal.errors import CorruptData, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.events import Claim, Ticks, parse_time
 from epochal.pages.frames import (
@@ -23,7 +25,6 @@ from epochal.pages.frames import (
 )
 from epochal.pages.items import Page, read_page, write_page
 from epochal.pages.tags.entries import Label, read_label
-from tests.support.dictionaries import TRAINED
 
 MOMENT = "2026-11-22T08:00:00.1234567+00:00"
 NOW = parse_time(MOMENT)
@@ -93,9 +94,9 @@ COMPRESSED = bytes.fromhex(
     "0208df486e9b6ed6870123456789abcdef04"
     "1ba3000004ca6d6b2b51b86cf0d5b43630452d49061b70009643a0cf3cd96d65da29e6e76d09bded53730932a52d3a8e05310a46844c5701"
 )
-UNDER_A_DICTIONARY = bytes.fromhex(
+OF_ENCODING_3 = bytes.fromhex(
     "0308df486e9b6ed6870123456789abcdef04"
-    "6bbebbe1"  # its id
+    "6bbebbe1"  # the id of a dictionary
     "381f307d3132337d0530955279b125beacb44d2b"
 )
 
@@ -145,13 +146,12 @@ def test_events_under_brotli_are_read_from_these_bytes() -> None:
     assert pack_events(ALIKE, NOW).encoding == BROTLI
 
 
-def test_events_under_a_dictionary_are_read_from_these_bytes() -> None:
-    dictionary = learn(TRAINED)
-    frame = read_frame(UNDER_A_DICTIONARY)
-
-    assert frame.events() == (ALIKE[0]._replace(append_id=STAMP), *ALIKE[1:])
-    assert frame.dictionary == dictionary.id
-    assert pack_events(ALIKE, NOW, dictionary=dictionary).encoding == 3
+def test_a_frame_of_the_retired_encoding_3_is_refused_with_the_page_that_holds_it() -> None:
+    with pytest.raises(UnknownEncoding, match="unknown body encoding 3"):
+        read_frame(OF_ENCODING_3)
+    item = write_page(Page(stream="Cart-1", index=7, version=11, frames=(Frame(STAMP, 4, DIRECT, b""),)))
+    with pytest.raises(CorruptData, match="^Cart-1: page 7: unknown body encoding 3$"):
+        read_page({**item, "f": {"L": [{"B": OF_ENCODING_3}]}})
 
 
 def test_unfolds_are_these_bytes() -> None:

@@ -243,7 +243,7 @@ def test_functions_are_told_where_timers_wait_and_what_wakes_them(deployed: Depl
 
 
 def test_the_function_is_told_what_append_is_told(synthesise: Synthesise) -> None:
-    """Dictionaries apart, what an append comes to depends on it: types that have streams, shards, calving."""
+    """What an append comes to depends on it: types that have streams, shards, calving."""
     chosen = {"tagged_types": ["NameClaimed"], "write_shards": 4, "service": "shop", "retries": 3}
     deployed = synthesise("prod", timers=True, **chosen)
     told = properties(deployed, FUNCTION, "TimersFunction")["Environment"]["Variables"]

@@ -139,7 +139,6 @@ def test_calls_in_threads_each_carry_their_own(made: Callable[[], Streams]) -> N
         event = Event(type="Added", data=data)
         return store.append(f"Cart-{number + 10}", [event], expected=NO_STREAM).capacity
 
-    append(-3)  # finds that the category has no dictionary
     alone = [append(-1), append(-2)]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(append, range(64)))

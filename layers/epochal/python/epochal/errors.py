@@ -16,8 +16,7 @@
     ├── SubjectForgotten (LookupError)   the subject's key was destroyed: nothing is sealed for it any more
     ├── OutcomeUndetermined              a response was lost and the evidence has been pruned since
     ├── CorruptData                      what is stored breaks a format or leaves a hole
-    │   ├── UnknownEncoding              a body under an encoding this version cannot read
-    │   └── UnknownDictionary            events under a dictionary that their table does not have
+    │   └── UnknownEncoding              a body under an encoding this version cannot read
     ├── MissingBody (LookupError)        a claim check whose object is gone
     ├── MissingTable (LookupError)       a table that settings name does not exist
     ├── Misconfigured                    AWS's own settings lack something, a region or credentials: says what to do
@@ -234,14 +233,6 @@ class UnknownEncoding(CorruptData):
     def __init__(self, encoding: int) -> None:
         super().__init__(f"unknown body encoding {encoding}")
         self.encoding = encoding
-
-
-class UnknownDictionary(CorruptData):
-    """Events are packed under a dictionary, `id` in hex, that is not there."""
-
-    def __init__(self, dictionary: str) -> None:
-        super().__init__(f"dictionary {dictionary} is missing, or is not what it was")
-        self.id = dictionary
 
 
 class MissingBody(EpochalError, LookupError):

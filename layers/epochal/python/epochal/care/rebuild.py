@@ -16,7 +16,6 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -84,17 +83,6 @@ class Rebuilder:
                     self._ingest(source, number, chain.from_iterable(some), done)
             self._say(source, done)
         return done
-
-    def learn(self, source: Source, items: Iterable[Item]) -> None:
-        """Take in what items of an export are read with, where that is in the export, too.
-
-        Whatever of it is corrupt, the items that need it tell.
-        """
-        if source.learn is None:
-            return
-        for item in items:
-            with suppress(CorruptData):
-                source.learn(item)
 
     def from_export(self, source: Source, items: Iterable[Item], spool: Spool) -> Rebuilt:
         """Index what the items of an exported table hold: of `tips` itself, of the journal, or of `tags`.

@@ -438,7 +438,6 @@ def rebuild(
                         lambda bucket: S3Objects(s3(), bucket).open,
                         *found[source.name][1:],
                     )
-                    rebuilder.learn(source, export.items())
                     done = rebuilder.from_export(source, export.items(), spool)
             else:
                 done = rebuilder.from_tables(source)

@@ -3,7 +3,7 @@
     0   direct
     1   raw deflate        read only
     2   brotli
-    3   zstd under a dictionary: frames alone (`codec.dictionaries`, FORMATS §8)
+    3   retired        zstd under a dictionary, in frames alone; refused like an unknown one
     64  claim check        UTF-8 JSON naming an object in the bucket; 64 to 127 are Epochal's own
 
 Deflate may end without a final block: FsCodec before 3.0 took what it had written after a flush for the whole.
@@ -29,7 +29,6 @@ from epochal.model.events import Claim
 DIRECT: Final = 0
 DEFLATE: Final = 1
 BROTLI: Final = 2
-TRAINED: Final = 3
 CLAIM: Final = 64
 
 MIN_SIZE: Final = 48

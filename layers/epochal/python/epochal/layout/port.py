@@ -408,8 +408,6 @@ class Source:
         aged: the index below which a head's events are older than a moment; None where nothing of the layout is pruned
             by age or count (`care.retention`).
         written: when the append was made that an image tells; None where the layout does not say.
-        learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None
-            where there is no such thing.
     """
 
     name: str
@@ -426,7 +424,6 @@ class Source:
     pruned: Condition | None = None
     aged: Callable[[Item, Ticks], int] | None = None
     written: Callable[[Item], Ticks | None] = lambda _: None
-    learn: Callable[[Item], None] | None = None
 
     def __post_init__(self) -> None:
         """Its readers raise `CorruptData`, and nothing else, for an item of another layout."""

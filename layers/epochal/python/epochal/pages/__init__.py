@@ -11,7 +11,6 @@ tags/entries   what an event of a tag says of itself
 tags/append    appends that a query may forbid, and those of streams whose events have tags
 tags/reading   what a query matches; a tag's events
 pruning        emptying pages, ending streams, archives
-dictionaries   what a category's events are packed under
 seals          what lets a token from outside begin a page
 port           pages as the feed sees them
 """

@@ -3,7 +3,7 @@
     frame    encoding (1 byte)   stamp (16)   count   content
     unfolds  encoding (1 byte)   count   version   moment (8)   content
 
-    encoding   0: the content as it is   2: under brotli   3: a frame's under a dictionary   each where that gains
+    encoding   0: the content as it is   2: under brotli, where that gains
     stamp      the append's id: its time (8 bytes, ticks, big-endian), then 8 bytes that tell appends apart
     moment     when the unfolds were written, as a stamp's time
 
@@ -29,21 +29,10 @@ follow their length.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from epochal.codec.bodies import (
-    BROTLI,
-    DIRECT,
-    EMPTY,
-    MIN_GAIN,
-    MIN_SIZE,
-    TRAINED,
-    Encoded,
-    encode,
-    unbrotli,
-)
+from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode, unbrotli
 from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass
@@ -51,7 +40,6 @@ from epochal.model.events import END, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION
 
 if TYPE_CHECKING:
-    from epochal.codec.dictionaries import Dictionary
     from epochal.model.events import Recorded
 
 
@@ -62,16 +50,13 @@ REFERRED: Final = 4
 """Encoding of unfolds that are on another page of the stream."""
 _REFERRED: Final = bytes((REFERRED,))
 
-_ENCODINGS: Final = (DIRECT, BROTLI, TRAINED)
+_ENCODINGS: Final = (DIRECT, BROTLI)
 
 _tuple: Final = tuple.__new__
 """Makes a named tuple in half of the time: a replay makes three of each event."""
 
 _STAMPED: Final = 1 + STAMP_BYTES
 """Bytes of a frame up to the end of its stamp."""
-
-DICTIONARY_BYTES: Final = 4
-"""Of a dictionary's id."""
 
 MAX_CONTENT: Final = 16 * 1024 * 1024
 """What inflates past this is taken for an attack; so larger contents are not compressed, and fit no item."""
@@ -120,33 +105,19 @@ class Frame(NamedTuple):
         """Of its stamp."""
         return _ticks(self.stamp)[0]
 
-    @property
-    def dictionary(self) -> bytes | None:
-        """The id of what packed it, where that is a dictionary."""
-        return self.data[:DICTIONARY_BYTES] if self.encoding == TRAINED else None
-
     def events(self) -> tuple[EncodedEvent, ...]:
-        """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
+        """Open it. Raises `CorruptData`."""
         stamp, count, encoding, data = self
         return read_events(_opened(encoding, data), count, stamp, _ticks(stamp)[0])
 
 
-def pack_events(
-    events: Sequence[EncodedEvent],
-    moment: Ticks,
-    *,
-    dictionary: Dictionary | None = None,
-) -> Encoded:
+def pack_events(events: Sequence[EncodedEvent], moment: Ticks) -> Encoded:
     """A frame's content. Events whose time is `moment`, the writer's clock, will have that of the stamp.
 
     Raises:
         TooLarge: more events than one append may have.
     """
     content = write_events(events, moment)
-    if dictionary is not None and MIN_SIZE <= len(content) <= MAX_CONTENT:
-        packed = dictionary.pack(content)
-        if packed is not None and len(packed) < len(content) - MIN_GAIN:
-            return Encoded(TRAINED, packed)
     return encode(content, compress=len(content) <= MAX_CONTENT)
 
 
@@ -161,8 +132,6 @@ def read_frame(data: bytes) -> Frame:
     encoding = data[0]
     if encoding not in _ENCODINGS:
         raise UnknownEncoding(encoding)
-    if encoding == TRAINED and len(data) - at < DICTIONARY_BYTES:
-        raise CorruptData("a frame names its dictionary in part")
     return _tuple(Frame, (stamp, count, encoding, data[at:]))
 
 
@@ -208,7 +177,7 @@ def read_unfolds(data: bytes) -> Unfolds:
     moment = int.from_bytes(source.take(TIME_BYTES), "big")
     if not 0 < count <= MAX_EVENTS or version > MAX_VERSION or moment >= END:
         raise CorruptData("unfolds of an impossible count, version or moment")
-    if encoding not in (DIRECT, BROTLI):
+    if encoding not in _ENCODINGS:
         raise UnknownEncoding(encoding)
     content = Encoded(encoding, source.rest())
     return Unfolds(version=version, moment=Ticks(moment), count=count, content=content)
@@ -233,17 +202,7 @@ def referred(data: bytes) -> int | None:
 
 
 def _opened(encoding: int, data: bytes) -> bytes:
-    if encoding == DIRECT:
-        return data
-    return (_unpacks() if encoding == TRAINED else unbrotli)(data, MAX_CONTENT)
-
-
-@cache
-def _unpacks() -> Callable[[bytes, int], bytes]:
-    """Loaded when first needed, since most stores have no dictionaries, and looked for once."""
-    from epochal.codec import dictionaries  # noqa: PLC0415
-
-    return dictionaries.unpack
+    return unbrotli(data, MAX_CONTENT) if encoding == BROTLI else data
 
 
 MAX_EVENTS: Final = 10_000
@@ -340,7 +299,7 @@ def plain_events(stream: str, indices: range, frames: Iterable[Frame]) -> list[R
     events: list[Recorded] = []
     try:
         for index, (stamp, count, encoding, packed) in zip(indices, frames, strict=True):
-            content = unbrotli(packed, MAX_CONTENT) if encoding == BROTLI else _opened(encoding, packed)
+            content = unbrotli(packed, MAX_CONTENT) if encoding == BROTLI else packed
             meta, correlation, causation = b"", None, None
             flags, at = content[0], 2 + content[1]
             if count != 1 or flags & ~_PLAIN or at > _MORE:

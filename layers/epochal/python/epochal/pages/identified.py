@@ -29,7 +29,7 @@ from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts,
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
 from epochal.pages.items import Page, page_key
-from epochal.pages.reading import load_head, openable, query, sound, whole
+from epochal.pages.reading import load_head, query, sound, whole
 from epochal.pages.streams import ANYWHERE, FoundAppend, written_by
 from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps, settled
@@ -164,7 +164,7 @@ def _pages(table: str, head: Page, since: int, end: int) -> Steps[list[Page]]:
         limit = LOOKED_BACK if end == head.version else 1
         reply = yield query(table, head.stream, 0, before, forward=False, limit=limit)
         for each in sound(table, reply.items):
-            pages.append((yield from openable(each)))
+            pages.append(each)
             if each.index <= since:
                 break
         if pages[-1] is lowest:

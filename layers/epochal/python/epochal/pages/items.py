@@ -16,7 +16,6 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from epochal.codec.bodies import TRAINED
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
@@ -62,9 +61,6 @@ ARCHIVE: Final = TableSpec(kind="streams-archive", partition=STREAMS.partition, 
 
 REMOVING: Final = bytes.fromhex("dead")
 """What `w` ends with where the write took events away, so that the feed knows."""
-
-DICTIONARIES: Final = "$dictionary:"
-"""What the partition keys of dictionaries begin with; a stream's name never does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +109,6 @@ class Page:
     def base(self) -> int:
         """Index of the first event that it holds; its version, where it holds none."""
         return self.version - self.count
-
-    @property
-    def dictionaries(self) -> frozenset[bytes]:
-        """Those that its frames are packed under, by their ids."""
-        return frozenset([each.dictionary or b"" for each in self.frames if each.encoding == TRAINED])
 
     @property
     def unfolds_at(self) -> int | None:
@@ -200,11 +191,6 @@ def page_key(stream: str, index: int) -> Key:
 def is_page(item: Item) -> bool:
     """Whether an item is a page: nothing else that has such keys counts its writes."""
     return item.keys() >= {"p", "i", "n", "r"}
-
-
-def is_dictionary(item: Item) -> bool:
-    """Whether an item is a dictionary, or the note of when one was trained."""
-    return item.keys() >= {"p", "i"} and item["p"].get("S", "").startswith(DICTIONARIES)
 
 
 def read_page(item: Item, table: str = "", before: tuple[Page, ...] = ()) -> Page:

@@ -27,7 +27,6 @@ from epochal.layout.port import (
     Span,
     StoredAppend,
     StoredItem,
-    Touched,
     heal_streams,
 )
 from epochal.lazy_dataclasses import replace
@@ -40,7 +39,6 @@ from epochal.pages.items import (
     Page,
     PageSpan,
     frames_size,
-    is_dictionary,
     is_page,
     read_page,
     unfolds_size,
@@ -64,13 +62,12 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         appended=appended,
         heal=heal_pages(table),
         end=end,
-        told=told,
+        told=stored,
         where=WHERE,
         moved=None,  # whether `w` is there at all is no question for a filter
         stored=stored,
         aged=aged,
         written=written,
-        learn=learn,
     )
 
 
@@ -84,7 +81,7 @@ def _source(settings: Settings) -> Source:
 
 
 def _kind_of(item: Item) -> str | None:
-    return STREAMS.kind if is_page(item) or is_dictionary(item) or _is_aside(item) else None
+    return STREAMS.kind if is_page(item) or _is_aside(item) else None
 
 
 def _is_aside(item: Item) -> bool:
@@ -128,16 +125,13 @@ def appended(item: Item) -> Change | None:
     """The span that a page's latest write appended, or what is gone, if it was a prune or a deletion; None for records,
     and other writes without events.
 
-    Where this process has not met the dictionary that it is packed under, only that it is.
-
     Raises:
         CorruptData: the item looks like a page, and contradicts itself.
     """
     page = _page_of(item)
     if page is None or page.stamp is not None:
         return _end(page).removal if page is not None and page.removing else None
-    span = page.span.since(page.version - _latest(page))
-    return Touched(stream=page.stream) if _is_closed(page) else _span(span)
+    return _span(page.span.since(page.version - _latest(page)))
 
 
 def _latest(page: Page) -> int:
@@ -165,12 +159,6 @@ def _end(page: Page) -> End:
     if not page.full and not page.unfolds and 0 < page.version <= pruned:
         left = "emptied"
     return End(page.stream, page.version, pruned, since=page.index, left=left)
-
-
-def told(item: Item) -> Span | Touched | None:
-    """`stored`, or as for `appended` that there is something."""
-    page = _page_of(item)
-    return Touched(stream=page.stream) if page is not None and _is_closed(page) else stored(item)
 
 
 def stored(item: Item) -> Span | None:
@@ -203,23 +191,6 @@ def _writes(span: PageSpan) -> Iterator[tuple[int, int, Ticks]]:
         first, index = max(index, span.base), index + frame.count
         if first < min(index, span.next):
             yield first, min(index, span.next), time_of(frame.stamp)
-
-
-def learn(item: Item) -> None:
-    """Meet the dictionary that an item is, if it is one. Raises `CorruptData`."""
-    if is_dictionary(item) and "d" in item:
-        from epochal.pages.dictionaries import read_dictionary  # noqa: PLC0415  most stores have none
-
-        read_dictionary(item)
-
-
-def _is_closed(page: Page) -> bool:
-    """Whether frames of it cannot be opened yet."""
-    if not page.dictionaries:
-        return False
-    from epochal.pages.dictionaries import lacks  # noqa: PLC0415  most stores have none
-
-    return lacks(page)
 
 
 def _page_of(item: Item) -> Page | None:

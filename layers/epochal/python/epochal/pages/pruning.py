@@ -254,10 +254,6 @@ def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | 
             if version_of((yield from load_head(into, stream))) > reached:
                 continue  # another has copied and pruned them meanwhile
             raise _lost(stream, reached, page)
-        if page.dictionaries:
-            from epochal.pages.dictionaries import bring  # noqa: PLC0415  most stores have none
-
-            yield from bring(table, into, (page,))
         # Where another copier was faster, nothing happens, and what it has done is read.
         yield _copy(into, page, target)
 

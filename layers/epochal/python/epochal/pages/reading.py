@@ -91,7 +91,7 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
 
 
 def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:
-    """The last page of each stream, read side by side; its unfolds may be elsewhere, and its dictionaries unknown."""
+    """The last page of each stream, read side by side; its unfolds may be elsewhere."""
     replies = yield from side_by_side(
         query(table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in streams
     )
@@ -116,22 +116,15 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
     """The page that begins at `index`."""
     reply = yield Get(table=table, key=page_key(stream, index))
-    return None if reply.item is None else (yield from openable(read_page(reply.item, table)))
-
-
-def openable(page: Page) -> Steps[Page]:
-    """A page that was read, once the dictionaries of its frames are known."""
-    yield from _learned(page.table, (page,))
-    return page
+    return None if reply.item is None else read_page(reply.item, table)
 
 
 def whole(head: Page) -> Steps[Page]:
-    """A last page that was read, once the dictionaries are known, and its unfolds, where another page has them.
+    """A last page that was read, with its unfolds, where another page has them.
 
     That page is full, and loses them only once they count no more: then the last page is another, and is read again.
     """
     while True:
-        yield from _learned(head.table, (head, *head.before))
         at = head.unfolds_at
         if at is None or head.found:
             return head
@@ -235,10 +228,10 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     if part is None and cursor.located:
         most = cursor.pages_of(limit)
         reply = yield query(table, stream, cursor.at, end - 1, limit=most, consistent=consistent)
-        part = yield from _learning(table, _onward(cursor, sound(table, reply.items)))
+        part = _onward(cursor, sound(table, reply.items))
     if part is None:
         reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1, consistent=consistent)
-        part = yield from _learning(table, _onward(cursor, sound(table, reply.items)))
+        part = _onward(cursor, sound(table, reply.items))
     return part
 
 
@@ -268,7 +261,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
     stream, last = cursor.head.stream, cursor.at - 1
     most = cursor.pages_of(limit)
     reply = yield query(table, stream, 0, last, forward=False, limit=most, consistent=consistent)
-    return (yield from _learning(table, _downward(cursor, sound(table, reply.items))))
+    return _downward(cursor, sound(table, reply.items))
 
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
@@ -290,19 +283,6 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     if at == cursor.at and mark == cursor.head.low_water:
         return None
     return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, at, mark))
-
-
-def _learning(table: str, part: Part | None) -> Steps[Part | None]:
-    """A part, once the dictionaries of its frames are known."""
-    yield from _learned(table, () if part is None else [span.page for span in part.spans])
-    return part
-
-
-def _learned(table: str, pages: Collection[Page]) -> Steps[None]:
-    if any(page.dictionaries for page in pages):
-        from epochal.pages.dictionaries import learn_for  # noqa: PLC0415  most stores have none
-
-        yield from learn_for(table, pages)
 
 
 def sound(table: str, items: Iterable[Item]) -> Iterator[Page]:

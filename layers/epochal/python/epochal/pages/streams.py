@@ -27,7 +27,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from epochal.codec.bodies import MIN_SIZE
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.streams import (
     NEVER,
@@ -47,7 +46,7 @@ from epochal.layout.streams import (
     accepts,
     decided_events,
 )
-from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Ticks
 from epochal.model.versions import (
     ANY,
@@ -82,7 +81,6 @@ from epochal.plugins import deferred
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
     from epochal.layout.queries import Condition
-    from epochal.pages.dictionaries import InUse
     from epochal.pages.tags.append import MixedResult, TaggedBatch
     from epochal.pages.tags.entries import TagStreams
 
@@ -402,19 +400,12 @@ _FIELDS: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Streams as chains of pages.
-
-    Attributes:
-        dictionaries: events are packed under their category's, where there is one; which, it remembers some minutes.
-    """
+    """Streams as chains of pages."""
 
     name = "pages"
     compress_from = COMPRESS_FROM
     keeps_unfolds = True
     keeps_ids = True
-
-    dictionaries: bool = False
-    _in_use: InUse = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
@@ -424,17 +415,15 @@ class Pages:
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Answer[Page]]:
         """See `append`, and of a keyed one `several.append_once`."""
-        packed = yield from self._packed(table, batch)
         if key is None:
-            return (yield from append(table, packed, expected))
+            return (yield from append(table, packed(batch), expected))
         from epochal.pages import several  # noqa: PLC0415  a function starts without it: 2 ms
 
-        return (yield from several.append_once(table, packed, expected, key))
+        return (yield from several.append_once(table, packed(batch), expected, key))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
         """See `append_on`."""
-        packed = yield from self._packed(table, batch)
-        return (yield from append_on(table, packed, known, repeatable=batch.keyed))
+        return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
     told_by = staticmethod(deferred("epochal.layout.once:told_by"))
@@ -455,8 +444,7 @@ class Pages:
         """See `several`."""
         from epochal.pages import several  # noqa: PLC0415  likewise
 
-        batches = yield from self._all_packed(table, appends)
-        return (yield from several.append_all(table, batches, key, also))
+        return (yield from several.append_all(table, _all_packed(appends), key, also))
 
     def append_all_on(
         self,
@@ -469,8 +457,7 @@ class Pages:
         """See `several`."""
         from epochal.pages import several  # noqa: PLC0415  likewise
 
-        batches = yield from self._all_packed(table, appends)
-        return (yield from several.append_all_on(table, batches, reads, key, also))
+        return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
 
     def append_tagged(
         self,
@@ -486,25 +473,24 @@ class Pages:
         """See `tags.append`."""
         from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
 
-        batches = yield from self._all_packed(site.table, appends)
+        batches = _all_packed(appends)
         return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
     ) -> Steps[tuple[Result[Page], ...]]:
         """Append all of them in their order, or none, whatever the stream's version is. Raises as `append` does."""
-        packs = yield from self._all_packed(table, [(batch, None) for batch in batches])
-        whole = joined([batch for batch, _ in packs])
-        result = yield from append(table, whole, ANY, UNREAD if start is None else start)
-        return tuple(_told([batch for batch, _ in packs], result))
+        packs = [packed(batch) for batch in batches]
+        result = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
+        return tuple(_told(packs, result))
 
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Page]
     ) -> Steps[tuple[Result[Page], ...]]:
         """See `append_whole`."""
-        packs = yield from self._all_packed(table, [(batch, None) for batch in batches])
-        result = yield from append_whole(table, joined([batch for batch, _ in packs]), known)
-        return tuple(_told([batch for batch, _ in packs], result))
+        packs = [packed(batch) for batch in batches]
+        result = yield from append_whole(table, joined(packs), known)
+        return tuple(_told(packs, result))
 
     def load(
         self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
@@ -517,26 +503,9 @@ class Pages:
     stand = staticmethod(stand)
     advance = staticmethod(advance)
 
-    def _all_packed(self, table: str, appends: Sequence[tuple[Batch, T]]) -> Steps[list[tuple[Packed, T]]]:
-        packs: list[tuple[Packed, T]] = []
-        for batch, expected in appends:
-            packs.append(((yield from self._packed(table, batch)), expected))
-        return packs
 
-    def _packed(self, table: str, batch: Batch) -> Steps[Packed]:
-        """A batch, under the dictionary that is in use in its category."""
-        if not self.dictionaries or not _may_gain(batch):
-            return packed(batch)
-        from epochal.pages.dictionaries import in_use  # noqa: PLC0415  a function starts without it
-
-        return packed(batch, (yield from in_use(self._in_use, table, batch.stream, batch.now)))
-
-
-def _may_gain(batch: Batch) -> bool:
-    """Whether its events may be compressed at all: of less than that nobody asks what they could be packed under."""
-    return (
-        sum(len(each.type) + len(each.data.data) + len(each.meta.data) for each in batch.events) >= MIN_SIZE
-    )
+def _all_packed(appends: Sequence[tuple[Batch, T]]) -> list[tuple[Packed, T]]:
+    return [(packed(batch), expected) for batch, expected in appends]
 
 
 def _unfold_size(unfold: EncodedUnfold) -> int:

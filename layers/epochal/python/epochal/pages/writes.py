@@ -9,7 +9,7 @@ them, since all or none are there. Their stamps are one tick apart, by which the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
 from epochal.errors import InvalidInput, TooLarge
@@ -31,7 +31,7 @@ from epochal.pages.items import (
     write_frames,
     write_page,
 )
-from epochal.pages.reading import load_head, load_page, openable, whole
+from epochal.pages.reading import load_head, load_page, whole
 from epochal.plan.ops import (
     ITEM_BYTES,
     Absent,
@@ -48,10 +48,6 @@ from epochal.plan.ops import (
     equals,
 )
 from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
-
-if TYPE_CHECKING:
-    from epochal.codec.dictionaries import Dictionary
-
 
 WHOSE: Final = 5
 """Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
@@ -80,7 +76,6 @@ class Packed:
         append_id: as the caller gave it,
         etag: as the caller gave it; of unfolds alone, that they leave (see `layout.once`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
-        dictionary: what the events are packed under, where that gains.
         dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
         ids: of its events, as labels, where all have one and no key tells who it is.
         above: no stamp of it is at this time or before: of the streams that it is for besides this one, or of its key.
@@ -97,7 +92,6 @@ class Packed:
     append_id: bytes
     etag: str
     keyed: bool
-    dictionary: Dictionary | None = None
     dated: bool = False
     ids: tuple[bytes, ...] = ()
     above: Ticks = NEVER
@@ -151,11 +145,11 @@ class Packed:
     def _dated(self, time: Ticks) -> Encoded:
         if time == self.now or (not self.dated and time - self.now <= AHEAD):
             return self.content
-        return pack_events(self.events, time, dictionary=self.dictionary)
+        return pack_events(self.events, time)
 
 
-def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
-    """A batch, packed, its events under the dictionary where that gains.
+def packed(batch: Batch) -> Packed:
+    """A batch, packed.
 
     Raises:
         TooLarge: it has more events than one append may have.
@@ -168,7 +162,7 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         stream=batch.stream,
         count=len(batch.events),
         events=batch.events,
-        content=pack_events(batch.events, now, dictionary=dictionary) if batch.events else EMPTY,
+        content=pack_events(batch.events, now) if batch.events else EMPTY,
         unfolds=unfolds,
         now=now,
         rest=rest_of(identity),
@@ -176,7 +170,6 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         append_id=identity,
         etag=batch.etag,
         keyed=batch.keyed,
-        dictionary=dictionary,
         dated=batch.dated,
         ids=labels if all(label.startswith(IDENTIFIED) for label in labels) else (),
         above=batch.above,
@@ -198,7 +191,7 @@ def joined(batches: Sequence[Packed]) -> Packed:
     *before, last = batches
     now = max(each.now for each in batches)
     if now != last.now and (last.dated or now - last.now > AHEAD):
-        last = replace(last, content=pack_events(last.events, now, dictionary=last.dictionary))
+        last = replace(last, content=pack_events(last.events, now))
     count = sum(len(each.events) for each in batches)
     return replace(last, before=tuple(before), count=count, now=now, ids=())
 
@@ -625,7 +618,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     head = yield from load_head(table, stream)
     if head is None or page is None or page.version != head.index:
         return head
-    return replace(head, before=((yield from openable(page)),))
+    return replace(head, before=(page,))
 
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:

@@ -88,7 +88,7 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """The streams of a deployment, and their archive, if there is one."""
     from epochal.pages.streams import Pages  # noqa: PLC0415  other layouts do without
 
-    layout, archive = Pages(dictionaries=True), settings.streams_archive_table
+    layout, archive = Pages(), settings.streams_archive_table
     return Streams(
         types=settings.tagged_types,
         everything=settings.tagged_everything,

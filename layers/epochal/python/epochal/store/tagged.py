@@ -426,7 +426,7 @@ class TaggedEvents(TaggedStore):
         named = Streams(
             driver=self.driver,
             table=self.site.table,
-            layout=Pages(dictionaries=True),
+            layout=Pages(),
             codec=replace(self.codec, compress_from=0),
             types=tuple(
                 head.removeprefix(type_tag("")) for head in self.site.type_heads if head != EVERYTHING
