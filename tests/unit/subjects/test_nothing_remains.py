@@ -273,7 +273,7 @@ class World:
         self.feed.react(greeting)
         reactor = Reactor(
             member=Member(reaction=greeting, reader=self.feed.reader),
-            on_failed=lambda attempt: log_attempt(logger, attempt),
+            on_failed=lambda attempt: log_attempt(logger, greeting.handler_name, attempt),
         )
         parking = Parking(reactor=reactor)
         for command in ("parked", "replay"):

@@ -78,6 +78,7 @@ class Attempt:
         index: of the first of its `events`.
         type: of that event; of a removal its kind.
         number: 1, and more where it repeated one that failed.
+        error: what the handler raised; in no `repr`, since it may quote what is sealed.
         sealed: an event of the call has a sealed body, or what the reaction keeps is sealed, so the words of the error
             are not to be written down.
     """
@@ -87,7 +88,7 @@ class Attempt:
     index: int
     events: int
     number: int
-    error: Exception
+    error: Exception = field(repr=False)
     sealed: bool = False
     type: str = ""
 

@@ -201,5 +201,7 @@ class MemoryFeed:
 
 
 def _log(attempt: Attempt) -> None:
-    """Say it where pytest shows it of a test that fails."""
-    _LOGGER.warning("%s\n%s", attempt, trace_of(attempt.error))
+    """Say it where pytest shows it of a test that fails. The record has text alone: what collects records keeps their
+    arguments, and the error of an attempt may quote what is sealed.
+    """
+    _LOGGER.warning("%s\n%s", str(attempt), trace_of(attempt.error))
