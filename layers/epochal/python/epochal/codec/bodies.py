@@ -80,6 +80,12 @@ def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Enc
     return Encoded(DIRECT, body)
 
 
+def may_be_large(encoded: Encoded) -> bool:
+    """Whether a compressed body may have more than 64 KB, as its first byte says."""
+    encoding, data = encoded
+    return encoding == DEFLATE or (encoding == BROTLI and data[:1] != _ONE_BLOCK)
+
+
 def may_gain(encoded: Encoded) -> int:
     """Bytes that `denser` may save."""
     fits = encoded.encoding == BROTLI and len(encoded.data) <= LATE_MOST
@@ -143,7 +149,9 @@ def unbrotli(data: bytes, limit: int) -> bytes:
     except brotli.error as error:
         raise CorruptData("a body under encoding 2 is not brotli") from error
     if not expander.is_finished():
-        raise CorruptData("a body under encoding 2 is cut off or too large")
+        raise CorruptData(
+            f"a body under encoding 2 is cut off or too large: at most {limit:,} bytes are read"
+        )
     return decoded
 
 
@@ -154,7 +162,9 @@ def _inflate(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise CorruptData("a body under encoding 1 is not raw deflate") from error
     if not inflater.eof and not _was_flushed(inflater, data):
-        raise CorruptData("a body under encoding 1 is cut off or too large")
+        raise CorruptData(
+            f"a body under encoding 1 is cut off or too large: at most {limit:,} bytes are read"
+        )
     return decoded
 
 

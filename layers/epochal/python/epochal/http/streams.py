@@ -53,9 +53,10 @@ from epochal.model.versions import (
 )
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
-from epochal.store.reading import Page, StreamState
+from epochal.store.reading import Page
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams
+from epochal.store.unopened import UnopenedHead
 
 if TYPE_CHECKING:
     from epochal.http.tagged import Listed
@@ -458,16 +459,17 @@ def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Respo
     """
     stream, events = stream_name(request.path["stream"]), asked.flag("events")
     store, meter = shapes.streams_for(on.streams, request)
-    found = store.load(stream, fetch=False)
-    if found is None:
+    head = store.head(stream)
+    if head is None:
         raise _not_found(stream)
-    if found.deleted:
-        raise _deleted(stream, found.version, shapes.consumed(meter.units))
-    token = Seals.of(store, writes=False).sealed(stream, found.token)
+    if head.deleted:
+        raise _deleted(stream, head.version, shapes.consumed(meter.units))
+    token = Seals.of(store, writes=False).sealed(stream, head.token())
     headers = {"ETag": shapes.etag(token), "Cache-Control": "no-cache"}
     if shapes.unchanged(request, token):
         return Response(status=304, headers=headers, figures=shapes.consumed(meter.units))
-    return shapes.answer(meter, _state(found, on.link, events=events), headers=headers)
+    view = _state(UnopenedHead(head=head, codec=store.codec), on.link, events=events)
+    return shapes.answer(meter, view, headers=headers)
 
 
 @shapes.operation(
@@ -532,16 +534,18 @@ def read_events(on: Opened, request: Request, asked: shapes.QueryString) -> Resp
 # How their answers look.
 
 
-def _state(found: StreamState, link: Link, *, events: bool) -> dict[str, Any]:
-    """A stream's head, with the events that it carries if wanted."""
-    shown = found.events if events else ()
+def _state(unopened: UnopenedHead, link: Link, *, events: bool) -> dict[str, Any]:
+    """A stream's head. The events that it carries are opened only if they are wanted: they may be large."""
+    unfolds = unopened.unfolds()
+    frames = [*map(event_frame, unopened.outlines())] if events else []
     # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
-    answer = AnswerSize([*map(_unfold_frame, found.unfolds), *map(event_frame, shown)])
-    unfolds = [answer.put(unfold(each, link), _unfold_frame(each)) for each in found.unfolds]
-    carried = (
-        {"events": [answer.put(event(each, link), event_frame(each)) for each in shown]} if events else {}
-    )
-    return STATE(found, headEvents=len(found.events), unfolds=unfolds, **carried)
+    answer = AnswerSize([*map(_unfold_frame, unfolds), *frames])
+    views = [answer.put(unfold(each, link), _unfold_frame(each)) for each in unfolds]
+    carried: dict[str, Any] = {}
+    if events:
+        shown = zip(unopened.events(), frames, strict=True)
+        carried = {"events": [answer.put(event(recorded, link), frame) for recorded, frame in shown]}
+    return STATE(unopened.head, headEvents=unopened.count, unfolds=views, **carried)
 
 
 def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:

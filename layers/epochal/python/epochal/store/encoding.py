@@ -11,6 +11,7 @@ from epochal.codec import json
 from epochal.codec.bodies import (
     CLAIM,
     DIRECT,
+    MAX_DECODED,
     UPLOADS,
     Encoded,
     check_claim,
@@ -104,6 +105,7 @@ class BodyCodec:
             InvalidInput: a claim of the caller's names no object of that size.
             TooLarge: there is no bucket, and no item holds them.
         """
+        check_sizes(bodies, field)
         packed = [self._encode(body, field) for body in bodies]
         if self.compress_from and sum(len(body.data) for body in packed) > budget:
             packed = [self._by_itself(body) for body in packed]
@@ -153,6 +155,14 @@ class BodyCodec:
         if isinstance(content, Claim):
             raise CorruptData(f"the body {body.key} is itself a claim check")
         return content
+
+
+def check_sizes(bodies: Sequence[Body], field: str) -> None:
+    """Raise `TooLarge` where a body, data or metadata by turns, is larger than any reader takes."""
+    for place, body in enumerate(bodies):
+        if isinstance(body, bytes) and len(body) > MAX_DECODED:
+            name = f"{field}[{place // 2}].{'meta' if place % 2 else 'data'}"
+            raise TooLarge(name, len(body), MAX_DECODED)
 
 
 def verified(claim: Claim, content: bytes) -> bytes:

@@ -19,6 +19,7 @@ from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Final, Literal
 
+from epochal.codec.bodies import DIRECT, may_be_large
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, PlainSpan, ReadCursor, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
@@ -357,10 +358,12 @@ class _Walk:
                 yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
             row = plain and _plain(stream, chunk)
             plain = bool(row)  # the events of a stream are much alike
-            row = row or _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
-            yield row
-            at = row[-1].index + forward
-            del row
+            rows = (row,) if row else _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
+            for row in rows:
+                yield row
+                at = row[-1].index + forward
+                del row
+            del rows
         self.cursor = part.cursor
         return at
 
@@ -395,22 +398,30 @@ def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
     return row
 
 
-def _decoded(stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool) -> Sequence[Found]:
-    """Neighbours together; where one of them cannot be decoded, one by one."""
+def _decoded(
+    stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool
+) -> Iterator[Sequence[Found]]:
+    """Neighbours together. Where one of them cannot be decoded, or may be large, one by one, as they are wanted: spaces
+    by the megabyte are stored in a few bytes.
+    """
     (span, offsets), step = chunk[0], chunk[0][1].step
     first = span.base + offsets[0]
+    alone = len(chunk) == len(offsets) == 1
     try:
         stored = [span.read(offset) for span, offsets in chunk for offset in offsets]
-        indices = range(first, first + step * len(stored), step)
-        return recorded_events(stream, indices, stored, codec, fetch=fetch)
+        packed = [event for event in stored if event[1][0] != DIRECT or event[3][0] != DIRECT]
+        if alone or not any(may_be_large(event.data) or may_be_large(event.meta) for event in packed):
+            indices = range(first, first + step * len(stored), step)
+            yield recorded_events(stream, indices, stored, codec, fetch=fetch)
+            return
     except (CorruptData, MissingBody, DeniedBody) as fault:
-        alone = [[(span, range(offset, offset + 1))] for span, offsets in chunk for offset in offsets]
-        if len(alone) > 1:
-            return [event for each in alone for event in _decoded(stream, each, codec, fetch=fetch)]
-        offset = offsets[0]
-        return (
-            Unreadable(index=first, type=span.type(offset), timestamp=span.timestamp(offset), fault=fault),
-        )
+        if alone:
+            type_, time = span.type(offsets[0]), span.timestamp(offsets[0])
+            yield (Unreadable(index=first, type=type_, timestamp=time, fault=fault),)
+            return
+    for span, offsets in chunk:
+        for offset in offsets:
+            yield from _decoded(stream, [(span, range(offset, offset + 1))], codec, fetch=fetch)
 
 
 def _readable(found: Found) -> Recorded:
