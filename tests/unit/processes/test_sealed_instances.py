@@ -131,6 +131,7 @@ class World:
     letters: list[Any] = field(default_factory=list)
     answer: str | None = "(forgotten)"
     fails: bool = False
+    keeping: bool = False
 
     @property
     def codec(self) -> EventCodec[Message]:
@@ -159,7 +160,7 @@ class World:
             process(
                 name="enrolment",
                 categories=["Person"],
-                codec=self.codec,
+                codec=self.codec.keeping() if self.keeping else self.codec,
                 begins=[Opened, Enrolled],
                 targets={"Insurer": insurer, "letters": self.write},
                 attempts=1,
@@ -217,6 +218,12 @@ def enrolled(**settings: Any) -> World:
 
 def test_an_instance_keeps_the_names_of_sealed_inputs_sealed() -> None:
     world = enrolled()
+    assert world.instance().state == Enrolment((ADA, ADA), (f"{ADA} is too old",))
+    assert ADA not in world.stored()
+
+
+def test_an_instance_whose_codec_keeps_unknown_types_seals_its_state_as_well() -> None:
+    world = enrolled(keeping=True)
     assert world.instance().state == Enrolment((ADA, ADA), (f"{ADA} is too old",))
     assert ADA not in world.stored()
 
