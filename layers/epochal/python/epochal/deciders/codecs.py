@@ -151,7 +151,9 @@ class EventCodec(Generic[E]):
             found = must_be_done(self.decode(stored), "decode")
             return stored if found is None else found
 
-        return EventCodec[E | Stored](encode=encode, decode=decode, classes=self.classes)
+        return EventCodec[E | Stored](
+            encode=encode, decode=decode, classes=self.classes, sealing=self.sealing
+        )
 
 
 def _stored(event: StoredEvent) -> Stored:
