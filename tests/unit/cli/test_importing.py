@@ -13,6 +13,8 @@ import pytest
 from epochal import Event, json_codec
 from epochal.cli.inputs import ImportIncomplete, NoStore
 from epochal.cli.main import epochal
+from epochal.contrib.subjects.sealing import sealed_codec
+from epochal.contrib.subjects.testing import memory_subjects
 from epochal.contrib.transfer.importing.commands import SHOWN
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
@@ -195,6 +197,10 @@ class Paid:
 
 
 ORDERS = json_codec(Placed, Paid)
+SEALED = sealed_codec(
+    ORDERS, memory_subjects(), subject_of=lambda _: "ada", shredded=lambda _stored, _shredded: None
+)
+KEEPING = SEALED.keeping()
 
 
 @pytest.fixture
@@ -252,6 +258,25 @@ def test_a_codec_that_is_none_is_refused(orders: str) -> None:
         result = Terminal().run("import", orders, "--map", MAP, "--codec", codec, "--dry-run")
         assert isinstance(result.exception, InvalidInput)
         assert "--codec" in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["SEALED", "KEEPING"])
+@pytest.mark.parametrize("dry", [True, False])
+@pytest.mark.parametrize("mapping", [MAP, "stream=Order-{order},type=what,time=at,data=total"])
+def test_a_codec_that_seals_is_refused_before_anything_is_written(
+    orders: str, codec: str, name: str, dry: bool, mapping: str
+) -> None:
+    terminal, rejected = Terminal(), Path(orders).with_name("rejected.ndjson")
+    target = codec.replace("ORDERS", name)
+    arguments = ["import", orders, "--map", mapping, "--codec", target, "--rejected", str(rejected)]
+    result = terminal.run(*arguments, *(["--dry-run"] if dry else []))
+    assert isinstance(result.exception, InvalidInput)
+    assert str(result.exception).startswith(f"--codec: must not seal, and {target} does: ")
+    assert "Seal the bodies in the source by `subjects.seal`, and import them without --codec" in str(
+        result.exception
+    )
+    assert not rejected.exists()
+    assert [terminal.streams.load(stream) for stream in ("Order-7", "Order-8")] == [None, None]
 
 
 COLUMNS = "order,what,at,number,code,yes,iso,day,mixed,note\n"
