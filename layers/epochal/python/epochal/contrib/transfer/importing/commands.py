@@ -30,6 +30,7 @@ from epochal.contrib.transfer.importing.sources import KINDS, mapped, source_of
 from epochal.contrib.transfer.importing.text_columns import TextColumns
 from epochal.contrib.transfer.importing.typed_bodies import TypedBodies
 from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, pretended, writing
+from epochal.deciders.codecs import EventCodec
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.port import layout_named
@@ -51,7 +52,7 @@ SHOWN: Final = 20
     "target",
     default="",
     metavar="MODULE:NAME",
-    help="Convert cells to the types of its events, and decode every event before it is written.",
+    help="Convert cells to the types of its events, and decode every event before it is written. It must not seal.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Only tell what would be written, and its price. Needs no store."
@@ -111,7 +112,7 @@ def import_(
     """
     source, fields = source_of(kind or "", place), mapped(text, file)
     rows = source.rows(place, fields, closed=renumber, encoded=encode_names)
-    codec, texts = inputs.codec_of(target) if target else None, TextColumns()
+    codec, texts = _open_codec(target) if target else None, TextColumns()
     if codec is not None:
         rows = map(TypedBodies(codec, cells=source.has_cells(fields)).typed, rows)
     elif dry_run and source.has_cells(fields):
@@ -138,6 +139,20 @@ def import_(
     _print(done, texts, dry_run=dry_run)
     if done.rejected or done.unlike or done.unread:
         raise ImportIncomplete(done.rejected, rejecting.first, done.unlike, done.unread)
+
+
+def _open_codec(target: str) -> EventCodec[Any]:
+    """The codec that `module:name` names. One that seals is refused: an import stores bodies as they are, in plain
+    text. It cannot seal them, since each sealing of a body is another, and a second run would not recognise it.
+    """
+    codec = inputs.codec_of(target)
+    if codec.sealing is not None:
+        raise InvalidInput(
+            "--codec",
+            f"must not seal, and {target} does: an import would store in plain text what is to be sealed. Seal the "
+            "bodies in the source by `subjects.seal`, and import them without --codec",
+        )
+    return codec
 
 
 class _Rejecting:
