@@ -105,8 +105,9 @@ GUIDED = (
     "epochal.contrib.schemas.asyncapi.asyncapi",
     "epochal.contrib.schemas.columns.columns",
     "epochal.contrib.schemas.asyncapi.event_schemas",
-    "epochal.testing.scenarios.given_process",
+    "epochal.contrib.processes.testing.given_process",
     "epochal.contrib.subjects.sealing.open_subjects",
+    "epochal.contrib.timers.stores.timers_of",
     "epochal.deciders.on_streams.transact_all",
     "epochal.deciders.on_streams.transact_all_result",
     "epochal.deciders.on_queries.transact_with",
@@ -167,9 +168,9 @@ def named_in(each: griffe.Object) -> Iterator[str]:
 
 
 def awaited() -> Iterator[str]:
-    """What the rooms of `epochal.aio` have for programs."""
-    aio = library()["aio"]
-    for room in aio.modules.values():
+    """What the modules of `epochal.aio`, and `aio` of optional packages, have for programs."""
+    optional = (each.modules.get("aio") for each in library()["contrib"].modules.values())
+    for room in (*library()["aio"].modules.values(), *filter(None, optional)):
         wrapped = (each for each in room.attributes.values() if str(each.value).startswith("written("))
         found = (*room.classes.values(), *room.functions.values(), *wrapped)
         yield from (each.canonical_path for each in found if not each.is_alias)
