@@ -20,7 +20,6 @@ import pytest
 
 from epochal.codec import json
 from epochal.contrib.sekiban.items import PROJECTION_STATES
-from epochal.http import shapes
 from epochal.http.events import sent_size
 from epochal.http.operation import operations
 from epochal.plan.ops import Put
@@ -95,7 +94,7 @@ def api() -> Api:
 def _what_is_sent_to_many_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All operations have their documents parsed alike, and by far the most of their time goes there."""
     monkeypatch.setattr(
-        shapes, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps, TooDeep=json.TooDeep)
+        "epochal.http.documents.json", SimpleNamespace(loads=_parsed, dumps=json.dumps, TooDeep=json.TooDeep)
     )
 
 

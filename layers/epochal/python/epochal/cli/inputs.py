@@ -16,7 +16,7 @@ from epochal.cli import output
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
-from epochal.http.shapes import Node
+from epochal.http.nodes import Node
 from epochal.model.events import Unfold
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
 from epochal.settings import variable

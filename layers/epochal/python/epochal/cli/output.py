@@ -17,7 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from epochal.codec import json
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.http import events, streams
-from epochal.http.shapes import capacity
+from epochal.http.answers import capacity
 from epochal.model.events import Body, Claim, Recorded
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended

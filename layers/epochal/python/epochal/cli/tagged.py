@@ -17,7 +17,7 @@ from epochal.cli.output import body_text, no_link
 from epochal.cli.target import OpenedStore, given
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
-from epochal.http.shapes import Node, required, time_of
+from epochal.http.nodes import Node, required, time_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import (

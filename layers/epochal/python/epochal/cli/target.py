@@ -25,7 +25,7 @@ from epochal.dynamo.stores import Place
 from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
-from epochal.http.shapes import Node
+from epochal.http.nodes import Node
 from epochal.http.tagged import event_of
 from epochal.index.checkpoints import Moment
 from epochal.layout.port import declared, layout_named, layouts_in

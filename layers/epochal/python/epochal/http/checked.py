@@ -13,8 +13,9 @@ from typing import Any
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.http.documents import document
+from epochal.http.nodes import Node, UnknownName
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import Node, UnknownName, document
 from epochal.model.events import TIMERS
 from epochal.settings import Settings
 

@@ -33,7 +33,11 @@ from epochal.codec import json
 from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
-from epochal.http import shapes
+from epochal.http import schemas
+from epochal.http.answers import text_of
+from epochal.http.components import Component, Read, Shown
+from epochal.http.documents import nests_too_deep
+from epochal.http.nodes import Node, json_body, time_of
 from epochal.http.problems import fault_of
 from epochal.model.events import (
     MAX_ID_BYTES,
@@ -76,25 +80,25 @@ MAX_NAMED: Final = TRANSACTION_ITEMS
 
 MAX_POSITION_BYTES: Final = 1024 * 1024
 
-TAG: Final = shapes.text(
+TAG: Final = schemas.text(
     "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
     most=MAX_TAG_BYTES,
     pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
     examples=["course:1"],
 )
-POSITION: Final = shapes.text(
+POSITION: Final = schemas.text(
     "What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES
 )
 CONDITION: Final = {
-    "failIf": shapes.ref("EventQuery"),
+    "failIf": schemas.ref("EventQuery"),
     "after": {
         **POSITION,
         "description": "Only events beyond this position are in the way; left out, any that match.",
     },
 }
-INDEX: Final = shapes.whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
-_SHA256: Final = shapes.text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
-_BYTES: Final = shapes.whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
+INDEX: Final = schemas.whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
+_SHA256: Final = schemas.text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
+_BYTES: Final = schemas.whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
 OMITTED: Final = {
     "const": True,
     "description": "The answer had no room for the bodies: read the event alone.",
@@ -103,21 +107,21 @@ OMITTED: Final = {
 
 # Bodies.
 
-CLAIM: Final = shapes.Shown(
+CLAIM: Final = Shown(
     "Claim",
     {
-        "key": (shapes.text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
+        "key": (schemas.text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
         "sha256": (_SHA256, "sha256"),
         "bytes": (_BYTES, "size"),
     },
     description="Content that has been uploaded (see `POST /bodies`).",
 )
-LINK: Final = shapes.Component(
+LINK: Final = Component(
     "Link",
-    shapes.record(
+    schemas.record(
         {
-            "url": shapes.text("Where to get the content, without further credentials.", format="uri"),
-            "expiresIn": shapes.whole("Seconds for which the URL works."),
+            "url": schemas.text("Where to get the content, without further credentials.", format="uri"),
+            "expiresIn": schemas.whole("Seconds for which the URL works."),
             "sha256": _SHA256,
             "bytes": _BYTES,
             "encoding": {"enum": list(CODINGS.values()), "description": "How the content encodes the body."},
@@ -168,23 +172,23 @@ def json_text(body: bytes) -> str | None:
             json.dumps(value)
     except ValueError:
         return None
-    return None if body.startswith(MARK) or shapes.nests_too_deep(body, value) else body.decode()
+    return None if body.startswith(MARK) or nests_too_deep(body, value) else body.decode()
 
 
 # Events and unfolds that are sent.
 
 
 _IDS: Final = {
-    "correlationId": shapes.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
-    "causationId": shapes.text("What caused it.", most=MAX_ID_BYTES),
+    "correlationId": schemas.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
+    "causationId": schemas.text("What caused it.", most=MAX_ID_BYTES),
 }
-ID: Final = shapes.text(
+ID: Final = schemas.text(
     "The event's id, a UUID.",
     pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
 )
 _TAGGED: Final = {
-    "tags": shapes.array(TAG, "What it concerns: queries find it.", MAX_NAMED),
+    "tags": schemas.array(TAG, "What it concerns: queries find it.", MAX_NAMED),
     "id": {
         **ID,
         "description": "A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, "
@@ -194,21 +198,21 @@ _TAGGED: Final = {
 }
 
 
-def tag_of(node: shapes.Node) -> str:
+def tag_of(node: Node) -> str:
     """A tag; raises `InvalidInput` naming the field that breaks a rule."""
     from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
 
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
-def event_id_of(node: shapes.Node) -> str:
+def event_id_of(node: Node) -> str:
     """The id of an event; raises `InvalidInput` where it is no UUID."""
     from epochal.model.tags import parse_event_id  # noqa: PLC0415  likewise
 
     return parse_event_id(node.text(64), node.name)
 
 
-def _uploaded(node: shapes.Node) -> Claim:
+def _uploaded(node: Node) -> Claim:
     """The body that a claim of a request names."""
     sent = CLAIM.read(node)
     key, claim = sent["key"], claim_of(sent)
@@ -220,54 +224,52 @@ def _uploaded(node: shapes.Node) -> Claim:
 
 def claim_of(sent: Mapping[str, Any]) -> Claim:
     """The claim check of a body with this hash and size, wherever it is kept."""
-    sha256: shapes.Node = sent["sha256"]
+    sha256: Node = sent["sha256"]
     digest = sha256.text(64)
     if not _DIGEST.fullmatch(digest):
         raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
     return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=sent["bytes"])
 
 
-def _sent(name: str, more: dict[str, shapes.Schema]) -> shapes.Component:
-    schema = shapes.record(
+def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
+    schema = schemas.record(
         {
-            "type": shapes.text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
+            "type": schemas.text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
             "data": {
                 "description": "The body: any JSON; of an event, what fits the schema of its type where the deployment "
                 "has one. Numbers are kept exactly as they are written."
             },
-            "data64": shapes.base64("The body, where it is not JSON."),
-            "claim": shapes.ref("Claim"),
+            "data64": schemas.base64("The body, where it is not JSON."),
+            "claim": schemas.ref("Claim"),
             "meta": {"description": "Metadata: any JSON."},
-            "meta64": shapes.base64("Metadata, where it is not JSON."),
-            "timestamp": shapes.moment(
+            "meta64": schemas.base64("Metadata, where it is not JSON."),
+            "timestamp": schemas.moment(
                 "When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset."
             ),
             **more,
         },
         required=("type",),
     )
-    reads: dict[str, shapes.Read] = {
-        "data": shapes.json_body,
+    reads: dict[str, Read] = {
+        "data": json_body,
         "claim": _uploaded,
-        "meta": shapes.json_body,
-        "timestamp": shapes.time_of,
+        "meta": json_body,
+        "timestamp": time_of,
         "tags": tag_of,
         "id": event_id_of,
     }
-    return shapes.Component(
-        name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64"))
-    )
+    return Component(name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64")))
 
 
 NEW_UNFOLD: Final = _sent("NewUnfold", {})
 NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
 NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", _IDS)
 _BOTH: Final = {"properties": {"tags": {"minItems": 1}}, "required": ["id", "tags"]}
-IN_STREAM: Final = {"allOf": [shapes.ref("NewEvent"), {"not": _BOTH}]}
+IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
 """An event of a stream: with an id it has no tags."""
 
 
-def event_of(node: shapes.Node) -> Event:
+def event_of(node: Node) -> Event:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     sent = NEW_EVENT.read(node)
     return Event(
@@ -279,7 +281,7 @@ def event_of(node: shapes.Node) -> Event:
     )
 
 
-def unfold_of(node: shapes.Node) -> Unfold:
+def unfold_of(node: Node) -> Unfold:
     """An unfold to store; raises `InvalidInput` naming the field that breaks a rule."""
     return Unfold(**_contents(NEW_UNFOLD.read(node)))
 
@@ -296,45 +298,45 @@ def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
 # Events and unfolds that are answered.
 
 
-def shown_bodies() -> dict[str, shapes.Schema]:
+def shown_bodies() -> dict[str, schemas.Schema]:
     """How bodies are shown; none of these where they are empty."""
     return {
         "data": {"description": "The body, as it is stored, where it is JSON."},
-        "data64": shapes.base64("The body, where it is not JSON."),
-        "dataUrl": shapes.ref("Link"),
+        "data64": schemas.base64("The body, where it is not JSON."),
+        "dataUrl": schemas.ref("Link"),
         "meta": {"description": "Metadata, where it is JSON."},
-        "meta64": shapes.base64("Metadata, where it is not JSON."),
-        "metaUrl": shapes.ref("Link"),
+        "meta64": schemas.base64("Metadata, where it is not JSON."),
+        "metaUrl": schemas.ref("Link"),
         "omitted": OMITTED,
     }
 
 
 # Other libraries write to the same tables, and bind themselves to less.
-IDS_SHOWN: Final = {name: shapes.words() for name in _IDS}
+IDS_SHOWN: Final = {name: schemas.words() for name in _IDS}
 
 SHOWN_EVENT: Final = {
-    "stream": shapes.words("The stream's name."),
+    "stream": schemas.words("The stream's name."),
     "index": INDEX,
-    "type": shapes.words("What kind of event it is."),
+    "type": schemas.words("What kind of event it is."),
 }
 TAGS_SHOWN: Final = {
-    "id": shapes.text("Of an event with tags: the same in the streams of all of them. Else its caller's."),
-    "tags": shapes.array(shapes.text("A tag."), "What it concerns, in order."),
+    "id": schemas.text("Of an event with tags: the same in the streams of all of them. Else its caller's."),
+    "tags": schemas.array(schemas.text("A tag."), "What it concerns, in order."),
 }
-EVENT: Final = shapes.Component(
+EVENT: Final = Component(
     "Event",
-    shapes.record(
-        {**SHOWN_EVENT, "timestamp": shapes.words(), **IDS_SHOWN, **TAGS_SHOWN, **shown_bodies()},
+    schemas.record(
+        {**SHOWN_EVENT, "timestamp": schemas.words(), **IDS_SHOWN, **TAGS_SHOWN, **shown_bodies()},
         required=("stream", "index", "type", "timestamp"),
     ),
 )
-UNFOLD: Final = shapes.Component(
+UNFOLD: Final = Component(
     "Unfold",
-    shapes.record(
+    schemas.record(
         {
-            "version": shapes.whole("The stream's version that it was made from.", 0, MAX_VERSION),
-            "type": shapes.words("What kind of state it is."),
-            "timestamp": shapes.words(),
+            "version": schemas.whole("The stream's version that it was made from.", 0, MAX_VERSION),
+            "type": schemas.words("What kind of state it is."),
+            "timestamp": schemas.words(),
             **shown_bodies(),
         },
         required=("version", "type", "timestamp"),
@@ -379,41 +381,41 @@ def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:
 
 # Items of the feed.
 
-FEED_ITEM: Final = shapes.Component(
+FEED_ITEM: Final = Component(
     "FeedItem",
-    shapes.record(
+    schemas.record(
         {
             **SHOWN_EVENT,
-            "timestamp": shapes.words(),
+            "timestamp": schemas.words(),
             **IDS_SHOWN,
             **shown_bodies(),
-            "id": shapes.text(
+            "id": schemas.text(
                 "A tagged event's id, the same in the streams of all its tags; or its caller's."
             ),
-            "tags": shapes.array(
-                shapes.text("A tag."), "A tagged event's tags; through the first it comes exactly once."
+            "tags": schemas.array(
+                schemas.text("A tag."), "A tagged event's tags; through the first it comes exactly once."
             ),
-            "home": shapes.words(
+            "home": schemas.words(
                 "The stream that an event with tags was appended to: through it that comes exactly once."
             ),
             "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
             "expired": {"const": True, "description": "The event's time was over; its place stays."},
-            "removed": shapes.record(
+            "removed": schemas.record(
                 {
-                    "from": shapes.whole("Those before were gone by then."),
-                    "to": shapes.whole("All events before this index are gone."),
-                    "next": shapes.whole(
+                    "from": schemas.whole("Those before were gone by then."),
+                    "to": schemas.whole("All events before this index are gone."),
+                    "next": schemas.whole(
                         "The stream's next index then: what is before comes before in the feed."
                     ),
                 },
                 description="This is no event, and says that events are gone. `index` is as `to`.",
             ),
-            "fault": shapes.record(
+            "fault": schemas.record(
                 {
-                    "type": shapes.text(
+                    "type": schemas.text(
                         "The problem that reading the event alone would be: `corrupt-data` or `missing-body`."
                     ),
-                    "detail": shapes.text("What is wrong with what is stored."),
+                    "detail": schemas.text("What is wrong with what is stored."),
                 },
                 description="The event is there and cannot be read. Those around it can.",
             ),
@@ -454,7 +456,7 @@ class AnswerSize:
 
     def fit(self, view: Any) -> Any | None:
         """The view, if it has room."""
-        text = shapes.text_of(view)
+        text = text_of(view)
         size = sent_size(text)
         if self._used + size > RESPONSE_BYTES:
             return None
@@ -464,7 +466,7 @@ class AnswerSize:
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
         """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
         self._kept = max(0, self._kept - _size_of(frame))
-        text = shapes.text_of(view)
+        text = text_of(view)
         size = sent_size(text)
         left = min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
         if size > left:
@@ -481,4 +483,4 @@ def sent_size(text: str) -> int:
 
 
 def _size_of(view: Any) -> int:
-    return sent_size(shapes.text_of(view))
+    return sent_size(text_of(view))

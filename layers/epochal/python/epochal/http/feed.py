@@ -13,10 +13,15 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, FeedPage, PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.waiting import LONGEST_POLL
-from epochal.http import problems, shapes
+from epochal.http import parameters, problems, schemas
+from epochal.http.answers import answer, text_of
+from epochal.http.components import Shown
+from epochal.http.declarations import operation
 from epochal.http.events import LARGEST, Link, bare, event, sent_size
+from epochal.http.metering import driver_for
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of
+from epochal.http.query_strings import QueryString
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
 from epochal.index.entries import ITEM_BYTES, name_bytes
 from epochal.layout.port import partitions_of
@@ -39,41 +44,43 @@ EVENTS: Final = 4.0
 ANSWER: Final = 2.0
 """Seconds of these after which no more events are read."""
 
-AGAIN: Final = {"Retry-After": shapes.text("Of an empty page at the tail: seconds after which to ask again.")}
+AGAIN: Final = {
+    "Retry-After": schemas.text("Of an empty page at the tail: seconds after which to ask again.")
+}
 MAX_CATEGORY: Final = 512
 CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1,{MAX_CATEGORY}}}$"}
 
-CHECKPOINT: Final = shapes.text(
+CHECKPOINT: Final = schemas.text(
     "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
-PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{shapes.MOMENT})"
+PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{schemas.MOMENT})"
 """Where a reader begins: a checkpoint, as text or as an integer, or a moment, too."""
 
-NUMBER: Final = shapes.whole("Its number.")
+NUMBER: Final = schemas.whole("Its number.")
 
-PARTITIONS: Final = shapes.Shown(
+PARTITIONS: Final = Shown(
     "Partitions",
     {
-        "partitions": shapes.array(
-            shapes.record({"partition": NUMBER, "tail": CHECKPOINT}),
+        "partitions": schemas.array(
+            schemas.record({"partition": NUMBER, "tail": CHECKPOINT}),
             "Every partition, and the checkpoint after its last entry.",
         )
     },
 )
-FEED_PAGE: Final = shapes.Shown(
+FEED_PAGE: Final = Shown(
     "FeedPage",
     {
         "partition": NUMBER,
-        "items": shapes.array(
-            shapes.ref("FeedItem"), "In feed order: within a stream by index, without gaps."
+        "items": schemas.array(
+            schemas.ref("FeedItem"), "In feed order: within a stream by index, without gaps."
         ),
         "next": CHECKPOINT,
-        "atTail": (shapes.flag("The index held no more."), "at_tail"),
+        "atTail": (schemas.flag("The index held no more."), "at_tail"),
     },
 )
 
 
-CATEGORIES: Final = shapes.query(
+CATEGORIES: Final = parameters.query(
     "category",
     {
         "type": "array",
@@ -105,8 +112,8 @@ def opened(deployment: Deployment) -> Reading:
     )
 
 
-@shapes.operation(gives=PARTITIONS)
-def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
+@operation(gives=PARTITIONS)
+def list_partitions(reading: Reading, request: Request, _: QueryString) -> Response:
     """List the feed's partitions and how far each has got.
 
     A stream's events are all in one partition.
@@ -114,38 +121,38 @@ def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -
     source, meter = measured(reading.feed, request)
     found = _tails(source)
     shown = [{"partition": each, "tail": str(found.get(each, BEGINNING))} for each in reading.partitions]
-    return shapes.answer(meter, PARTITIONS(partitions=shown))
+    return answer(meter, PARTITIONS(partitions=shown))
 
 
-@shapes.operation(
+@operation(
     parameters=(
-        shapes.path("partition", shapes.whole("Its number.", 0, 999_999_999)),
-        shapes.query(
+        parameters.path("partition", schemas.whole("Its number.", 0, 999_999_999)),
+        parameters.query(
             "from",
-            shapes.text(
+            schemas.text(
                 "A checkpoint, as text or an integer; a moment; `tail`; or `beginning`.", pattern=PLACE
             ),
         ),
-        shapes.query(
+        parameters.query(
             "direction",
-            shapes.direction(
+            schemas.direction(
                 "Backward comes what is before `from`, or the tail if left out, newest first; `next` is then where to "
                 "go on backward, and `atTail` says that nothing is older."
             ),
         ),
-        shapes.query("limit", {**shapes.LIMIT, "description": "Items after which the page ends."}),
-        shapes.query("data", shapes.flag("Also the events themselves.")),
-        shapes.query(
+        parameters.query("limit", {**schemas.LIMIT, "description": "Items after which the page ends."}),
+        parameters.query("data", schemas.flag("Also the events themselves.")),
+        parameters.query(
             "removals",
-            shapes.flag(
+            schemas.flag(
                 "Also items that say which events are gone: of the type `$pruned`, `$emptied` (all events and the "
                 "state, while the stream goes on) or `$deleted`, where they went."
             ),
         ),
         CATEGORIES,
-        shapes.query(
+        parameters.query(
             "wait",
-            shapes.whole(
+            schemas.whole(
                 "Seconds to wait at the tail for something to come. The deployment may wait fewer.",
                 0,
                 MAX_WAIT_SECONDS,
@@ -157,7 +164,7 @@ def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -
     headers=AGAIN,
     fails=(problems.PARTITION_NOT_FOUND,),
 )
-def read_feed(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
+def read_feed(reading: Reading, request: Request, asked: QueryString) -> Response:
     """Read a page of the feed.
 
     A page ends with an entry of the index, so it may hold more than its limit. It ends at 4 MB too; of an entry whose
@@ -192,7 +199,7 @@ def read_feed(reading: Reading, request: Request, asked: shapes.QueryString) -> 
     items = [shown.view(item) for item in found.items]
     view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
     headers = {} if backward else again(found)
-    return shapes.answer(meter, view, headers=headers, figures={"Items": float(len(items))})
+    return answer(meter, view, headers=headers, figures={"Items": float(len(items))})
 
 
 def again(page: FeedPage | OrderedPage) -> dict[str, str]:
@@ -210,9 +217,9 @@ class FeedItems:
     def size_of(self, item: FeedItem) -> int:
         """Bytes of an item in the answer; of one without an event about, since there are many of these."""
         if item.event is None:
-            fault = 0 if item.fault is None else len(shapes.text_of(fault_of(item.fault)))
+            fault = 0 if item.fault is None else len(text_of(fault_of(item.fault)))
             return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type) + fault
-        text = self._texts[item.stream, item.index] = shapes.text_of(event(item.event, self._link))
+        text = self._texts[item.stream, item.index] = text_of(event(item.event, self._link))
         return sent_size(text)
 
     def view(self, item: FeedItem) -> Any:
@@ -240,7 +247,7 @@ def bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
 
 def measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
     """The reader for one request, and all its stores."""
-    driver, meter = shapes.driver_for(request, reader.driver)
+    driver, meter = driver_for(request, reader.driver)
     return reader.on(driver), meter
 
 

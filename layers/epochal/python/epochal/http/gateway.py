@@ -28,9 +28,9 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.hosting.metrics import metrics_of
 from epochal.http import problems
+from epochal.http.nodes import UnknownName, utf8
 from epochal.http.operation import Function, Operation, Request, Response, operations, operations_of
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
-from epochal.http.shapes import UnknownName, utf8
 from epochal.settings import REQUEST_SECONDS, service_name
 
 if TYPE_CHECKING:

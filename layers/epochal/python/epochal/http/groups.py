@@ -6,9 +6,15 @@ from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import GroupMissing, InvalidInput
-from epochal.http import problems, shapes
+from epochal.http import parameters, problems, schemas
+from epochal.http.answers import answer
+from epochal.http.components import Component, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.feed import CHECKPOINT, PLACE
+from epochal.http.metering import driver_for
 from epochal.http.operation import Request, Response
+from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import asdict, replace
 from epochal.reactions.reaction import NAME
 from epochal.reactions.steering import Groups, reset_view, standing_view, start_of
@@ -16,82 +22,84 @@ from epochal.store.driver import Meter
 
 ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
 
-_GROUP: Final = shapes.path(
-    "group", shapes.text("The reaction's name.", pattern=NAME.pattern, examples=["board"])
+_GROUP: Final = parameters.path(
+    "group", schemas.text("The reaction's name.", pattern=NAME.pattern, examples=["board"])
 )
-_PARTITION: Final = shapes.whole("A partition's number.", 0, 999_999_999)
-_EVENTS: Final = shapes.whole("Events.")
+_PARTITION: Final = schemas.whole("A partition's number.", 0, 999_999_999)
+_EVENTS: Final = schemas.whole("Events.")
 
 
-def _act(*acts: str, needs: tuple[str, ...] = (), **more: shapes.Schema) -> shapes.Schema:
+def _act(*acts: str, needs: tuple[str, ...] = (), **more: schemas.Schema) -> schemas.Schema:
     """That one of these is to be done, and what else has to be sent then."""
     return {"properties": {"act": {"enum": [*acts]}, **more}, "required": ["act", *needs]}
 
 
-_FAILURE: Final = shapes.record(
+_FAILURE: Final = schemas.record(
     {
-        "stream": shapes.words("Its name."),
-        "index": shapes.whole("Of the first event that is not handled."),
-        "cause": shapes.words("What the handler raised."),
-        "attempts": shapes.whole("Calls of the handler, or processes that died."),
-        "since": shapes.words("When it was parked."),
+        "stream": schemas.words("Its name."),
+        "index": schemas.whole("Of the first event that is not handled."),
+        "cause": schemas.words("What the handler raised."),
+        "attempts": schemas.whole("Calls of the handler, or processes that died."),
+        "since": schemas.words("When it was parked."),
     }
 )
 
-STANDING: Final = shapes.Shown(
+STANDING: Final = Shown(
     "Group",
     {
-        "partitions": shapes.array(
-            shapes.record(
+        "partitions": schemas.array(
+            schemas.record(
                 {
                     "partition": _PARTITION,
                     "checkpoint": CHECKPOINT,
                     "tail": CHECKPOINT,
-                    "events": shapes.or_null(
+                    "events": schemas.or_null(
                         _EVENTS,
                         "That it is behind, 100,000 at most; null where its checkpoint is of another index.",
                     ),
-                    "ofAllEvents": shapes.flag(
+                    "ofAllEvents": schemas.flag(
                         "Whether all events are counted: what it reads is not on record, or is everything."
                     ),
                     "seconds": {"type": "number", "description": "Since the oldest of them was indexed."},
-                    "parked": shapes.whole("Streams that are parked."),
-                    "paused": shapes.or_null(shapes.words(), "Since when it pauses."),
-                    "indexerFailure": shapes.or_null(
-                        shapes.words(), "Why the indexer puts no further events into the partition."
+                    "parked": schemas.whole("Streams that are parked."),
+                    "paused": schemas.or_null(schemas.words(), "Since when it pauses."),
+                    "indexerFailure": schemas.or_null(
+                        schemas.words(), "Why the indexer puts no further events into the partition."
                     ),
-                    "lastFailure": shapes.or_null(
+                    "lastFailure": schemas.or_null(
                         _FAILURE, "Of the streams that are parked: why the last one was."
                     ),
                 }
             ),
             "Where it has begun.",
         ),
-        "processes": shapes.array(
-            shapes.record(
+        "processes": schemas.array(
+            schemas.record(
                 {
-                    "owner": shapes.words("Its name."),
-                    "partitions": shapes.array(_PARTITION, "That fall to it."),
+                    "owner": schemas.words("Its name."),
+                    "partitions": schemas.array(_PARTITION, "That fall to it."),
                 }
             ),
             "That run it now. Functions give no sign.",
         ),
     },
 )
-STEERING: Final = shapes.Component(
+STEERING: Final = Component(
     "Steering",
-    shapes.record(
+    schemas.record(
         {
             "act": {"enum": [*ACTS], "description": "What is to be done."},
-            "to": shapes.text(
+            "to": schemas.text(
                 "Of a reset: `beginning`, `tail`, a moment, or a checkpoint.", most=64, pattern=PLACE
             ),
             "partition": {
                 **_PARTITION,
                 "description": "Of a reset: this one alone, which a checkpoint is of.",
             },
-            "like": shapes.text("Of `begin`: the group that it begins where.", most=64, pattern=NAME.pattern),
-            "dryRun": {**shapes.flag("Of a reset: only say what would come again."), "default": False},
+            "like": schemas.text(
+                "Of `begin`: the group that it begins where.", most=64, pattern=NAME.pattern
+            ),
+            "dryRun": {**schemas.flag("Of a reset: only say what would come again."), "default": False},
         },
         required=("act",),
         anyOf=[
@@ -102,19 +110,19 @@ STEERING: Final = shapes.Component(
         ],
     ),
 )
-STEERED: Final = shapes.Shown(
+STEERED: Final = Shown(
     "Steered",
     {
-        "partitions": shapes.array(_PARTITION, "What it was done in."),
-        "resets": shapes.array(
-            shapes.record(
+        "partitions": schemas.array(_PARTITION, "What it was done in."),
+        "resets": schemas.array(
+            schemas.record(
                 {
                     "partition": _PARTITION,
                     "before": CHECKPOINT,
                     "after": CHECKPOINT,
-                    "again": shapes.whole("Events that come again."),
-                    "skipped": shapes.whole("Events that never come."),
-                    "parked": shapes.whole("Streams that stay parked."),
+                    "again": schemas.whole("Events that come again."),
+                    "skipped": schemas.whole("Events that never come."),
+                    "parked": schemas.whole("Streams that stay parked."),
                 }
             ),
             "What a reset does.",
@@ -128,30 +136,28 @@ def opened(deployment: Deployment) -> Groups:
     return deployment.groups
 
 
-@shapes.operation(parameters=(_GROUP,), gives=STANDING, fails=(problems.GROUP_NOT_FOUND,))
-def read_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=(_GROUP,), gives=STANDING, fails=(problems.GROUP_NOT_FOUND,))
+def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
     """Look at a group.
 
     How far it is in each partition, and which processes run it.
     """
     found, meter, group = _measured(groups, request)
     partitions = [standing_view(each) for each in found.standing(group)]
-    return shapes.answer(
-        meter, STANDING(partitions=partitions, processes=list(map(asdict, found.members(group))))
-    )
+    return answer(meter, STANDING(partitions=partitions, processes=list(map(asdict, found.members(group)))))
 
 
-@shapes.operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))
-def steer_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))
+def steer_group(groups: Groups, request: Request, _: QueryString) -> Response:
     """Steer a group.
 
     Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused
     what it has not committed, and goes on from there.
     """
-    fields = STEERING.read(shapes.document(request))
+    fields = STEERING.read(document(request))
     steered, meter, group = _measured(groups, request)
     try:
-        return shapes.answer(meter, _steer(steered, group, fields))
+        return answer(meter, _steer(steered, group, fields))
     except InvalidInput as error:
         # A name and a place are called otherwise where they are found to be wrong.
         error.call_it({"name": "like", "from": "to"}.get(error.field, error.field))
@@ -184,5 +190,5 @@ def _measured(groups: Groups, request: Request) -> tuple[Groups, Meter, str]:
     group = request.path["group"]
     if not NAME.fullmatch(group):
         raise GroupMissing(group)
-    driver, meter = shapes.driver_for(request, groups.reader.driver)
+    driver, meter = driver_for(request, groups.reader.driver)
     return replace(groups, reader=groups.reader.on(driver)), meter, group

@@ -9,8 +9,12 @@ from typing import Final
 
 from epochal.deployment import Deployment
 from epochal.errors import MissingTable
+from epochal.http.answers import answer
+from epochal.http.components import Shown
+from epochal.http.declarations import operation
+from epochal.http.metering import measured
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import QueryString, Shown, answer, measured, operation
+from epochal.http.query_strings import QueryString
 from epochal.layout.port import layouts_in
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Get

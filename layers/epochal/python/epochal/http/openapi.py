@@ -16,13 +16,26 @@ from types import ModuleType
 from typing import Any, Final
 
 from epochal import extensions
-from epochal.http import events, feed, groups, health, problems, several, shapes, streams, tagged, whole_feed
+from epochal.http import (
+    declarations,
+    events,
+    feed,
+    groups,
+    health,
+    problems,
+    several,
+    streams,
+    tagged,
+    whole_feed,
+)
+from epochal.http.components import Component
+from epochal.http.declarations import PARAGRAPH
 from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation, operations
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
+from epochal.http.schemas import Schema, array, flag, ref, whole
+from epochal.http.schemas import text as text_schema
 from epochal.http.several import IN_THE_WAY
-from epochal.http.shapes import PARAGRAPH, Component, Schema, array, flag, ref, whole
-from epochal.http.shapes import text as text_schema
 from epochal.http.streams import APPEND, APPEND_UNTAGGED, VERSION
 from epochal.plugins import layouts, parts
 
@@ -141,9 +154,9 @@ def _security() -> dict[str, Any]:
     }
 
 
-def described_by(operation: Operation) -> shapes.operation:
+def described_by(operation: Operation) -> declarations.operation:
     """What an operation's function declares."""
-    found: shapes.operation = _function(operation).described
+    found: declarations.operation = _function(operation).described
     return found
 
 
@@ -172,7 +185,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return made
 
 
-def _responses(described: shapes.operation) -> dict[str, Any]:
+def _responses(described: declarations.operation) -> dict[str, Any]:
     headers = _headers(described.headers)
     made: dict[str, Any] = {
         str(described.status): {
@@ -188,7 +201,7 @@ def _responses(described: shapes.operation) -> dict[str, Any]:
     return dict(sorted(made.items()))
 
 
-def _by_status(described: shapes.operation) -> dict[int, list[Kind]]:
+def _by_status(described: declarations.operation) -> dict[int, list[Kind]]:
     """The problems that an operation may answer with."""
     found: dict[int, list[Kind]] = {}
     of_body = () if described.takes is None else _OF_BODIES

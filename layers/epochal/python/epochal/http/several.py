@@ -8,10 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
-from epochal.http import problems, shapes
+from epochal.http import parameters, problems, schemas
+from epochal.http.answers import answer, appends, capacity, consumed
+from epochal.http.components import Component, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.events import CONDITION, INDEX, AnswerSize
+from epochal.http.idempotency import checked_key, idempotency_key
+from epochal.http.metering import streams_for
+from epochal.http.nodes import Node
 from epochal.http.operation import Request, Response
+from epochal.http.preconditions import expectation_of
 from epochal.http.problems import Problem, problem_of
+from epochal.http.query_strings import QueryString
 from epochal.http.streams import (
     FIRST,
     REACHED,
@@ -60,33 +69,33 @@ _OF_ALL: Final = ("transaction", "item", "events")
 """What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
 
 
-def _expected(node: shapes.Node) -> ExpectedVersion:
+def _expected(node: Node) -> ExpectedVersion:
     """A version, a word, or a token, which has points."""
     if isinstance(node.value, str) and "." in node.value:
         return parse_token(node.value, node.name)
-    return shapes.expectation_of(node)
+    return expectation_of(node)
 
 
 STREAM_APPEND: Final = append_form("StreamAppend", _expected, TOKEN, stream={"stream": STREAM}, condition={})
 
 
-def append_of(node: shapes.Node) -> StreamAppend:
+def append_of(node: Node) -> StreamAppend:
     """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
     return stream_append(node, STREAM_APPEND.read(node))
 
 
-def stream_append(node: shapes.Node, sent: Mapping[str, Any]) -> StreamAppend:
+def stream_append(node: Node, sent: Mapping[str, Any]) -> StreamAppend:
     """What one stream gets, of what was read."""
     expected = sent.get("expected", ANY)
     return StreamAppend(stream=sent["stream"], expected=expected, **contents_of(node, sent))
 
 
-APPEND_ALL: Final = shapes.Component(
+APPEND_ALL: Final = Component(
     "AppendAll",
-    shapes.record(
+    schemas.record(
         {
             "appends": {
-                **shapes.array(shapes.ref("StreamAppend"), "Each of another stream.", MAX_APPENDS),
+                **schemas.array(schemas.ref("StreamAppend"), "Each of another stream.", MAX_APPENDS),
                 "minItems": 1,
             },
             **CONDITION,
@@ -97,26 +106,26 @@ APPEND_ALL: Final = shapes.Component(
     reads={"appends": append_of},
 )
 
-EACH_APPENDED: Final = shapes.Shown(
+EACH_APPENDED: Final = Shown(
     "", {"stream": STREAM, "first": (FIRST, "first"), "version": (VERSION, "version"), "token": TOKEN}
 )
-ALL_APPENDED: Final = shapes.Shown(
+ALL_APPENDED: Final = Shown(
     "AllAppended",
     {
-        "streams": shapes.array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
+        "streams": schemas.array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
         "replayed": (REPLAYED, "replayed"),
         "position": REACHED,
-        "capacity": shapes.CAPACITY,
+        "capacity": schemas.CAPACITY,
     },
     optional=("position",),
 )
 
-IN_THE_WAY: Final = shapes.record(
+IN_THE_WAY: Final = schemas.record(
     {
         "stream": STREAM,
         "version": VERSION,
         "token": TOKEN,
-        "deleted": shapes.flag("Whether it takes no more events."),
+        "deleted": schemas.flag("Whether it takes no more events."),
         "index": {
             **INDEX,
             "description": "Of the first event, where nobody can tell whether it was appended.",
@@ -129,8 +138,8 @@ IN_THE_WAY: Final = shapes.record(
 # The operation.
 
 
-@shapes.operation(
-    parameters=(shapes.IDEMPOTENCY_KEY,),
+@operation(
+    parameters=(parameters.IDEMPOTENCY_KEY,),
     takes=APPEND_ALL,
     status=201,
     gives=ALL_APPENDED,
@@ -141,7 +150,7 @@ IN_THE_WAY: Final = shapes.record(
         problems.UNDETERMINED,
     ),
 )
-def append_all(on: Opened, request: Request, _: shapes.QueryString) -> Response:
+def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     """Append to several streams, all or nothing.
 
     One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. With an
@@ -150,12 +159,12 @@ def append_all(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     for given in ("If-Match", "If-None-Match"):
         if request.header(given) is not None:
             raise InvalidInput(given, "names the state of one stream: each append has its own `expected`")
-    key = shapes.idempotency_key(request)
-    sent = APPEND_ALL.read(shapes.document(request))
+    key = idempotency_key(request)
+    sent = APPEND_ALL.read(document(request))
     asked, most = sent["appends"], MAX_APPENDS - (key is not None)
     if len(asked) > most:
         raise TooLarge("appends", len(asked), most, "items")
-    store, meter = shapes.streams_for(on.streams, request)
+    store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
     asked = tuple(_believed(each, seals) for each in asked)
     condition = condition_of(sent, store, on.link)
@@ -167,11 +176,11 @@ def append_all(on: Opened, request: Request, _: shapes.QueryString) -> Response:
                 for name, one in got
             ]
             reached = reached_by(made, store)
-            view = ALL_APPENDED(made, streams=shown, capacity=shapes.capacity(meter.units), **reached)
+            view = ALL_APPENDED(made, streams=shown, capacity=capacity(meter.units), **reached)
             events = [event for each in asked for event in each.events]
-            counted = shapes.appends(events, replayed=made.replayed)
+            counted = appends(events, replayed=made.replayed)
             figures = {**counted, "Appends": float(len(asked))} if counted else {}
-            return shapes.answer(meter, view, status=201, figures=figures)
+            return answer(meter, view, status=201, figures=figures)
         case Conflict() as forbidden if forbidden.events:
             raise forbidden_by(forbidden, condition, store, meter)
         case Conflict(streams=found):
@@ -211,7 +220,7 @@ def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> P
     return Problem(
         problems.STREAM_DELETED if gone else problems.VERSION_CONFLICT,
         detail if len(shown) == 1 else f"{detail}, and {len(shown) - 1} more are in the way",
-        figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
+        figures={"Conflicts": 1.0, **consumed(meter.units)},
         streams=shown,
     )
 
@@ -229,16 +238,16 @@ MAX_CONDITIONS: Final = 100
 """Appends with a condition: the events in the way of all of them have to fit one answer."""
 
 _MEMBERS: Final = STREAM_APPEND.schema["properties"]
-EACH_APPEND: Final = shapes.Component(
+EACH_APPEND: Final = Component(
     "EachAppend",
     {
         **STREAM_APPEND.schema,
         "properties": {
             **_MEMBERS,
             # What its stream refuses is a problem of this append alone.
-            "events": {**_MEMBERS["events"], "items": shapes.ref("NewEvent")},
+            "events": {**_MEMBERS["events"], "items": schemas.ref("NewEvent")},
             **CONDITION,
-            "idempotencyKey": shapes.text(
+            "idempotencyKey": schemas.text(
                 "As the header `Idempotency-Key` of an append to this stream.",
                 most=255,
                 pattern=r"[\x21-\x7e]{1,255}",
@@ -246,11 +255,11 @@ EACH_APPEND: Final = shapes.Component(
         },
         "dependentRequired": WITH_QUERY,
     },
-    reads={**STREAM_APPEND.special, "idempotencyKey": lambda node: shapes.checked_key(node.value, node.name)},
+    reads={**STREAM_APPEND.special, "idempotencyKey": lambda node: checked_key(node.value, node.name)},
 )
 
 
-def one_of(node: shapes.Node) -> tuple[StreamAppend, Mapping[str, Any]]:
+def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     """An append of many, and all that was sent of it; raises `InvalidInput` naming the field that breaks a rule."""
     sent = EACH_APPEND.read(node)
     if "after" in sent and "failIf" not in sent:
@@ -258,13 +267,13 @@ def one_of(node: shapes.Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     return stream_append(node, sent), sent
 
 
-APPEND_EACH: Final = shapes.Component(
+APPEND_EACH: Final = Component(
     "AppendEach",
-    shapes.record(
+    schemas.record(
         {
             "appends": {
-                **shapes.array(
-                    shapes.ref("EachAppend"), "Those to one stream in this order.", bulk.MAX_APPENDS
+                **schemas.array(
+                    schemas.ref("EachAppend"), "Those to one stream in this order.", bulk.MAX_APPENDS
                 ),
                 "minItems": 1,
             }
@@ -273,48 +282,48 @@ APPEND_EACH: Final = shapes.Component(
     ),
     reads={"appends": one_of},
 )
-RESULT: Final = shapes.Component(
+RESULT: Final = Component(
     "AppendResult",
-    shapes.record(
+    schemas.record(
         {
             "stream": STREAM,
-            "status": shapes.whole("As it would be answered by itself.", 200, 599),
-            "first": shapes.whole("Index of the first event.", 0, MAX_VERSION),
+            "status": schemas.whole("As it would be answered by itself.", 200, 599),
+            "first": schemas.whole("Index of the first event.", 0, MAX_VERSION),
             "version": VERSION,
             "token": TOKEN,
-            "replayed": shapes.flag("An earlier request had made it."),
-            "type": shapes.text("Of the problem, where it was not made."),
-            "title": shapes.text("The same in words."),
-            "detail": shapes.text("What happened."),
-            "field": shapes.text("The field that broke a rule."),
-            "rule": shapes.text("The rule it broke."),
-            "size": shapes.whole("How large it was."),
-            "limit": shapes.whole("How large it may be."),
-            "index": shapes.whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
-            "events": shapes.array(
-                shapes.ref("TaggedEvent"), "Events that match `failIf` and are in the way."
+            "replayed": schemas.flag("An earlier request had made it."),
+            "type": schemas.text("Of the problem, where it was not made."),
+            "title": schemas.text("The same in words."),
+            "detail": schemas.text("What happened."),
+            "field": schemas.text("The field that broke a rule."),
+            "rule": schemas.text("The rule it broke."),
+            "size": schemas.whole("How large it was."),
+            "limit": schemas.whole("How large it may be."),
+            "index": schemas.whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
+            "events": schemas.array(
+                schemas.ref("TaggedEvent"), "Events that match `failIf` and are in the way."
             ),
-            "more": shapes.flag("Whether others are in the way, too."),
+            "more": schemas.flag("Whether others are in the way, too."),
             "position": REACHED,
-            "tried": shapes.flag("False: the time was over before anything was sent for it. Send it again."),
+            "tried": schemas.flag("False: the time was over before anything was sent for it. Send it again."),
         },
         required=("stream", "status"),
         description="What came of one append: what it made, or the problem that kept it.",
     ),
 )
-ANSWERED: Final = shapes.Shown(
+ANSWERED: Final = Shown(
     "AppendResults",
     {
-        "results": shapes.array(
-            shapes.ref("AppendResult"), "What came of each, in the order of the request."
+        "results": schemas.array(
+            schemas.ref("AppendResult"), "What came of each, in the order of the request."
         ),
-        "capacity": shapes.CAPACITY,
+        "capacity": schemas.CAPACITY,
     },
 )
 
 
-@shapes.operation(takes=APPEND_EACH, gives=ANSWERED)
-def append_each(on: Opened, request: Request, _: shapes.QueryString) -> Response:
+@operation(takes=APPEND_EACH, gives=ANSWERED)
+def append_each(on: Opened, request: Request, _: QueryString) -> Response:
     """Append to streams, each for itself.
 
     Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it would
@@ -324,12 +333,12 @@ def append_each(on: Opened, request: Request, _: shapes.QueryString) -> Response
     for given in ("If-Match", "If-None-Match", "Idempotency-Key"):
         if request.header(given) is not None:
             raise InvalidInput(given, "is of one append: each has its own `expected` and `idempotencyKey`")
-    sent = APPEND_EACH.read(shapes.document(request))["appends"]
+    sent = APPEND_EACH.read(document(request))["appends"]
     conditions = sum("failIf" in members for _, members in sent)
     if conditions > MAX_CONDITIONS:
         raise TooLarge("appends", conditions, MAX_CONDITIONS, "items with `failIf`")
-    store, meter = shapes.streams_for(on.streams, request)
-    room, limit = AnswerSize(), shapes.DEFAULT_LIMIT // max(1, conditions)
+    store, meter = streams_for(on.streams, request)
+    room, limit = AnswerSize(), schemas.DEFAULT_LIMIT // max(1, conditions)
     asked = [
         bulk_append(
             believed(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
@@ -342,9 +351,7 @@ def append_each(on: Opened, request: Request, _: shapes.QueryString) -> Response
         results.append(result)
         for name, count in counted.items():
             figures[name] = figures.get(name, 0.0) + count
-    return shapes.answer(
-        meter, ANSWERED(results=results, capacity=shapes.capacity(meter.units)), figures=figures
-    )
+    return answer(meter, ANSWERED(results=results, capacity=capacity(meter.units)), figures=figures)
 
 
 def bulk_append(

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems, shapes
+from epochal.http import answers, parameters, problems, schemas
+from epochal.http.components import Component, Read, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.events import (
     _BYTES,
     _SHA256,
@@ -34,8 +37,13 @@ from epochal.http.events import (
     unfold,
     unfold_of,
 )
+from epochal.http.idempotency import idempotency_key
+from epochal.http.metering import streams_for
+from epochal.http.nodes import Node
 from epochal.http.operation import Request, Response
+from epochal.http.preconditions import EXPECTATIONS, etag, expectation_of, precondition, unchanged
 from epochal.http.problems import Problem
+from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, no_step, stream_name
 from epochal.model.versions import (
@@ -61,41 +69,41 @@ from epochal.store.unopened import UnopenedHead
 if TYPE_CHECKING:
     from epochal.http.tagged import Listed
 
-STREAM: Final = shapes.name("A stream's name, `Category-id`.", "Aircraft-N14228")
-TOKEN: Final = shapes.text(
+STREAM: Final = schemas.name("A stream's name, `Category-id`.", "Aircraft-N14228")
+TOKEN: Final = schemas.text(
     "The stream's exact state: its ETag, without the quotes.",
     pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",
 )
-VERSION: Final = shapes.whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
-_LOW_WATER: Final = shapes.whole("Events below this index have been pruned.", 0, MAX_VERSION)
-FIRST: Final = shapes.whole("Index of the first event of this append.", 0, MAX_VERSION)
-REPLAYED: Final = shapes.flag("An earlier request with the same Idempotency-Key had made this append.")
-_STREAM: Final = shapes.path("stream", STREAM)
-_ETAG: Final = {"ETag": shapes.text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
-_IF_MATCH: Final = shapes.header(
+VERSION: Final = schemas.whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
+_LOW_WATER: Final = schemas.whole("Events below this index have been pruned.", 0, MAX_VERSION)
+FIRST: Final = schemas.whole("Index of the first event of this append.", 0, MAX_VERSION)
+REPLAYED: Final = schemas.flag("An earlier request with the same Idempotency-Key had made this append.")
+_STREAM: Final = parameters.path("stream", STREAM)
+_ETAG: Final = {"ETag": schemas.text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
+_IF_MATCH: Final = parameters.header(
     "If-Match",
     'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
     pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?)?")',
 )
-_IF_NONE_MATCH_ANY: Final = shapes.header(
+_IF_NONE_MATCH_ANY: Final = parameters.header(
     "If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"]
 )
 
 # What is sent and answered.
 
-BODY: Final = shapes.Component("Body", shapes.record({"sha256": _SHA256, "bytes": _BYTES}))
-UPLOAD: Final = shapes.Shown(
+BODY: Final = Component("Body", schemas.record({"sha256": _SHA256, "bytes": _BYTES}))
+UPLOAD: Final = Shown(
     "Upload",
     {
-        "url": shapes.text("Where to put the content, without further credentials.", format="uri"),
+        "url": schemas.text("Where to put the content, without further credentials.", format="uri"),
         "method": {"const": "PUT"},
         "headers": {
             "type": "object",
             "description": "To be sent with it, as they are.",
             "additionalProperties": {"type": "string"},
         },
-        "expiresIn": shapes.whole("Seconds for which the URL works."),
-        "claim": shapes.ref("Claim"),
+        "expiresIn": schemas.whole("Seconds for which the URL works."),
+        "claim": schemas.ref("Claim"),
     },
 )
 
@@ -107,7 +115,7 @@ REACHED: Final = {
 }
 
 
-def contents_of(node: shapes.Node, sent: Mapping[str, Any]) -> dict[str, Any]:
+def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
     """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
     events, unfolds = sent.get("events", ()), sent.get("unfolds")
     if not events and not unfolds:
@@ -117,25 +125,25 @@ def contents_of(node: shapes.Node, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 def append_form(
     name: str,
-    expected: shapes.Read,
-    *expectations: shapes.Schema,
-    stream: Mapping[str, shapes.Schema],
-    condition: Mapping[str, shapes.Schema],
-    event: shapes.Schema = IN_STREAM,
+    expected: Read,
+    *expectations: schemas.Schema,
+    stream: Mapping[str, schemas.Schema],
+    condition: Mapping[str, schemas.Schema],
+    event: schemas.Schema = IN_STREAM,
     **rest: Any,
-) -> shapes.Component:
+) -> Component:
     """An append to a stream, which is a member where the path does not name it."""
     choices = [
-        shapes.whole("Its version.", 0, MAX_VERSION),
-        {"enum": list(shapes.EXPECTATIONS)},
+        schemas.whole("Its version.", 0, MAX_VERSION),
+        {"enum": list(EXPECTATIONS)},
         *expectations,
     ]
-    schema = shapes.record(
+    schema = schemas.record(
         {
             **stream,
-            "events": shapes.array(event, "Appended in this order, all or none.", MAX_EVENTS),
-            "unfolds": shapes.array(
-                shapes.ref("NewUnfold"),
+            "events": schemas.array(event, "Appended in this order, all or none.", MAX_EVENTS),
+            "unfolds": schemas.array(
+                schemas.ref("NewUnfold"),
                 "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
                 MAX_UNFOLDS,
             ),
@@ -150,22 +158,22 @@ def append_form(
         anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
         **rest,
     )
-    reads: dict[str, shapes.Read] = {
+    reads: dict[str, Read] = {
         "stream": lambda node: no_step(stream_name(node.value, node.name), node.name),
         "events": event_of,
         "unfolds": unfold_of,
         "expected": expected,
     }
-    return shapes.Component(name, schema, reads=reads)
+    return Component(name, schema, reads=reads)
 
 
 APPEND: Final = append_form(
-    "Append", shapes.expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
+    "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
 )
 APPEND_UNTAGGED: Final = append_form(
-    "AppendUntagged", shapes.expectation_of, stream={}, condition={}, event=shapes.ref("NewUntaggedEvent")
+    "AppendUntagged", expectation_of, stream={}, condition={}, event=schemas.ref("NewUntaggedEvent")
 )
-APPENDED: Final = shapes.Shown(
+APPENDED: Final = Shown(
     "Appended",
     {
         "stream": STREAM,
@@ -173,53 +181,53 @@ APPENDED: Final = shapes.Shown(
         "version": (VERSION, "version"),
         "replayed": (REPLAYED, "replayed"),
         "position": REACHED,
-        "capacity": shapes.CAPACITY,
+        "capacity": schemas.CAPACITY,
     },
     optional=("position",),
 )
-STATE: Final = shapes.Shown(
+STATE: Final = Shown(
     "State",
     {
         "stream": (STREAM, "stream"),
         "version": (VERSION, "version"),
         "lowWater": (_LOW_WATER, "low_water"),
-        "headEvents": shapes.whole("How many of the last events its head carries."),
-        "unfolds": shapes.array(shapes.ref("Unfold"), "State derived from the events."),
-        "events": shapes.array(
-            shapes.ref("Event"), "Those that the head carries, where `events=true` asked for them."
+        "headEvents": schemas.whole("How many of the last events its head carries."),
+        "unfolds": schemas.array(schemas.ref("Unfold"), "State derived from the events."),
+        "events": schemas.array(
+            schemas.ref("Event"), "Those that the head carries, where `events=true` asked for them."
         ),
     },
     optional=("events",),
 )
-EVENT_PAGE: Final = shapes.Shown(
+EVENT_PAGE: Final = Shown(
     "EventPage",
     {
         "stream": STREAM,
         "version": (VERSION, "version"),
         "lowWater": (_LOW_WATER, "low_water"),
-        "events": shapes.array(shapes.ref("Event"), "In the order asked for."),
-        "next": shapes.or_null(INDEX, "`from` of the next page; null where there is none."),
-        "hole": shapes.record(
+        "events": schemas.array(schemas.ref("Event"), "In the order asked for."),
+        "next": schemas.or_null(INDEX, "`from` of the next page; null where there is none."),
+        "hole": schemas.record(
             {
-                "first": shapes.whole("The first index that was asked for.", 0, MAX_VERSION),
-                "end": shapes.whole("The index after the last of them.", 0, MAX_VERSION),
+                "first": schemas.whole("The first index that was asked for.", 0, MAX_VERSION),
+                "end": schemas.whole("The index after the last of them.", 0, MAX_VERSION),
             },
             description="Events that were asked for before these and have been pruned; absent where none have.",
         ),
     },
     optional=("hole",),
 )
-PRUNE: Final = shapes.Component(
-    "Prune", shapes.record({"before": shapes.whole("The first index to keep.", 0, MAX_VERSION)})
+PRUNE: Final = Component(
+    "Prune", schemas.record({"before": schemas.whole("The first index to keep.", 0, MAX_VERSION)})
 )
-PRUNED: Final = shapes.Shown(
+PRUNED: Final = Shown(
     "Pruned",
     {
         "stream": STREAM,
         "lowWater": (_LOW_WATER, "low_water"),
-        "deletedItems": (shapes.whole("Items deleted by this request."), "deleted"),
+        "deletedItems": (schemas.whole("Items deleted by this request."), "deleted"),
         "done": (
-            shapes.flag(
+            schemas.flag(
                 "False: readers see none of it any more, but items are left. Send the request again."
             ),
             "done",
@@ -254,8 +262,8 @@ def opened(deployment: Deployment, streams: str) -> Opened:
     )
 
 
-@shapes.operation(
-    parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, shapes.IDEMPOTENCY_KEY),
+@operation(
+    parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, parameters.IDEMPOTENCY_KEY),
     takes=APPEND,
     status=201,
     gives=APPENDED,
@@ -268,7 +276,7 @@ def opened(deployment: Deployment, streams: str) -> Opened:
         problems.UNDETERMINED,
     ),
 )
-def append_events(on: Opened, request: Request, _: shapes.QueryString) -> Response:
+def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     """Append events, replace unfolds, or both.
 
     One atomic write. What the stream is expected to be stands in one place: `If-Match`, `If-None-Match: *` or
@@ -276,12 +284,12 @@ def append_events(on: Opened, request: Request, _: shapes.QueryString) -> Respon
     events.
     """
     stream = stream_name(request.path["stream"])
-    root = shapes.document(request)
+    root = document(request)
     sent = APPEND.read(root)
     contents = contents_of(root, sent)
-    expected, in_header = shapes.precondition(request, sent.get("expected"), parse_token)
-    key = shapes.idempotency_key(request)
-    store, meter = shapes.streams_for(on.streams, request)
+    expected, in_header = precondition(request, sent.get("expected"), parse_token)
+    key = idempotency_key(request)
+    store, meter = streams_for(on.streams, request)
     condition = condition_of(sent, store, on.link)
     wanted = StreamAppend(stream=stream, expected=expected, **contents)
     came = store.try_append(
@@ -289,14 +297,14 @@ def append_events(on: Opened, request: Request, _: shapes.QueryString) -> Respon
     )
     outcome = made(store, meter, stream, came, condition, in_header=in_header)
     view = APPENDED(
-        outcome, stream=stream, capacity=shapes.capacity(meter.units), **reached_by(outcome, store)
+        outcome, stream=stream, capacity=answers.capacity(meter.units), **reached_by(outcome, store)
     )
-    return shapes.answer(
+    return answers.answer(
         meter,
         view,
         status=201,
-        headers={"ETag": shapes.etag(outcome.token)},
-        figures=shapes.appends(contents["events"], replayed=outcome.replayed),
+        headers={"ETag": etag(outcome.token)},
+        figures=answers.appends(contents["events"], replayed=outcome.replayed),
     )
 
 
@@ -342,7 +350,7 @@ def condition_of(
     sent: Mapping[str, Any],
     store: Streams,
     link: Link,
-    limit: int = shapes.DEFAULT_LIMIT,
+    limit: int = schemas.DEFAULT_LIMIT,
     room: AnswerSize | None = None,
 ) -> dict[str, Any]:
     """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
@@ -382,110 +390,110 @@ def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Stream
     return listed.refused(sealed, meter.units)
 
 
-@shapes.operation(takes=BODY, status=201, gives=UPLOAD)
-def upload_body(on: Opened, request: Request, _: shapes.QueryString) -> Response:
+@operation(takes=BODY, status=201, gives=UPLOAD)
+def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
     """Get a URL to upload a body that is too large for a request.
 
     The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 from the URL says that
     it has been uploaded already. An event then carries the `claim`. What is not claimed within a day expires.
     """
-    claim = claim_of(BODY.read(shapes.document(request)))
+    claim = claim_of(BODY.read(document(request)))
     if claim.size > on.most:
         raise TooLarge("bytes", claim.size, on.most)
     url, headers = on.upload(claim, LINK_SECONDS)
     view = UPLOAD(url=url, method="PUT", headers=headers, expiresIn=LINK_SECONDS, claim=CLAIM(claim))
-    return Response(status=201, body=shapes.text_of(view))
+    return Response(status=201, body=answers.text_of(view))
 
 
-@shapes.operation(parameters=(_STREAM,), takes=PRUNE, gives=PRUNED, fails=(problems.STREAM_NOT_FOUND,))
-def prune_stream(on: Opened, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=(_STREAM,), takes=PRUNE, gives=PRUNED, fails=(problems.STREAM_NOT_FOUND,))
+def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     """Make the first events of a stream gone, for good.
 
     At once for readers; what held the events is deleted a part at a time.
     """
     stream = stream_name(request.path["stream"])
-    before = PRUNE.read(shapes.document(request))["before"]
-    store, meter = shapes.streams_for(on.streams, request)
+    before = PRUNE.read(document(request))["before"]
+    store, meter = streams_for(on.streams, request)
     outcome = store.archive_and_prune(stream, before)
     if outcome is None:
         raise _not_found(stream)
-    return shapes.answer(meter, PRUNED(outcome, stream=stream))
+    return answers.answer(meter, PRUNED(outcome, stream=stream))
 
 
-@shapes.operation(
+@operation(
     parameters=(
         _STREAM,
         _IF_MATCH,
-        shapes.query("leaveOpen", shapes.flag("The stream goes on at its next index.")),
+        parameters.query("leaveOpen", schemas.flag("The stream goes on at its next index.")),
     ),
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
 )
-def delete_stream(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
+def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
     """Delete a stream.
 
     Its name takes no more events, unless it is left open. Where `done` is false, send the request again, without
     `If-Match`.
     """
     stream = stream_name(request.path["stream"])
-    expected, in_header = shapes.precondition(request, None, parse_token)
+    expected, in_header = precondition(request, None, parse_token)
     leave_open = asked.flag("leaveOpen")
-    store, meter = shapes.streams_for(on.streams, request)
+    store, meter = streams_for(on.streams, request)
     outcome = store.try_delete(stream, expected=expected, leave_open=leave_open)
     if isinstance(outcome, Conflict):
         if outcome.token is None and expected in (ANY, NO_STREAM):
             raise _not_found(stream)
         raise _refused(stream, outcome, meter.units, in_header=in_header)
-    return shapes.answer(meter, PRUNED(outcome, stream=stream))
+    return answers.answer(meter, PRUNED(outcome, stream=stream))
 
 
-@shapes.operation(
+@operation(
     parameters=(
         _STREAM,
-        shapes.KNOWN_STATES,
-        shapes.query(
-            "events", shapes.flag("Also the last events, as far as the stream's head carries them.")
+        parameters.KNOWN_STATES,
+        parameters.query(
+            "events", schemas.flag("Also the last events, as far as the stream's head carries them.")
         ),
     ),
     gives=STATE,
-    headers={**_ETAG, **shapes.NO_CACHE},
+    headers={**_ETAG, **parameters.NO_CACHE},
     not_modified=True,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
+def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
     """Read a stream's version and unfolds.
 
     One request of one item, whatever the stream's length.
     """
     stream, events = stream_name(request.path["stream"]), asked.flag("events")
-    store, meter = shapes.streams_for(on.streams, request)
+    store, meter = streams_for(on.streams, request)
     head = store.head(stream)
     if head is None:
         raise _not_found(stream)
     if head.deleted:
-        raise _deleted(stream, head.version, shapes.consumed(meter.units))
+        raise _deleted(stream, head.version, answers.consumed(meter.units))
     token = Seals.of(store, writes=False).sealed(stream, head.token())
-    headers = {"ETag": shapes.etag(token), "Cache-Control": "no-cache"}
-    if shapes.unchanged(request, token):
-        return Response(status=304, headers=headers, figures=shapes.consumed(meter.units))
+    headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
+    if unchanged(request, token):
+        return Response(status=304, headers=headers, figures=answers.consumed(meter.units))
     view = _state(UnopenedHead(head=head, codec=store.codec), on.link, events=events)
-    return shapes.answer(meter, view, headers=headers)
+    return answers.answer(meter, view, headers=headers)
 
 
-@shapes.operation(
+@operation(
     parameters=(
         _STREAM,
-        shapes.query(
+        parameters.query(
             "from",
-            shapes.whole(
+            schemas.whole(
                 "Index of the first event; left out: the stream's first, or backward its last.",
                 0,
                 MAX_VERSION,
             ),
         ),
-        shapes.query("limit", {**shapes.LIMIT, "description": "Events at most."}),
-        shapes.query("direction", shapes.direction("Which way to read.")),
-        shapes.query(
+        parameters.query("limit", {**schemas.LIMIT, "description": "Events at most."}),
+        parameters.query("direction", schemas.direction("Which way to read.")),
+        parameters.query(
             "type",
             {
                 "type": "array",
@@ -494,18 +502,18 @@ def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Respo
                 "is empty, and says where to go on.",
             },
         ),
-        shapes.query(
+        parameters.query(
             "since",
             {"type": "string", "format": "date-time", "description": "Only events of this time and later."},
         ),
-        shapes.query(
+        parameters.query(
             "until", {"type": "string", "format": "date-time", "description": "Only events before this time."}
         ),
     ),
     gives=EVENT_PAGE,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_events(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
+def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
     """Read a page of a stream's events.
 
     A page ends at its limit or at 4 MB, and says where to go on.
@@ -513,7 +521,7 @@ def read_events(on: Opened, request: Request, asked: shapes.QueryString) -> Resp
     backward = asked.choice("direction") == "backward"
     stream = stream_name(request.path["stream"])
     start, limit = asked.whole("from"), asked.limit()
-    store, meter = shapes.streams_for(on.streams, request)
+    store, meter = streams_for(on.streams, request)
     found = store.page(
         stream,
         start=start,
@@ -527,8 +535,8 @@ def read_events(on: Opened, request: Request, asked: shapes.QueryString) -> Resp
     if not found.exists:
         raise _not_found(stream)
     if found.deleted:
-        raise _deleted(stream, found.version, shapes.consumed(meter.units))
-    return shapes.answer(meter, _page(stream, found, on.link))
+        raise _deleted(stream, found.version, answers.consumed(meter.units))
+    return answers.answer(meter, _page(stream, found, on.link))
 
 
 # How their answers look.
@@ -566,13 +574,13 @@ def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
 
 def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
     """A write that did not find the stream as expected: 412 for a header's expectation, 409 for the body's."""
-    figures = {"Conflicts": 1.0, **shapes.consumed(units)}
+    figures = {"Conflicts": 1.0, **answers.consumed(units)}
     if conflict.deleted:
         return _deleted(stream, conflict.version, figures)
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
         f"{stream} is at version {conflict.version}",
-        headers={} if conflict.token is None else {"ETag": shapes.etag(conflict.token)},
+        headers={} if conflict.token is None else {"ETag": etag(conflict.token)},
         figures=figures,
         stream=stream,
         version=conflict.version,

@@ -20,7 +20,10 @@ from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems, shapes
+from epochal.http import answers, parameters, problems, schemas
+from epochal.http.components import Component, Members, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.events import (
     CONDITION,
     ID,
@@ -37,8 +40,12 @@ from epochal.http.events import (
     with_bodies,
 )
 from epochal.http.events import event_of as plain_event
+from epochal.http.idempotency import idempotency_key
+from epochal.http.metering import measured
+from epochal.http.nodes import Node
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
+from epochal.http.query_strings import QueryString
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import DatedPage, TagPage, TagPages
 from epochal.lazy_dataclasses import dataclass, replace
@@ -67,30 +74,30 @@ from epochal.store.driver import Meter
 from epochal.store.listings import Listings, listings_of
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
-PLACE: Final = shapes.text(
+PLACE: Final = schemas.text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
 )
-_TYPE: Final = shapes.text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
-_NEXT: Final = shapes.text(
+_TYPE: Final = schemas.text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
+_NEXT: Final = schemas.text(
     "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
 )
-_STAMP: Final = shapes.words("When it was appended.")
+_STAMP: Final = schemas.words("When it was appended.")
 _GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 
 # What is sent.
 
 
-def _type_of(node: shapes.Node) -> str:
+def _type_of(node: Node) -> str:
     return check_type(node.text(MAX_TYPE_BYTES), node.name)
 
 
-EVENT_QUERY_ITEM: Final = shapes.Component(
+EVENT_QUERY_ITEM: Final = Component(
     "EventQueryItem",
-    shapes.record(
+    schemas.record(
         {
-            "types": shapes.array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
-            "tags": shapes.array(
+            "types": schemas.array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
+            "tags": schemas.array(
                 TAG,
                 "All of these. At least one, unless the deployment lets the types be asked for alone.",
                 MAX_NAMED,
@@ -102,17 +109,17 @@ EVENT_QUERY_ITEM: Final = shapes.Component(
 )
 
 
-def _item(node: shapes.Node) -> QueryItem:
+def _item(node: Node) -> QueryItem:
     return QueryItem(**{name: frozenset(values) for name, values in EVENT_QUERY_ITEM.read(node).items()})
 
 
-EVENT_QUERY: Final = shapes.Component(
+EVENT_QUERY: Final = Component(
     "EventQuery",
-    shapes.record(
+    schemas.record(
         {
             "items": {
-                **shapes.array(
-                    shapes.ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED
+                **schemas.array(
+                    schemas.ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED
                 ),
                 "minItems": 1,
             }
@@ -120,12 +127,12 @@ EVENT_QUERY: Final = shapes.Component(
     ),
     reads={"items": _item},
 )
-APPEND: Final = shapes.Component(
+APPEND: Final = Component(
     "AppendTagged",
-    shapes.record(
+    schemas.record(
         {
             "events": {
-                **shapes.array(shapes.ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                **schemas.array(schemas.ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
                 "minItems": 1,
             },
             **CONDITION,
@@ -134,30 +141,32 @@ APPEND: Final = shapes.Component(
         dependentRequired={"after": ["failIf"]},
     ),
 )
-QUERY: Final = shapes.Component(
+QUERY: Final = Component(
     "QueryTagged",
-    shapes.record(
+    schemas.record(
         {
-            "query": shapes.ref("EventQuery"),
+            "query": schemas.ref("EventQuery"),
             "after": {**POSITION, "description": "Only what is new since this position."},
             "from": _NEXT,
-            "limit": shapes.whole("Events at most.", 1, shapes.MAX_LIMIT, default=shapes.DEFAULT_LIMIT),
-            "direction": shapes.direction("Backward: newest first. The first page then has the last events."),
-            "positions": {**shapes.flag("Whether each event tells its position."), "default": False},
+            "limit": schemas.whole("Events at most.", 1, schemas.MAX_LIMIT, default=schemas.DEFAULT_LIMIT),
+            "direction": schemas.direction(
+                "Backward: newest first. The first page then has the last events."
+            ),
+            "positions": {**schemas.flag("Whether each event tells its position."), "default": False},
         },
         required=("query",),
     ),
 )
 
 
-def event_of(node: shapes.Node) -> Event:
+def event_of(node: Node) -> Event:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     event = plain_event(node)
     check_type(event.type, node.below("type"))
     return event if event.id is None else replace(event, id=parse_event_id(event.id, node.below("id")))
 
 
-def query_of(node: shapes.Node, store: TaggedStore) -> Query:
+def query_of(node: Node, store: TaggedStore) -> Query:
     """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
     asked, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
     try:
@@ -176,19 +185,19 @@ def position_of(sent: Mapping[str, Any]) -> Position | None:
 
 # Events that are answered.
 
-EVENT: Final = shapes.Component(
+EVENT: Final = Component(
     "TaggedEvent",
-    shapes.record(
+    schemas.record(
         {
-            "id": shapes.words("Its id."),
+            "id": schemas.words("Its id."),
             "place": PLACE,
-            "type": shapes.words("What kind of event it is."),
-            "tags": shapes.array(shapes.words(), "What it concerns, in order."),
-            "stream": shapes.words("The stream that it was appended to, if it was to one, and"),
+            "type": schemas.words("What kind of event it is."),
+            "tags": schemas.array(schemas.words(), "What it concerns, in order."),
+            "stream": schemas.words("The stream that it was appended to, if it was to one, and"),
             "index": {**INDEX, "description": "its index there."},
             "timestamp": _STAMP,
             **IDS_SHOWN,
-            "executedUser": shapes.words("Who did it, where that is kept."),
+            "executedUser": schemas.words("Who did it, where that is kept."),
             **shown_bodies(),
             "position": {
                 **POSITION,
@@ -231,7 +240,7 @@ class Listed:
         return Problem(
             problems.CONDITION_FAILED,
             "events that match failIf have been appended: decide again with them, and append after this position",
-            figures={"Conflicts": 1.0, **shapes.consumed(units)},
+            figures={"Conflicts": 1.0, **answers.consumed(units)},
             events=self.views,
             position=write_position(rejected.position),
             more=rejected.more,
@@ -267,14 +276,12 @@ def fields(found: Recorded) -> dict[str, Any]:
 
 # Answers.
 
-_MADE: Final = shapes.Shown(
-    "", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")}
-)
-APPENDED: Final = shapes.Shown(
+_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")})
+APPENDED: Final = Shown(
     "AppendedTagged",
     {
-        "events": shapes.array(_MADE.schema, "In the order sent."),
-        "position": shapes.or_null(
+        "events": schemas.array(_MADE.schema, "In the order sent."),
+        "position": schemas.or_null(
             POSITION,
             "To append after, under the same query; without `failIf` where the append is in the tags of its events."
             " Of a replayed append it may be before the events, or null.",
@@ -285,30 +292,30 @@ APPENDED: Final = shapes.Shown(
             'is "". Of a replayed append there may be later ones among them.',
             "additionalProperties": {"type": "integer", "minimum": 1},
         },
-        "replayed": (shapes.flag("Whether an earlier call had appended them."), "replayed"),
-        "capacity": shapes.CAPACITY,
+        "replayed": (schemas.flag("Whether an earlier call had appended them."), "replayed"),
+        "capacity": schemas.CAPACITY,
     },
 )
-EVENT_PAGE: Final = shapes.Shown(
+EVENT_PAGE: Final = Shown(
     "TaggedEventPage",
     {
-        "events": shapes.array(
-            shapes.ref("TaggedEvent"), "In order of their places; backward, newest first."
+        "events": schemas.array(
+            schemas.ref("TaggedEvent"), "In order of their places; backward, newest first."
         ),
-        "position": shapes.or_null(
+        "position": schemas.or_null(
             POSITION, "To append after; null until the last page, where it is not backward."
         ),
-        "next": shapes.or_null(_NEXT, _GOES_ON),
+        "next": schemas.or_null(_NEXT, _GOES_ON),
     },
 )
-LISTED: Final = shapes.Shown(
+LISTED: Final = Shown(
     "ListedEvents",
     {
-        "events": shapes.array(shapes.ref("TaggedEvent"), "In order of their places."),
-        "next": shapes.or_null(PLACE, _GOES_ON),
+        "events": schemas.array(schemas.ref("TaggedEvent"), "In order of their places."),
+        "next": schemas.or_null(PLACE, _GOES_ON),
     },
 )
-COUNT: Final = shapes.Shown("EventCount", {"events": shapes.whole("How many there are.")})
+COUNT: Final = Shown("EventCount", {"events": schemas.whole("How many there are.")})
 
 
 def appended(made: Appended, units: Units) -> dict[str, Any]:
@@ -318,7 +325,7 @@ def appended(made: Appended, units: Units) -> dict[str, Any]:
         events=[_MADE(each) for each in made.events],
         position=write_position(made.position) if made.position.seen else None,
         versions=dict(made.versions),
-        capacity=shapes.capacity(units),
+        capacity=answers.capacity(units),
     )
 
 
@@ -347,14 +354,14 @@ def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
 
 # Tags.
 
-_COUNTED: Final[shapes.Members] = {
+_COUNTED: Final[Members] = {
     "tag": (TAG, "tag"),
-    "events": (shapes.whole("How many events have it, also those that have expired."), "events"),
+    "events": (schemas.whole("How many events have it, also those that have expired."), "events"),
 }
-_ENTRY: Final[shapes.Members] = {
-    "id": (shapes.words("Its id."), "event_id"),
+_ENTRY: Final[Members] = {
+    "id": (schemas.words("Its id."), "event_id"),
     "place": (PLACE, "place"),
-    "type": (shapes.words("What kind of event it is."), "event_type"),
+    "type": (schemas.words("What kind of event it is."), "event_type"),
     "timestamp": (_STAMP, "created_at"),
 }
 _INDEX: Final = {
@@ -362,25 +369,25 @@ _INDEX: Final = {
     "description": "Its place among the tag's events, from 0; null where another library wrote it.",
 }
 
-TAG_COUNT: Final = shapes.Shown("", _COUNTED)
-_LATEST: Final = shapes.Shown("", _ENTRY, description="Its latest event.")
-ENTRY: Final = shapes.Shown("", {**_ENTRY, "index": (_INDEX, "index")})
+TAG_COUNT: Final = Shown("", _COUNTED)
+_LATEST: Final = Shown("", _ENTRY, description="Its latest event.")
+ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
 
-TAG_PAGE: Final = shapes.Shown(
+TAG_PAGE: Final = Shown(
     "TagPage",
     {
-        "tags": shapes.array(TAG_COUNT.schema, "With their numbers of events."),
-        "next": (shapes.or_null(shapes.text(""), _GOES_ON), "next"),
+        "tags": schemas.array(TAG_COUNT.schema, "With their numbers of events."),
+        "next": (schemas.or_null(schemas.text(""), _GOES_ON), "next"),
     },
 )
-TAG_SHOWN: Final = shapes.Shown(
-    "Tag", {**_COUNTED, "group": shapes.words("What precedes its first `:`."), "latest": _LATEST.schema}
+TAG_SHOWN: Final = Shown(
+    "Tag", {**_COUNTED, "group": schemas.words("What precedes its first `:`."), "latest": _LATEST.schema}
 )
-ENTRIES: Final = shapes.Shown(
+ENTRIES: Final = Shown(
     "TagEntries",
     {
-        "entries": shapes.array(ENTRY.schema, "In order of their places."),
-        "next": (shapes.or_null(PLACE, _GOES_ON), "next"),
+        "entries": schemas.array(ENTRY.schema, "In order of their places."),
+        "next": (schemas.or_null(PLACE, _GOES_ON), "next"),
     },
 )
 
@@ -392,8 +399,8 @@ def tag_shown(found: TagCount, latest: TagEntry) -> dict[str, Any]:
 
 # The operations.
 
-_FROM: Final = shapes.query("from", {**PLACE, "description": "`next` of the page before."})
-_TAG: Final = shapes.path("tag", TAG)
+_FROM: Final = parameters.query("from", {**PLACE, "description": "`next` of the page before."})
+_TAG: Final = parameters.path("tag", TAG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,11 +414,11 @@ class Tagged:
 
     store: TaggedStore
     link: Link
-    event_of: Callable[[shapes.Node], Event] = event_of
+    event_of: Callable[[Node], Event] = event_of
 
     def on(self, request: Request) -> tuple[TaggedStore, Meter]:
         """The store for one request."""
-        return shapes.measured(self.store, request)
+        return measured(self.store, request)
 
 
 def opened(deployment: Deployment, store: str) -> Tagged:
@@ -420,22 +427,22 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     return Tagged(store=replace(found, fetch=False), link=deployment.bucket.links.download)
 
 
-@shapes.operation(
-    parameters=(shapes.IDEMPOTENCY_KEY,),
+@operation(
+    parameters=(parameters.IDEMPOTENCY_KEY,),
     takes=APPEND,
     status=201,
     gives=APPENDED,
     fails=(problems.CONDITION_FAILED,),
 )
-def append_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
+def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Append tagged events, unless what they were decided on has changed.
 
     One transaction: all events or none. With `failIf` it is refused if an event that matches lies beyond `after`; the
     answer has these events, as many as fit, and the position that has seen them. A repeat with the same ids, or the
     same key, is answered like the first, as long as the events are there.
     """
-    key = shapes.idempotency_key(request)
-    sent = APPEND.read(shapes.document(request))
+    key = idempotency_key(request)
+    sent = APPEND.read(document(request))
     nodes, most = sent["events"], tagged.store.most_events
     if len(nodes) > most:
         raise TooLarge("events", len(nodes), most, "items")
@@ -443,24 +450,24 @@ def append_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Re
     fail_if = query_of(sent["failIf"], tagged.store) if "failIf" in sent else None
     after = position_of(sent)
     store, meter = tagged.on(request)
-    listed = Listed(shapes.DEFAULT_LIMIT, tagged.link)
+    listed = Listed(schemas.DEFAULT_LIMIT, tagged.link)
     after = None if after is None else store.believed(after)
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
         raise listed.refused(outcome, meter.units)
     view = appended(outcome, meter.units)
-    return shapes.answer(meter, view, status=201, figures=shapes.appends(events, replayed=outcome.replayed))
+    return answers.answer(meter, view, status=201, figures=answers.appends(events, replayed=outcome.replayed))
 
 
-@shapes.operation(takes=QUERY, gives=EVENT_PAGE)
-def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
+@operation(takes=QUERY, gives=EVENT_PAGE)
+def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Read the events that match a query, and the position to append after.
 
     A page ends at its limit, at 4 MB, or after 1,000 events that were looked at, and may be empty: while `next` is not
     null, send the same request with it as `from`. All pages are of one moment.
     """
-    sent = QUERY.read(shapes.document(request))
+    sent = QUERY.read(document(request))
     backward, limit = sent["direction"] == "backward", sent["limit"]
     wanted = query_of(sent["query"], tagged.store)
     after, start = position_of(sent), sent.get("from")
@@ -474,11 +481,11 @@ def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Res
         found = store.page(wanted, after=after, rest=rest, takes=listed, limit=limit)
     if found.position is not None:
         found = replace(found, position=store.sealed(found.position, writes=False))
-    return shapes.answer(meter, _page(found, listed))
+    return answers.answer(meter, _page(found, listed))
 
 
-@shapes.operation(parameters=(shapes.path("id", ID),), gives=EVENT, fails=(problems.EVENT_NOT_FOUND,))
-def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=(parameters.path("id", ID),), gives=EVENT, fails=(problems.EVENT_NOT_FOUND,))
+def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Read a tagged event by its id.
 
     Strongly consistent. By an id that its writer has chosen.
@@ -488,18 +495,18 @@ def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Resp
     found = store.event(event_id)
     if found is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}")
-    return shapes.answer(meter, _single(found, tagged.link))
+    return answers.answer(meter, _single(found, tagged.link))
 
 
-@shapes.operation(
+@operation(
     parameters=(
-        shapes.query("tag", {**TAG, "description": "Only events with this tag."}),
+        parameters.query("tag", {**TAG, "description": "Only events with this tag."}),
         _FROM,
-        shapes.query("limit", shapes.whole("Events at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        parameters.query("limit", schemas.whole("Events at most.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=LISTED,
 )
-def list_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
+def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """List events, or a tag's, that came after a place.
 
     In order of their places. A page ends at its limit or at 4 MB, and never between events of one place. A tag's are
@@ -514,19 +521,19 @@ def list_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> 
     pages = TagPages(listings=listings_of(store))
     listed = pages.all_events if tag is None else partial(pages.tagged, tag)
     found = listed(since=since, limit=limit)
-    return shapes.answer(meter, _listed(found, tagged.link))
+    return answers.answer(meter, _listed(found, tagged.link))
 
 
-def _since(asked: shapes.QueryString) -> str | None:
+def _since(asked: QueryString) -> str | None:
     since = asked.text("from")
     return None if since is None else parse_place(since, "from")
 
 
-@shapes.operation(
-    parameters=(shapes.query("from", {**PLACE, "description": "Only events after this place."}),),
+@operation(
+    parameters=(parameters.query("from", {**PLACE, "description": "Only events after this place."}),),
     gives=COUNT,
 )
-def count_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
+def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """Count all events, or those that came after a place.
 
     As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` tells the
@@ -534,21 +541,21 @@ def count_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) ->
     """
     since = _since(asked)
     store, meter = tagged.on(request)
-    return shapes.answer(meter, COUNT(events=listings_of(store).count(since=since)))
+    return answers.answer(meter, COUNT(events=listings_of(store).count(since=since)))
 
 
-@shapes.operation(
+@operation(
     parameters=(
-        shapes.query(
-            "group", shapes.text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
+        parameters.query(
+            "group", schemas.text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
         ),
-        shapes.query("tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
-        shapes.query("from", {**TAG, "description": "`next` of the page before."}),
-        shapes.query("limit", shapes.whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        parameters.query("tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
+        parameters.query("from", {**TAG, "description": "`next` of the page before."}),
+        parameters.query("limit", schemas.whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=TAG_PAGE,
 )
-def list_tags(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
+def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """List tags with their numbers of events.
 
     Those of a group, or of all, by reading through the table of streams, in no order. A page may be empty: go by
@@ -567,7 +574,7 @@ def list_tags(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Re
     else:
         counts = () if listings.latest(tag) is None else tuple(listings.counted([tag]))
         found = TagPage(tags=counts, next=None)
-    return shapes.answer(meter, TAG_PAGE(found, tags=list(map(TAG_COUNT, found.tags))))
+    return answers.answer(meter, TAG_PAGE(found, tags=list(map(TAG_COUNT, found.tags))))
 
 
 def _tags_from(listings: Listings, group: str | None, start: str | None, limit: int) -> TagPage:
@@ -577,8 +584,8 @@ def _tags_from(listings: Listings, group: str | None, start: str | None, limit: 
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
-@shapes.operation(parameters=(_TAG,), gives=TAG_SHOWN, fails=(problems.TAG_NOT_FOUND,))
-def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=(_TAG,), gives=TAG_SHOWN, fails=(problems.TAG_NOT_FOUND,))
+def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Read how many events a tag has, and which is the latest.
 
     Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.
@@ -590,18 +597,18 @@ def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Respons
     if latest is None:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
     (count,) = listings.counted([tag])
-    return shapes.answer(meter, tag_shown(count, latest))
+    return answers.answer(meter, tag_shown(count, latest))
 
 
-@shapes.operation(
+@operation(
     parameters=(
         _TAG,
         _FROM,
-        shapes.query("limit", shapes.whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        parameters.query("limit", schemas.whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=ENTRIES,
 )
-def list_entries(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
+def list_entries(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """List a tag's entries that came after a place.
 
     Which events the tag has, without their bodies: what is counted is listed. None where no event has the tag.
@@ -610,4 +617,4 @@ def list_entries(tagged: Tagged, request: Request, asked: shapes.QueryString) ->
     since, limit = _since(asked), asked.limit()
     store, meter = tagged.on(request)
     found = TagPages(listings=listings_of(store)).entries(tag, since=since, limit=limit)
-    return shapes.answer(meter, ENTRIES(found, entries=list(map(ENTRY, found.items))))
+    return answers.answer(meter, ENTRIES(found, entries=list(map(ENTRY, found.items))))

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.feed.whole import WholeFeed
-from epochal.http import shapes
+from epochal.http import parameters, schemas
+from epochal.http.answers import answer
+from epochal.http.components import Component, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.feed import (
     AGAIN,
     CATEGORIES,
@@ -24,6 +28,7 @@ from epochal.http.feed import (
     opened,
 )
 from epochal.http.operation import Request, Response
+from epochal.http.query_strings import QueryString
 from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_names, source_of
 from epochal.lazy_dataclasses import asdict
@@ -41,96 +46,98 @@ __all__ = ["list_streams", "opened", "read_newest", "read_ordered", "read_positi
 LONGEST_WINDOW: Final = 60
 """Seconds: every page of a reader in order reads its window anew."""
 
-NEWEST_PAGE: Final = shapes.Shown(
+NEWEST_PAGE: Final = Shown(
     "NewestPage",
     {
-        "items": shapes.array(
-            shapes.ref("FeedItem"), "Newest first; between partitions by the times of their entries."
+        "items": schemas.array(
+            schemas.ref("FeedItem"), "Newest first; between partitions by the times of their entries."
         ),
-        "next": shapes.words("The position before which to go on."),
-        "atBeginning": (shapes.flag("Nothing is older."), "at_beginning"),
+        "next": schemas.words("The position before which to go on."),
+        "atBeginning": (schemas.flag("Nothing is older."), "at_beginning"),
     },
 )
-ORDERED: Final = shapes.Component(
+ORDERED: Final = Component(
     "OrderedRead",
-    shapes.record(
+    schemas.record(
         {
-            "within": shapes.whole("Seconds that an event is held back at most.", 0, LONGEST_WINDOW),
-            "from": shapes.text(
+            "within": schemas.whole("Seconds that an event is held back at most.", 0, LONGEST_WINDOW),
+            "from": schemas.text(
                 "`next` of the page before, `tail`, a moment, or `beginning`, as if left out.",
                 most=1024 * 1024,
-                pattern=rf"(\{{.*\}}|beginning|tail|{shapes.MOMENT})",
+                pattern=rf"(\{{.*\}}|beginning|tail|{schemas.MOMENT})",
             ),
-            "limit": {**shapes.LIMIT, "description": "Items of the page at most."},
-            "categories": shapes.array(CATEGORY_NAME, "Only streams of these categories.", 100),
-            "wait": shapes.whole("Seconds to wait at the tail.", 0, MAX_WAIT_SECONDS, default=0),
+            "limit": {**schemas.LIMIT, "description": "Items of the page at most."},
+            "categories": schemas.array(CATEGORY_NAME, "Only streams of these categories.", 100),
+            "wait": schemas.whole("Seconds to wait at the tail.", 0, MAX_WAIT_SECONDS, default=0),
         },
         required=("within",),
     ),
     reads={"categories": lambda node: node.text(MAX_CATEGORY)},
 )
-ORDERED_PAGE: Final = shapes.Shown(
+ORDERED_PAGE: Final = Shown(
     "OrderedPage",
     {
-        "items": shapes.array(shapes.ref("FeedItem"), "In the order of their writes, causes before effects."),
-        "next": shapes.words("From where to go on."),
+        "items": schemas.array(
+            schemas.ref("FeedItem"), "In the order of their writes, causes before effects."
+        ),
+        "next": schemas.words("From where to go on."),
         "atTail": (
-            shapes.flag("The index held no more; what is younger than the window is held back."),
+            schemas.flag("The index held no more; what is younger than the window is held back."),
             "at_tail",
         ),
-        "early": (shapes.whole("Items that came before their time, as the window had no room."), "early"),
+        "early": (schemas.whole("Items that came before their time, as the window had no room."), "early"),
     },
 )
-INDEXED: Final = shapes.Shown(
+INDEXED: Final = Shown(
     "Indexed",
     {
-        "position": shapes.or_null(
-            shapes.text("As `partition:epoch@offset`."),
+        "position": schemas.or_null(
+            schemas.text("As `partition:epoch@offset`."),
             "A position of the feed behind the events, once it has them.",
         )
     },
 )
 
-STREAMS_PAGE: Final = shapes.Shown(
+STREAMS_PAGE: Final = Shown(
     "StreamsPage",
     {
-        "streams": shapes.array(
-            shapes.record(
+        "streams": schemas.array(
+            schemas.record(
                 {
-                    "stream": shapes.text("Its name."),
-                    "category": shapes.text("Its category."),
-                    "type": shapes.text("The type of its first event."),
+                    "stream": schemas.text("Its name."),
+                    "category": schemas.text("Its category."),
+                    "type": schemas.text("The type of its first event."),
                     "partition": NUMBER,
-                    "created": shapes.text("When that was indexed."),
+                    "created": schemas.text("When that was indexed."),
                 }
             ),
             "In the order of their creation, as the index has it.",
         ),
         "next": {"type": "string", "description": "From where to go on: a position of the feed, or a name."},
-        "atEnd": (shapes.flag("There were no more."), "at_end"),
+        "atEnd": (schemas.flag("There were no more."), "at_end"),
     },
 )
 _PLACE: Final = r"\d{1,9}:(\d{1,13}@\d{1,7}|\d{1,19})"
 _POSITION: Final = f"({_PLACE}(,{_PLACE})*)?"
 _SOURCES: Final = sorted(layout_names(), key=lambda each: each != NATIVE)
-_asked: Final = partial(shapes.parameter, "query", required=True)
+_asked: Final = partial(parameters.parameter, "query", required=True)
 
 
-@shapes.operation(
+@operation(
     parameters=(
-        shapes.query(
+        parameters.query(
             "before",
-            {**shapes.words("`next` of the page before; else the tail."), "pattern": f"^{_POSITION}$"},
+            {**schemas.words("`next` of the page before; else the tail."), "pattern": f"^{_POSITION}$"},
         ),
-        shapes.query(
-            "limit", {**shapes.LIMIT, "default": 100, "description": "Items after which the page ends."}
+        parameters.query(
+            "limit", {**schemas.LIMIT, "default": 100, "description": "Items after which the page ends."}
         ),
-        shapes.query("data", shapes.flag("Also the events themselves.")),
+        parameters.query("data", schemas.flag("Also the events themselves.")),
         CATEGORIES,
     ),
     gives=NEWEST_PAGE,
 )
-def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
+def read_newest(reading: Reading, request: Request, asked: QueryString) -> Response:
     """Read the newest of the feed.
 
     Of all partitions, newest first. A page ends with an entry of the index, or at 4 MB.
@@ -149,18 +156,18 @@ def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -
     )
     items = [shown.view(item) for item in found.items]
     view = NEWEST_PAGE(found, items=items, next=str(found.next))
-    return shapes.answer(meter, view, figures={"Items": float(len(items))})
+    return answer(meter, view, figures={"Items": float(len(items))})
 
 
-@shapes.operation(takes=ORDERED, gives=ORDERED_PAGE, headers=AGAIN)
-def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
+@operation(takes=ORDERED, gives=ORDERED_PAGE, headers=AGAIN)
+def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response:
     """Read the feed in order.
 
     All partitions as one, with their events, in the order of their writes: an event is held back for `within` seconds,
     so that what was written before it comes first. It is a POST, as `next` may be longer than an address. Each page
     reads its window anew: ask for large ones.
     """
-    fields = ORDERED.read(shapes.document(request))
+    fields = ORDERED.read(document(request))
     if "within" not in fields:
         raise InvalidInput("within", "is required")
     source, meter = measured(reading.feed, request)
@@ -177,7 +184,7 @@ def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> R
     )
     items = [shown.view(item) for item in found.items]
     view = ORDERED_PAGE(found, items=items, next=str(found.next))
-    return shapes.answer(meter, view, headers=again(found), figures={"Items": float(len(items))})
+    return answer(meter, view, headers=again(found), figures={"Items": float(len(items))})
 
 
 def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:
@@ -191,18 +198,18 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     return place
 
 
-@shapes.operation(
+@operation(
     parameters=(
-        _asked("stream", shapes.text("Its name, or `$tag-` and a tag.")),
-        _asked("version", shapes.whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
-        shapes.query(
+        _asked("stream", schemas.text("Its name, or `$tag-` and a tag.")),
+        _asked("version", schemas.whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
+        parameters.query(
             "source", {"enum": _SOURCES, "default": NATIVE, "description": "The layout of the stream."}
         ),
-        shapes.query("wait", shapes.whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
+        parameters.query("wait", schemas.whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
     ),
     gives=INDEXED,
 )
-def read_position(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
+def read_position(reading: Reading, request: Request, asked: QueryString) -> Response:
     """Wait until events are in the feed.
 
     The position behind a stream's events, for readers to compare: what has got there has seen them. Null where they are
@@ -220,12 +227,12 @@ def read_position(reading: Reading, request: Request, asked: shapes.QueryString)
         found = source.wait_for(stream, version, source=layout, seconds=seconds)
     except InvalidInput:  # nothing of that layout has been indexed yet
         found = None
-    return shapes.answer(meter, INDEXED(position=None if found is None else str(found)))
+    return answer(meter, INDEXED(position=None if found is None else str(found)))
 
 
-@shapes.operation(
+@operation(
     parameters=(
-        shapes.query(
+        parameters.query(
             "from",
             {
                 "type": "string",
@@ -233,7 +240,7 @@ def read_position(reading: Reading, request: Request, asked: shapes.QueryString)
                 "or backward the tail.",
             },
         ),
-        shapes.query(
+        parameters.query(
             "order",
             {
                 "enum": ["created", "name"],
@@ -241,14 +248,14 @@ def read_position(reading: Reading, request: Request, asked: shapes.QueryString)
                 "description": "By name, forward alone: from the one after the name `from` on.",
             },
         ),
-        shapes.query("limit", {**shapes.LIMIT, "description": "Streams after which the page ends."}),
-        shapes.query("direction", shapes.direction("Or the newest first.")),
-        shapes.query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
+        parameters.query("limit", {**schemas.LIMIT, "description": "Streams after which the page ends."}),
+        parameters.query("direction", schemas.direction("Or the newest first.")),
+        parameters.query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
         CATEGORIES,
     ),
     gives=STREAMS_PAGE,
 )
-def list_streams(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
+def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
     """List streams by the time of their creation, or by name.
 
     It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every
@@ -269,11 +276,11 @@ def list_streams(reading: Reading, request: Request, asked: shapes.QueryString) 
         seconds=max(1.0, request.seconds - EVENTS),
     )
     streams = [asdict(each) for each in found.streams]
-    return shapes.answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
+    return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
 
 
 def _by_name(
-    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: shapes.QueryString
+    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
 ) -> Response:
     if asked.choice("direction") == "backward":
         raise InvalidInput("direction", "must be forward where order is name")
@@ -285,4 +292,4 @@ def _by_name(
         seconds=max(1.0, request.seconds - EVENTS),
     )
     streams = [asdict(each) for each in found.streams]
-    return shapes.answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))
+    return answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))

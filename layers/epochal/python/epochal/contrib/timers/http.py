@@ -12,10 +12,16 @@ from typing import Any, Final
 from epochal.contrib.timers.stores import timers_of
 from epochal.deployment import Deployment
 from epochal.errors import Contended
-from epochal.http import problems, shapes
+from epochal.http import parameters, problems, schemas
+from epochal.http.answers import answer, appends, consumed
+from epochal.http.components import Component, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.events import INDEX, MAX_NAMED, OMITTED, TAG, AnswerSize, members, tag_of
+from epochal.http.metering import measured, streams_for
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
+from epochal.http.query_strings import QueryString
 from epochal.http.streams import STREAM
 from epochal.model.events import Event, stream_name
 from epochal.scheduling import NAME, Timer, timer_name
@@ -23,57 +29,57 @@ from epochal.store.driver import Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
-_TIMER: Final = shapes.text(
+_TIMER: Final = schemas.text(
     "The timer's name within its stream.", pattern=rf"(?!\.{{1,2}}$){NAME}", examples=["reminder"]
 )
 _SHOWN: Final = {
     "name": _TIMER,
-    "due": shapes.words("When it fires, unless it is called off: ISO 8601, UTC."),
-    "events": shapes.array(shapes.ref("NewEvent"), "What it appends."),
-    "copied": shapes.flag("It fires in the stream that this is a copy of, and not here."),
+    "due": schemas.words("When it fires, unless it is called off: ISO 8601, UTC."),
+    "events": schemas.array(schemas.ref("NewEvent"), "What it appends."),
+    "copied": schemas.flag("It fires in the stream that this is a copy of, and not here."),
     "omitted": {**OMITTED, "description": "The answer had no room for the events: read that event."},
 }
-TIMER: Final = shapes.Component(
+TIMER: Final = Component(
     "Timer",
-    shapes.record(
+    schemas.record(
         {**_SHOWN, "set": {**INDEX, "description": "Index of the event that set it."}},
         required=("name", "due", "set"),
         description="A timer that is pending, or was until it was called off.",
     ),
 )
-TAG_TIMER: Final = shapes.Component(
+TAG_TIMER: Final = Component(
     "TagTimer",
-    shapes.record(
+    schemas.record(
         {
             **_SHOWN,
-            "set": shapes.words("Id of the event that set it."),
-            "tags": shapes.array(shapes.words(), "It belongs to exactly these, in order."),
+            "set": schemas.words("Id of the event that set it."),
+            "tags": schemas.array(schemas.words(), "It belongs to exactly these, in order."),
         },
         required=("name", "due", "set", "tags"),
         description="A timer of tags and of no stream, that is pending or was until it was called off.",
     ),
 )
-_TAGS: Final = {**shapes.array(TAG, "Those of its setting.", MAX_NAMED), "minItems": 1}
-TAGS_ASKED: Final = shapes.Component(
+_TAGS: Final = {**schemas.array(TAG, "Those of its setting.", MAX_NAMED), "minItems": 1}
+TAGS_ASKED: Final = Component(
     "TagTimersQuery",
-    shapes.record({"tags": {**_TAGS, "description": "Timers that have all of these."}}),
+    schemas.record({"tags": {**_TAGS, "description": "Timers that have all of these."}}),
     reads={"tags": tag_of},
 )
-TAG_TIMER_NAMED: Final = shapes.Component(
+TAG_TIMER_NAMED: Final = Component(
     "TagTimerNamed",
-    shapes.record({"tags": _TAGS, "timer": _TIMER}),
+    schemas.record({"tags": _TAGS, "timer": _TIMER}),
     reads={"tags": tag_of, "timer": lambda node: timer_name(node.value, node.name)},
 )
-_MORE: Final = shapes.flag("Whether there are later ones, for which the answer had no room.")
-TAG_TIMERS: Final = shapes.Shown(
+_MORE: Final = schemas.flag("Whether there are later ones, for which the answer had no room.")
+TAG_TIMERS: Final = Shown(
     "TagTimers",
-    {"timers": shapes.array(shapes.ref("TagTimer"), "In the order of their due times."), "more": _MORE},
+    {"timers": schemas.array(schemas.ref("TagTimer"), "In the order of their due times."), "more": _MORE},
 )
-TIMERS: Final = shapes.Shown(
+TIMERS: Final = Shown(
     "Timers",
     {
         "stream": STREAM,
-        "timers": shapes.array(shapes.ref("Timer"), "In the order of their due times."),
+        "timers": schemas.array(schemas.ref("Timer"), "In the order of their due times."),
         "more": _MORE,
     },
 )
@@ -84,64 +90,64 @@ def opened(deployment: Deployment, store: str) -> Any:
     return getattr(deployment, store)
 
 
-@shapes.operation(parameters=(shapes.path("stream", STREAM),), gives=TIMERS)
-def read_timers(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=(parameters.path("stream", STREAM),), gives=TIMERS)
+def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
     """List the timers of a stream that are pending.
 
     All of the stream is read. A stream without timers has none, and so has one that is not there.
     """
     stream = stream_name(request.path["stream"])
-    store, meter = shapes.streams_for(streams, request)
+    store, meter = streams_for(streams, request)
     found = timers_of(store).pending(stream)
     views = _fitting(found)
-    return shapes.answer(meter, TIMERS(stream=stream, timers=views, more=len(views) < len(found)))
+    return answer(meter, TIMERS(stream=stream, timers=views, more=len(views) < len(found)))
 
 
-@shapes.operation(
-    parameters=(shapes.path("stream", STREAM), shapes.path("timer", _TIMER)),
+@operation(
+    parameters=(parameters.path("stream", STREAM), parameters.path("timer", _TIMER)),
     gives=TIMER,
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
-def cancel_timer(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
+def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response:
     """Call a timer of a stream off.
 
     All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending:
     it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
     """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
-    store, meter = shapes.streams_for(streams, request)
+    store, meter = streams_for(streams, request)
     return _called_off(
         meter, partial(timers_of(store).cancel, stream), name, stream, f"{stream} has", stream=stream
     )
 
 
-@shapes.operation(takes=TAGS_ASKED, gives=TAG_TIMERS)
-def read_tag_timers(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
+@operation(takes=TAGS_ASKED, gives=TAG_TIMERS)
+def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
     """List the timers of tags that are pending.
 
     All events with these tags are read. Timers of streams are not among them, whatever tags these have.
     """
-    tags = TAGS_ASKED.read(shapes.document(request))["tags"]
-    store, meter = shapes.measured(tagged, request)
+    tags = TAGS_ASKED.read(document(request))["tags"]
+    store, meter = measured(tagged, request)
     found = timers_of(store).pending(tags)
     views = _fitting(found)
-    return shapes.answer(meter, TAG_TIMERS(timers=views, more=len(views) < len(found)))
+    return answer(meter, TAG_TIMERS(timers=views, more=len(views) < len(found)))
 
 
-@shapes.operation(
+@operation(
     takes=TAG_TIMER_NAMED,
     gives=TAG_TIMER,
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
-def cancel_tag_timer(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
+def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
     """Call a timer of tags off.
 
     The tags are exactly those of its setting. All events with them are read, and the answer has the timer, which never
     fires. 404 where none of the name is pending.
     """
-    sent = TAG_TIMER_NAMED.read(shapes.document(request))
+    sent = TAG_TIMER_NAMED.read(document(request))
     tags, name = sent["tags"], sent["timer"]
-    store, meter = shapes.measured(tagged, request)
+    store, meter = measured(tagged, request)
     return _called_off(meter, partial(timers_of(store).cancel, tags), name, "these tags", "these tags have")
 
 
@@ -155,13 +161,13 @@ def _called_off(
         raise Problem(
             problems.VERSION_CONFLICT,
             f"others write to {where} all the time: try again",
-            figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
+            figures={"Conflicts": 1.0, **consumed(meter.units)},
             **place,
         ) from None
     if timer is None:
         raise Problem(problems.TIMER_NOT_FOUND, f"{has} no timer {name} that is pending", **place)
     view = AnswerSize().put(shown(timer), _frame(timer))
-    return shapes.answer(meter, view, figures=shapes.appends((timer,), replayed=False))
+    return answer(meter, view, figures=appends((timer,), replayed=False))
 
 
 def _fitting(timers: Sequence[Timer]) -> list[Any]:

@@ -35,10 +35,19 @@ from epochal.contrib.event_store_adapter.store import (
 from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.http import problems, shapes
+from epochal.http import parameters, problems, schemas
+from epochal.http.answers import answer, appends, capacity, consumed
+from epochal.http.components import Component, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.events import AnswerSize
+from epochal.http.idempotency import idempotency_key
+from epochal.http.metering import measured
+from epochal.http.nodes import Node, json_body, time_of
 from epochal.http.operation import Request, Response
+from epochal.http.preconditions import EXPECTATIONS, expectation_of, is_named, precondition
 from epochal.http.problems import Kind, Problem
+from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_TYPE_BYTES
 from epochal.model.versions import MAX_VERSION, AtVersion
@@ -53,50 +62,52 @@ _NUMBER: Final = r"(0|[1-9]\d{0,9})"
 _LOCK: Final = re.compile(rf"(?!0\.){_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
 """A version alone, or a lock, whose version is 1 at least."""
 
-TYPE: Final = shapes.name("The aggregate's type, one of those that the deployment registers.", "user-account")
-ID: Final = shapes.name(
+TYPE: Final = schemas.name(
+    "The aggregate's type, one of those that the deployment registers.", "user-account"
+)
+ID: Final = schemas.name(
     "The aggregate's id within its type; both together have at most 511 characters.",
     "01H42K4ABWQ5V2XQEP3A48VE0Z",
 )
-SEQ_NR: Final = shapes.whole("Number of the event, counted from 1.", 1, MAX_VERSION)
+SEQ_NR: Final = schemas.whole("Number of the event, counted from 1.", 1, MAX_VERSION)
 
-_AGGREGATE: Final = shapes.text("Type and id, joined by `-`.")
-_STANDS: Final[dict[str, shapes.Schema]] = {
-    "version": shapes.whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
-    "lastSeqNr": shapes.whole("Number of its last event.", 0, MAX_VERSION),
+_AGGREGATE: Final = schemas.text("Type and id, joined by `-`.")
+_STANDS: Final[dict[str, schemas.Schema]] = {
+    "version": schemas.whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
+    "lastSeqNr": schemas.whole("Number of its last event.", 0, MAX_VERSION),
 }
-OF_PROBLEMS: Final = {"aggregate": shapes.text("The aggregate concerned.")}
+OF_PROBLEMS: Final = {"aggregate": schemas.text("The aggregate concerned.")}
 """What problems say of aggregates."""
 
-_NEXT: Final = shapes.or_null(SEQ_NR, "`from` of the page that goes on; null where there is none.")
+_NEXT: Final = schemas.or_null(SEQ_NR, "`from` of the page that goes on; null where there is none.")
 
-NEW_EVENT: Final = shapes.Component(
+NEW_EVENT: Final = Component(
     "NewAggregateEvent",
-    shapes.record(
+    schemas.record(
         {
-            "type": shapes.text("What kind of event it is.", most=MAX_TYPE_BYTES),
+            "type": schemas.text("What kind of event it is.", most=MAX_TYPE_BYTES),
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "occurredAt": shapes.moment("When it happened: ISO 8601; left out, now."),
+            "occurredAt": schemas.moment("When it happened: ISO 8601; left out, now."),
         },
         required=("type", "data"),
     ),
-    reads={"data": shapes.json_body, "occurredAt": shapes.time_of},
+    reads={"data": json_body, "occurredAt": time_of},
 )
 
 
-def event_of(node: shapes.Node) -> AggregateEvent:
+def event_of(node: Node) -> AggregateEvent:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     sent = NEW_EVENT.read(node)
     return AggregateEvent(type=sent["type"], data=sent["data"], occurred_at=sent.get("occurredAt"))
 
 
-APPEND: Final = shapes.Component(
+APPEND: Final = Component(
     "AppendToAggregate",
-    shapes.record(
+    schemas.record(
         {
             "events": {
-                **shapes.array(
-                    shapes.ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS
+                **schemas.array(
+                    schemas.ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS
                 ),
                 "minItems": 1,
             },
@@ -107,60 +118,60 @@ APPEND: Final = shapes.Component(
             "expected": {
                 "description": "What the aggregate must be, else the answer is 409. Left out: anything.",
                 "anyOf": [
-                    shapes.whole("Its version; 0: none.", 0, MAX_VERSION),
-                    {"enum": list(shapes.EXPECTATIONS)},
+                    schemas.whole("Its version; 0: none.", 0, MAX_VERSION),
+                    {"enum": list(EXPECTATIONS)},
                 ],
             },
         },
         required=("events",),
     ),
-    reads={"events": event_of, "snapshot": shapes.json_body, "expected": shapes.expectation_of},
+    reads={"events": event_of, "snapshot": json_body, "expected": expectation_of},
 )
-APPENDED: Final = shapes.Shown(
+APPENDED: Final = Shown(
     "AppendedToAggregate",
     {
         "aggregate": _AGGREGATE,
-        "first": (shapes.whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
+        "first": (schemas.whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
         **_STANDS,
         "replayed": (
-            shapes.flag("An earlier request with the same Idempotency-Key had made this append."),
+            schemas.flag("An earlier request with the same Idempotency-Key had made this append."),
             "replayed",
         ),
-        "capacity": shapes.CAPACITY,
+        "capacity": schemas.CAPACITY,
     },
 )
-EVENT: Final = shapes.Shown(
+EVENT: Final = Shown(
     "AggregateEvent",
     {
         "seqNr": (SEQ_NR, "seq_nr"),
-        "type": (shapes.words("What kind of event it is."), "type"),
+        "type": (schemas.words("What kind of event it is."), "type"),
         "occurredAt": (
-            shapes.words("When it happened; of an event that another library wrote, as that wrote it."),
+            schemas.words("When it happened; of an event that another library wrote, as that wrote it."),
             "occurred_at",
         ),
         "data": {"description": "As it was sent."},
     },
 )
-AGGREGATE: Final = shapes.Shown(
+AGGREGATE: Final = Shown(
     "Aggregate",
     {
         "aggregate": _AGGREGATE,
         **_STANDS,
         "snapshotSeqNr": (
-            shapes.whole("The last event that the snapshot has in it.", 0, MAX_VERSION),
+            schemas.whole("The last event that the snapshot has in it.", 0, MAX_VERSION),
             "seq_nr",
         ),
         "snapshot": {"description": "The snapshot, as it was sent."},
-        "events": shapes.array(shapes.ref("AggregateEvent"), "The events after the snapshot."),
+        "events": schemas.array(schemas.ref("AggregateEvent"), "The events after the snapshot."),
         "next": _NEXT,
     },
 )
-EVENT_PAGE: Final = shapes.Shown(
+EVENT_PAGE: Final = Shown(
     "AggregateEventPage",
     {
         "aggregate": _AGGREGATE,
         **_STANDS,
-        "events": shapes.array(shapes.ref("AggregateEvent"), "In order."),
+        "events": schemas.array(schemas.ref("AggregateEvent"), "In order."),
         "next": _NEXT,
     },
 )
@@ -199,7 +210,7 @@ def lock_text(lock: Lock) -> str:
 
 def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
     """The answer to an append."""
-    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=shapes.capacity(units))
+    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=capacity(units))
 
 
 def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
@@ -246,8 +257,8 @@ def _events(found: AggregatePage, size: AnswerSize) -> dict[str, Any]:
 
 NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)
 
-_WHICH: Final = (shapes.path("type", TYPE), shapes.path("id", ID))
-_ETAG: Final = {"ETag": shapes.text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
+_WHICH: Final = (parameters.path("type", TYPE), parameters.path("id", ID))
+_ETAG: Final = {"ETag": schemas.text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,16 +275,16 @@ def opened(deployment: Deployment) -> Aggregates:
     return Aggregates(store=store, types=store.site.types)
 
 
-@shapes.operation(
+@operation(
     parameters=(
         *_WHICH,
-        shapes.header(
+        parameters.header(
             "If-Match",
             'An ETag of the aggregate, a version in quotes (`"17"`), or `*` for any that exists; else 412.',
             pattern=r'(\*|"(0|[1-9]\d{0,9}(\.(0|[1-9]\d{0,9}))?)")',
         ),
-        shapes.header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
-        shapes.IDEMPOTENCY_KEY,
+        parameters.header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
+        parameters.IDEMPOTENCY_KEY,
     ),
     takes=APPEND,
     status=201,
@@ -281,18 +292,18 @@ def opened(deployment: Deployment) -> Aggregates:
     headers=_ETAG,
     fails=(problems.VERSION_CONFLICT, problems.PRECONDITION_FAILED),
 )
-def append_to_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryString) -> Response:
+def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """Append events to an aggregate, with a snapshot or without.
 
     One transaction, and one request to the store where an ETag is given. What the aggregate is expected to be stands in
     one place: `If-Match`, `If-None-Match: *` or `expected`.
     """
     aggregate = aggregate_of(aggregates.types, request)
-    sent = APPEND.read(shapes.document(request))
+    sent = APPEND.read(document(request))
     events, snapshot = sent["events"], sent.get("snapshot")
-    expected, in_header = shapes.precondition(request, sent.get("expected"), lock_of)
-    key = shapes.idempotency_key(request)
-    store, meter = shapes.measured(aggregates.store, request)
+    expected, in_header = precondition(request, sent.get("expected"), lock_of)
+    key = idempotency_key(request)
+    store, meter = measured(aggregates.store, request)
     try:
         outcome = store.try_append(
             aggregate, events, snapshot=snapshot, expected=expected, idempotency_key=key
@@ -306,8 +317,8 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: shapes.Quer
         raise _refused(aggregate, outcome, meter.units, in_header=in_header)
     view = appended(aggregate, outcome, meter.units)
     headers = {"ETag": etag(outcome.lock)}
-    return shapes.answer(
-        meter, view, status=201, headers=headers, figures=shapes.appends(events, replayed=outcome.replayed)
+    return answer(
+        meter, view, status=201, headers=headers, figures=appends(events, replayed=outcome.replayed)
     )
 
 
@@ -320,61 +331,61 @@ def _refused(
         f"{aggregate} is at version {version}",
         # A head that another library wrote last does not say which number its last event has.
         headers={} if lock is None else {"ETag": etag(lock)},
-        figures={"Conflicts": 1.0, **shapes.consumed(units)},
+        figures={"Conflicts": 1.0, **consumed(units)},
         aggregate=str(aggregate),
         version=version,
     )
 
 
-@shapes.operation(
-    parameters=(*_WHICH, shapes.KNOWN_STATES),
+@operation(
+    parameters=(*_WHICH, parameters.KNOWN_STATES),
     gives=AGGREGATE,
-    headers={**_ETAG, **shapes.NO_CACHE},
+    headers={**_ETAG, **parameters.NO_CACHE},
     not_modified=True,
     fails=(NOT_FOUND,),
 )
-def read_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryString) -> Response:
+def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """Read an aggregate: its snapshot, and the events after it.
 
     Where the events are more than 4 MB the answer says in `next` where to go on reading them.
     """
     aggregate = aggregate_of(aggregates.types, request)
-    store, meter = shapes.measured(aggregates.store, request)
+    store, meter = measured(aggregates.store, request)
     snapshot = store.latest_snapshot(aggregate)
     if snapshot is None:
         raise _not_found(aggregate)
     headers = {"ETag": etag(snapshot.lock), "Cache-Control": "no-cache"}
-    if shapes.is_named(request, lock_text(snapshot.lock)):
-        return Response(status=304, headers=headers, figures=shapes.consumed(meter.units))
+    if is_named(request, lock_text(snapshot.lock)):
+        return Response(status=304, headers=headers, figures=consumed(meter.units))
     start = snapshot.seq_nr + 1
     after = page(
-        store, aggregate, snapshot.lock, start=start, limit=shapes.MAX_LIMIT, max_bytes=RESPONSE_BYTES
+        store, aggregate, snapshot.lock, start=start, limit=schemas.MAX_LIMIT, max_bytes=RESPONSE_BYTES
     )
-    return shapes.answer(meter, state(snapshot, after), headers=headers)
+    return answer(meter, state(snapshot, after), headers=headers)
 
 
-@shapes.operation(
+@operation(
     parameters=(
         *_WHICH,
-        shapes.query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
-        shapes.query("limit", {**shapes.LIMIT, "description": "Events at most."}),
+        parameters.query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
+        parameters.query("limit", {**schemas.LIMIT, "description": "Events at most."}),
     ),
     gives=EVENT_PAGE,
     fails=(NOT_FOUND,),
 )
-def read_aggregate_events(aggregates: Aggregates, request: Request, asked: shapes.QueryString) -> Response:
+def read_aggregate_events(aggregates: Aggregates, request: Request, asked: QueryString) -> Response:
     """Read a page of an aggregate's events.
 
     A page ends at its limit or at 4 MB, and says where to go on.
     """
     aggregate = aggregate_of(aggregates.types, request)
     start, limit = asked.whole("from") or 1, asked.limit()
-    store, meter = shapes.measured(aggregates.store, request)
+    store, meter = measured(aggregates.store, request)
     lock = store.lock(aggregate)
     if lock is None:
         raise _not_found(aggregate)
     found = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
-    return shapes.answer(meter, event_page(aggregate, found))
+    return answer(meter, event_page(aggregate, found))
 
 
 def _not_found(aggregate: AggregateId) -> Problem:

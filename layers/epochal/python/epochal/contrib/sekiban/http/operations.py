@@ -27,10 +27,18 @@ from epochal.contrib.sekiban.projections import MAX_NAME_BYTES, ProjectionStates
 from epochal.contrib.sekiban.states import StoredState
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems, shapes
+from epochal.http import parameters, problems, schemas
+from epochal.http.answers import answer, capacity, consumed
+from epochal.http.components import Component, Members, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
 from epochal.http.events import LINK_SECONDS, AnswerSize, json_text
+from epochal.http.metering import measured
+from epochal.http.nodes import Node, json_body, required
 from epochal.http.operation import Request, Response
+from epochal.http.preconditions import is_named
 from epochal.http.problems import Kind, Problem, problem_of
+from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.tags import parse_place
 
@@ -40,7 +48,7 @@ Content = Callable[[], Iterator[bytes]]
 Link = Callable[[str, int], str]
 """Signs a URL that an object can be fetched from for so many seconds; raises `MissingBody` where there is none."""
 
-SORTABLE_ID: Final = shapes.text("Sekiban's place of an event among all.", pattern=r"\d{30}")
+SORTABLE_ID: Final = schemas.text("Sekiban's place of an event among all.", pattern=r"\d{30}")
 
 MOST_SHOWN: Final = 3 * 1024 * 1024
 """Bytes of a state that an answer has room for in base64, which adds a third."""
@@ -49,8 +57,8 @@ MAX_PROCESSED: Final = 2**53 - 1
 """As far as every reader of JSON counts exactly."""
 
 OF_PROBLEMS: Final = {
-    "name": shapes.text("The projection concerned."),
-    "eventsProcessed": shapes.whole("How many events the stored state has processed.", 0, MAX_PROCESSED),
+    "name": schemas.text("The projection concerned."),
+    "eventsProcessed": schemas.whole("How many events the stored state has processed.", 0, MAX_PROCESSED),
 }
 """What problems say of states."""
 
@@ -60,30 +68,30 @@ MAX_VERSIONS: Final = 100
 """Versions of a listing: a request to the store for every two or three, where their states are large."""
 
 _PRINTABLE: Final = r"[^/\x00-\x1f\x7f]+"
-NAME: Final = shapes.text(
+NAME: Final = schemas.text(
     "The projection's name: printable text without `/`.",
     most=MAX_NAME_BYTES,
     pattern=_PRINTABLE,
     examples=["CourseCapacity"],
 )
-VERSION: Final = shapes.text(
+VERSION: Final = schemas.text(
     "A version of its code: printable text without `/`.",
     most=MAX_NAME_BYTES,
     pattern=_PRINTABLE,
     examples=["v3"],
 )
-PROCESSED: Final = shapes.whole("How many events the state has in it.", 0, MAX_PROCESSED)
+PROCESSED: Final = schemas.whole("How many events the state has in it.", 0, MAX_PROCESSED)
 _LAST: Final = {**SORTABLE_ID, "description": "Sortable id of the last of them."}
-_WINDOW: Final = shapes.text("What the projector calls safe; kept as it is.", most=MAX_WINDOW_BYTES)
+_WINDOW: Final = schemas.text("What the projector calls safe; kept as it is.", most=MAX_WINDOW_BYTES)
 
 
 _LAST_WHERE_THERE_IS_ONE: Final[dict[str, Any]] = {
     "if": {"properties": {"eventsProcessed": {"minimum": 1}}},
     "then": {"required": ["lastSortableId"]},
 }
-WRITE: Final = shapes.Component(
+WRITE: Final = Component(
     "WriteProjectionState",
-    shapes.record(
+    schemas.record(
         {
             "eventsProcessed": PROCESSED,
             "lastSortableId": {
@@ -92,60 +100,60 @@ WRITE: Final = shapes.Component(
             },
             "safeWindow": _WINDOW,
             "state": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "state64": shapes.base64("Any bytes, instead of `state`."),
+            "state64": schemas.base64("Any bytes, instead of `state`."),
         },
         required=("eventsProcessed",),
         oneOf=[{"required": [name]} for name in ("state", "state64")],
         **_LAST_WHERE_THERE_IS_ONE,
     ),
 )
-WRITTEN: Final = shapes.Shown(
+WRITTEN: Final = Shown(
     "ProjectionWritten",
-    {"name": NAME, "version": VERSION, "eventsProcessed": PROCESSED, "capacity": shapes.CAPACITY},
+    {"name": NAME, "version": VERSION, "eventsProcessed": PROCESSED, "capacity": schemas.CAPACITY},
 )
-DELETED: Final = shapes.Shown("ProjectionDeleted", {"name": NAME, "version": VERSION})
+DELETED: Final = Shown("ProjectionDeleted", {"name": NAME, "version": VERSION})
 
-_DESCRIBED: Final[shapes.Members] = {
+_DESCRIBED: Final[Members] = {
     "name": (NAME, "projector"),
     "version": (VERSION, "version"),
     "eventsProcessed": (PROCESSED, "events_processed"),
-    "lastSortableId": shapes.or_null(SORTABLE_ID, _LAST["description"]),
-    "safeWindow": shapes.words(_WINDOW["description"]),
-    "bytes": (shapes.whole("Size of the state."), "original_bytes"),
-    "compressedBytes": (shapes.whole("Its size as it is stored, compressed."), "compressed_bytes"),
+    "lastSortableId": schemas.or_null(SORTABLE_ID, _LAST["description"]),
+    "safeWindow": schemas.words(_WINDOW["description"]),
+    "bytes": (schemas.whole("Size of the state."), "original_bytes"),
+    "compressedBytes": (schemas.whole("Its size as it is stored, compressed."), "compressed_bytes"),
 }
-_STATES: Final[shapes.Members] = {
+_STATES: Final[Members] = {
     "state": {"description": "The state, where it is JSON."},
-    "state64": shapes.base64("The state, where it is not."),
-    "stateGzip64": shapes.base64(
+    "state64": schemas.base64("The state, where it is not."),
+    "stateGzip64": schemas.base64(
         "The state in gzip, where it is too large for an answer and its item holds it."
     ),
-    "stateUrl": shapes.record(
+    "stateUrl": schemas.record(
         {
-            "url": shapes.text("Where to get it, without further credentials.", format="uri"),
-            "expiresIn": shapes.whole("Seconds for which the URL works."),
-            "bytes": shapes.whole("Size of the content, compressed."),
+            "url": schemas.text("Where to get it, without further credentials.", format="uri"),
+            "expiresIn": schemas.whole("Seconds for which the URL works."),
+            "bytes": schemas.whole("Size of the content, compressed."),
             "encoding": {"const": "gzip", "description": "How the content encodes the state."},
         },
         description="Where the state lies, too large for an answer.",
     ),
 }
-VERSION_SHOWN: Final = shapes.Shown("ProjectionVersion", _DESCRIBED, optional=("safeWindow",))
-VERSIONS_SHOWN: Final = shapes.Shown(
+VERSION_SHOWN: Final = Shown("ProjectionVersion", _DESCRIBED, optional=("safeWindow",))
+VERSIONS_SHOWN: Final = Shown(
     "ProjectionVersions",
     {
         "name": NAME,
-        "versions": shapes.array(
-            shapes.ref("ProjectionVersion"), "In the order of text, without their states."
+        "versions": schemas.array(
+            schemas.ref("ProjectionVersion"), "In the order of text, without their states."
         ),
-        "next": shapes.or_null(VERSION, "`from` of the page that goes on; null where there is none."),
+        "next": schemas.or_null(VERSION, "`from` of the page that goes on; null where there is none."),
     },
 )
-STATE: Final = shapes.Shown(
+STATE: Final = Shown(
     "ProjectionState",
     {**_DESCRIBED, **_STATES},
     optional=("safeWindow", *_STATES),
-    **shapes.only_one(*_STATES),
+    **schemas.only_one(*_STATES),
 )
 
 
@@ -234,8 +242,8 @@ MAX_STATE_BYTES: Final = 4 * 1024 * 1024
 
 LARGER: Final = "larger states are written by the library, or by `epochal projections put`"
 
-_NAME: Final = shapes.path("name", NAME)
-_WHICH: Final = (_NAME, shapes.path("version", VERSION))
+_NAME: Final = parameters.path("name", NAME)
+_WHICH: Final = (_NAME, parameters.path("version", VERSION))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,41 +259,41 @@ def opened(deployment: Deployment) -> Projections:
     return Projections(states=states_of(deployment), link=deployment.bucket.links.object)
 
 
-@shapes.operation(
-    parameters=(*_WHICH, shapes.KNOWN_STATES),
+@operation(
+    parameters=(*_WHICH, parameters.KNOWN_STATES),
     gives=STATE,
-    headers={"ETag": shapes.text("The exact state, for `If-None-Match`."), **shapes.NO_CACHE},
+    headers={"ETag": schemas.text("The exact state, for `If-None-Match`."), **parameters.NO_CACHE},
     not_modified=True,
     fails=(NOT_FOUND, problems.MISSING_BODY),
 )
-def read_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
+def read_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """Read the state of a version of a projection.
 
     The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.
     """
     name, version = path_of(request)
-    states, meter = shapes.measured(projections.states, request)
+    states, meter = measured(projections.states, request)
     found = states.find(name, version)
     if found is None:
         rule = f"there is no state of {name} {version}"
         raise Problem(NOT_FOUND, rule, name=name, version=version)
     tag = tag_of(found)
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
-    if shapes.is_named(request, tag):
-        return Response(status=304, headers=headers, figures=shapes.consumed(meter.units))
+    if is_named(request, tag):
+        return Response(status=304, headers=headers, figures=consumed(meter.units))
     view = shown(found, partial(states.open, found), projections.link)
-    return shapes.answer(meter, view, headers=headers)
+    return answer(meter, view, headers=headers)
 
 
-@shapes.operation(
+@operation(
     parameters=(
         _NAME,
-        shapes.query("from", shapes.text("`next` of the page before.")),
-        shapes.query("limit", shapes.whole("Versions at most.", 1, MAX_VERSIONS, default=VERSIONS)),
+        parameters.query("from", schemas.text("`next` of the page before.")),
+        parameters.query("limit", schemas.whole("Versions at most.", 1, MAX_VERSIONS, default=VERSIONS)),
     ),
     gives=VERSIONS_SHOWN,
 )
-def list_projection_states(projections: Projections, request: Request, asked: shapes.QueryString) -> Response:
+def list_projection_states(projections: Projections, request: Request, asked: QueryString) -> Response:
     """List the versions of a projection that have a state.
 
     Without the states. A projection that has none is an empty page.
@@ -293,26 +301,26 @@ def list_projection_states(projections: Projections, request: Request, asked: sh
     name, beyond = request.path["name"], asked.text("from")
     check_path(name, "-" if beyond is None else beyond, "from")
     limit = asked.limit()
-    states, meter = shapes.measured(projections.states, request)
+    states, meter = measured(projections.states, request)
     found, following = states.page(name, beyond=beyond, limit=limit)
     versions = [described(each) for each in found]
-    return shapes.answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
+    return answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
 
 
-@shapes.operation(parameters=_WHICH, takes=WRITE, gives=WRITTEN, fails=(BEHIND,))
-def write_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=_WHICH, takes=WRITE, gives=WRITTEN, fails=(BEHIND,))
+def write_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """Store the state of a version of a projection.
 
     Unless the stored one has processed more events. At most 4 MB: the library, and the command line, write larger ones.
     """
     name, version = path_of(request)
-    root = shapes.document(request)
+    root = document(request)
     fields = root.members(WRITE.names)
-    processed = shapes.required(root, fields, "eventsProcessed").whole(0, MAX_PROCESSED)
+    processed = required(root, fields, "eventsProcessed").whole(0, MAX_PROCESSED)
     state = _state(root, fields)
     last = _last(root, fields, needed=processed > 0)
     window = fields["safeWindow"].text(MAX_WINDOW_BYTES) if "safeWindow" in fields else None
-    states, meter = shapes.measured(projections.states, request)
+    states, meter = measured(projections.states, request)
     newer = states.try_save(
         name, version, [state], events_processed=processed, last_sortable_id=last, safe_window=window
     )
@@ -320,47 +328,45 @@ def write_projection_state(projections: Projections, request: Request, _: shapes
         raise Problem(
             BEHIND,
             f"the stored state has processed {newer.events_processed:,} events",
-            figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
+            figures={"Conflicts": 1.0, **consumed(meter.units)},
             name=name,
             version=version,
             eventsProcessed=newer.events_processed,
         )
-    view = WRITTEN(
-        name=name, version=version, eventsProcessed=processed, capacity=shapes.capacity(meter.units)
-    )
-    return shapes.answer(meter, view)
+    view = WRITTEN(name=name, version=version, eventsProcessed=processed, capacity=capacity(meter.units))
+    return answer(meter, view)
 
 
-@shapes.operation(parameters=_WHICH, gives=DELETED)
-def delete_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
+@operation(parameters=_WHICH, gives=DELETED)
+def delete_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """Delete the state of a version of a projection.
 
     If it is there. What it left in the bucket `epochal projections orphans` removes.
     """
     name, version = path_of(request)
-    states, meter = shapes.measured(projections.states, request)
+    states, meter = measured(projections.states, request)
     states.delete(name, version)
-    return shapes.answer(meter, DELETED(name=name, version=version))
+    return answer(meter, DELETED(name=name, version=version))
 
 
-def _state(root: shapes.Node, fields: Mapping[str, shapes.Node]) -> bytes:
+def _state(root: Node, fields: Mapping[str, Node]) -> bytes:
     if "state" in fields and "state64" in fields:
         raise InvalidInput("state64", "may not be given together with state")
     if "state64" in fields:
         node = fields["state64"]
         state = node.base64()
     else:
-        node = shapes.required(root, fields, "state")
-        state = shapes.json_body(node)
+        node = required(root, fields, "state")
+        state = json_body(node)
     if len(state) > MAX_STATE_BYTES:
         plain = problem_of(TooLarge(node.name, len(state), MAX_STATE_BYTES))
         raise Problem(plain.kind, f"{plain.detail}; {LARGER}", **plain.members)
     return state
 
 
-def _last(root: shapes.Node, fields: Mapping[str, shapes.Node], *, needed: bool) -> str:
+def _last(root: Node, fields: Mapping[str, Node], *, needed: bool) -> str:
     """The last event's sortable id; none where no event was processed."""
     if not needed and "lastSortableId" not in fields:
         return ""
-    node = shapes.required(root, fields, "lastSortableId")
+    node = required(root, fields, "lastSortableId")
     return parse_place(node.text(64), node.name)

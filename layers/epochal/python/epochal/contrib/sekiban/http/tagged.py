@@ -9,42 +9,46 @@ from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems, shapes, tagged
+from epochal.http import parameters, problems, schemas, tagged
+from epochal.http.components import Component
+from epochal.http.declarations import described, operation
 from epochal.http.events import NEW_EVENT
+from epochal.http.nodes import Node, optional_id
 from epochal.http.operation import Request, Response
+from epochal.http.query_strings import QueryString
 from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import MAX_EXPIRES, MAX_ID_BYTES, Claim, Event
 
 _BESIDES: Final = {
-    "executedUser": shapes.text("Who did it.", most=MAX_ID_BYTES),
-    "expires": shapes.whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
+    "executedUser": schemas.text("Who did it.", most=MAX_ID_BYTES),
+    "expires": schemas.whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
 }
 _SENT: Final = NEW_EVENT.schema["properties"]
-NEW_TAGGED_EVENT: Final = shapes.Component(
+NEW_TAGGED_EVENT: Final = Component(
     "NewTaggedEvent",
     {
         **NEW_EVENT.schema,
         "properties": {**{name: each for name, each in _SENT.items() if name != "claim"}, **_BESIDES},
     },
 )
-APPEND_HERE: Final = shapes.Component(
+APPEND_HERE: Final = Component(
     "AppendTaggedHere",
     {
         **APPEND.schema,
         "properties": {
             **APPEND.schema["properties"],
-            "events": {**APPEND.schema["properties"]["events"], "items": shapes.ref("NewTaggedEvent")},
+            "events": {**APPEND.schema["properties"]["events"], "items": schemas.ref("NewTaggedEvent")},
         },
     },
 )
 
 
-def sent_event(node: shapes.Node) -> Event:
+def sent_event(node: Node) -> Event:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     fields = node.members(NEW_TAGGED_EVENT.names)
     plain = {name: value for name, value in node.value.items() if name not in _BESIDES}
-    event = TaggedEvent.of(event_of(shapes.Node(plain, node.at)))
+    event = TaggedEvent.of(event_of(Node(plain, node.at)))
     for name, body in (("data", event.data), ("meta", event.meta)):
         if isinstance(body, Claim):
             raise InvalidInput(node.below("claim"), "must not be given: these tables refer to no bucket")
@@ -53,7 +57,7 @@ def sent_event(node: shapes.Node) -> Event:
             raise TooLarge(node.below(given), len(body), DcbEvents.most_bytes)
     return replace(
         event,
-        executed_user=shapes.optional_id(fields, "executedUser"),
+        executed_user=optional_id(fields, "executedUser"),
         expires=fields["expires"].whole(1, MAX_EXPIRES) if "expires" in fields else None,
     )
 
@@ -63,14 +67,14 @@ def opened(deployment: Deployment, _store: str) -> Tagged:
     return Tagged(store=store.opened(deployment), link=deployment.bucket.links.download, event_of=sent_event)
 
 
-@shapes.operation(
-    parameters=(shapes.IDEMPOTENCY_KEY,),
+@operation(
+    parameters=(parameters.IDEMPOTENCY_KEY,),
     takes=APPEND_HERE,
     status=201,
     gives=APPENDED,
     fails=(problems.CONDITION_FAILED,),
 )
-def append_tagged(on: Tagged, request: Request, _: shapes.QueryString) -> Response:
+def append_tagged(on: Tagged, request: Request, _: QueryString) -> Response:
     """Append tagged events, unless what they were decided on has changed.
 
     As `POST /events` does, to Sekiban's tables.
@@ -79,23 +83,23 @@ def append_tagged(on: Tagged, request: Request, _: shapes.QueryString) -> Respon
 
 
 query_tagged, read_tag = tagged.query_tagged, tagged.read_tag
-read_tagged = shapes.described(tagged.read_tagged, "Strongly consistent.")
-list_tagged = shapes.described(
+read_tagged = described(tagged.read_tagged, "Strongly consistent.")
+list_tagged = described(
     tagged.list_tagged,
     "In order of their places. A page ends at its limit or at 4 MB, and never between events of one "
     "place. A tag's are strongly consistent. All events come through an index that lags by moments; what an append "
     "that is under way brings later may sort before what was listed; and events that have expired are missing.",
 )
-count_tagged = shapes.described(
+count_tagged = described(
     tagged.count_tagged,
     "By walking an index that lags by moments, which costs what it holds. Of a tag `readTagOfDcb` tells the number.",
 )
-list_tags = shapes.described(
+list_tags = described(
     tagged.list_tags,
     "Those of a group in order, from an index that lags by moments; of all by reading through the table of tags. A "
     "page may be empty: go by `next`.",
 )
-list_entries = shapes.described(
+list_entries = described(
     tagged.list_entries,
     "Which events the tag has, without their bodies: what is counted is listed, also those that have expired, of which "
     "the entry is all that is left. None where no event has the tag.",

@@ -1,0 +1,122 @@
+"""Objects of the OpenAPI document, each declared once: the declaration reads requests, writes answers and is published.
+
+Component   an object of the document, by name; `read` returns the members of one that was sent
+Shown       an object that is answered; called with a value, it returns the members
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Final
+
+from epochal.errors import InvalidInput
+from epochal.http.nodes import Node
+from epochal.http.schemas import Schema, only_one, record
+
+Read = Callable[["Node"], Any]
+"""Reads a value that was sent; raises `InvalidInput` naming the place of what breaks a rule."""
+
+_BY_SCHEMA: Final[Mapping[str, Read]] = MappingProxyType({})
+
+Members = Mapping[str, "Schema | tuple[Schema, str]"]
+
+
+class Component:
+    """A schema of the document; without a name it is only part of others."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        reads: Mapping[str, Read] = _BY_SCHEMA,
+        one_of: tuple[tuple[str, ...], ...] = (),
+    ) -> None:
+        """Declare it.
+
+        Args:
+            name: in the document.
+            schema: of an object.
+            reads: what reads members of which their schemas do not say all; of an array, each of its items.
+            one_of: names of members of which at most one may be sent.
+        """
+        self.name, self.special, self._one_of = name, reads, one_of
+        self.schema = {**schema, "allOf": [only_one(*each) for each in one_of]} if one_of else schema
+
+    @property
+    def names(self) -> Mapping[str, Schema]:
+        """The members that it may have."""
+        found: Mapping[str, Schema] = self.schema["properties"]
+        return found
+
+    @cached_property
+    def _reads(self) -> dict[str, Read]:
+        return {name: _read(schema, self.special.get(name)) for name, schema in self.names.items()}
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        return {name: each["default"] for name, each in self.names.items() if "default" in each}
+
+    def read(self, node: Node) -> dict[str, Any]:
+        """The members that are sent, or have a default, by their names; raises `InvalidInput` naming the one that
+        breaks a rule.
+        """
+        reads = self._reads
+        fields = node.members(reads)
+        for name in self.schema["required"]:
+            if name not in fields:
+                raise InvalidInput(node.below(name), "is required")
+        for names in self._one_of:
+            if len(fields.keys() & names) > 1:
+                first, second, *_ = (fields[name].name for name in names if name in fields)
+                raise InvalidInput(second, f"may not be given together with {first}")
+        found = {name: reads[name](each) for name, each in fields.items()}
+        return {**self._defaults, **found} if self._defaults else found
+
+
+def _read(schema: Schema, special: Read | None) -> Read:
+    """What reads a value as its schema says; what has none of these kinds is left to who asks."""
+    match schema:
+        case {"type": "array", "items": items, "maxItems": most}:
+            each, least = _read(items, special), schema.get("minItems", 0)
+            return lambda node: tuple(map(each, node.items(most, least)))
+        case _ if special is not None:
+            return special
+        case {"enum": choices}:
+            return partial(Node.choice, choices=choices)
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            return partial(Node.whole, least=least, most=most)
+        case {"type": "boolean"}:
+            return Node.flag
+        case {"contentEncoding": "base64"}:
+            return Node.base64
+        case {"maxLength": most}:
+            return lambda node: node.text(most)
+        case _:
+            return lambda node: node
+
+
+class Shown(Component):
+    """An object that is answered. A member is a schema, whose value is given with each call, or a schema and the name
+    of the attribute that has the value; `optional` members may be missing.
+    """
+
+    def __init__(self, name: str, members: Members, *, optional: tuple[str, ...] = (), **more: Any) -> None:
+        schemas = {each: value[0] if isinstance(value, tuple) else value for each, value in members.items()}
+        required = tuple(each for each in schemas if each not in optional)
+        super().__init__(name, record(schemas, required=required, **more))
+        self._members = [
+            (each, attrgetter(value[1]) if isinstance(value, tuple) else None)
+            for each, value in members.items()
+        ]
+
+    def __call__(self, found: object = None, /, **given: Any) -> dict[str, Any]:
+        """The object that shows what is found."""
+        return {
+            name: given[name] if get is None else get(found)
+            for name, get in self._members
+            if get is not None or name in given
+        }

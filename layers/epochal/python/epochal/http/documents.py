@@ -1,0 +1,77 @@
+"""Bodies of requests as JSON documents: their media type, their encoding, and how deep they may nest."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.codec.json import MARK
+from epochal.errors import InvalidInput
+from epochal.http.nodes import Node
+from epochal.http.operation import Request
+from epochal.http.problems import UnsupportedMedia
+
+MAX_DEPTH: Final = 100
+"""Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
+
+_TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
+
+
+def document(request: Request) -> Node:
+    """The body as JSON. A missing Content-Type is taken for JSON.
+
+    Raises:
+        UnsupportedMedia: the headers say that it is something else.
+        InvalidInput: it is empty, not JSON, not UTF-8, or nested too deep.
+    """
+    _check_media(request)
+    if not request.body:
+        raise InvalidInput("body", "must not be empty")
+    if request.body.startswith(MARK):
+        raise InvalidInput("body", "must be JSON without a byte order mark before it")
+    try:
+        value = json.loads(request.body)
+    except json.TooDeep as error:
+        raise InvalidInput("body", _TOO_DEEP) from error
+    except ValueError as error:
+        raise InvalidInput("body", f"must be JSON in UTF-8: {str(error).partition('; ')[0]}") from error
+    if nests_too_deep(request.body, value):
+        raise InvalidInput("body", _TOO_DEEP)
+    return Node(value)
+
+
+def no_document(request: Request) -> None:
+    """Refuse a body where none has a meaning."""
+    if request.body:
+        raise InvalidInput("body", "must be empty")
+
+
+def _check_media(request: Request) -> None:
+    media, _, parameter = (request.header("Content-Type") or "application/json").lower().partition(";")
+    kind = media.strip()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise UnsupportedMedia("Content-Type", "must be application/json")
+    if parameter.replace(" ", "").replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMedia("Content-Type", "must be application/json, in UTF-8")
+    if (request.header("Content-Encoding") or "identity").lower() != "identity":
+        raise UnsupportedMedia("Content-Encoding", "must be identity: bodies are not decompressed")
+
+
+def nests_too_deep(text: bytes, value: Any) -> bool:
+    """Whether the value of a JSON text has more levels than `MAX_DEPTH`."""
+    # Fewer brackets than levels allowed is the usual case, and cheap to see.
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return False
+    # Level by level, since a function that called itself would end where Python's stack does.
+    level = _children([value])
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
+    """The arrays and objects directly inside one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return [child for child in inside if isinstance(child, dict | list)]

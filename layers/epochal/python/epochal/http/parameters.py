@@ -1,0 +1,49 @@
+"""Declarations of parameters: in paths, query strings and headers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.http.schemas import Schema, text
+from epochal.settings import KEY_WINDOW_SECONDS
+
+Parameter = dict[str, Any]
+
+ETAG_PATTERN: Final = r'(W/)?"[!#-~]*"'
+
+
+def parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Parameter:
+    """A parameter of a path, a query or the headers."""
+    description = schema["description"]
+    inner = {key: value for key, value in schema.items() if key != "description"}
+    return {"name": name, "in": where, "required": required, "description": description, "schema": inner}
+
+
+def path(name: str, schema: Schema) -> Parameter:
+    """A parameter of the path."""
+    return parameter("path", name, schema, required=True)
+
+
+def query(name: str, schema: Schema) -> Parameter:
+    """A parameter of the query string; an array may be given more than once."""
+    return parameter("query", name, schema)
+
+
+def header(name: str, description: str, **more: Any) -> Parameter:
+    """A header of the request."""
+    return parameter("header", name, text(description, **more))
+
+
+KNOWN_STATES: Final = header(
+    "If-None-Match",
+    "ETags that the caller has a state of already, or `*`.",
+    pattern=rf"(\*|{ETAG_PATTERN}( *, *{ETAG_PATTERN})*)",
+)
+IDEMPOTENCY_KEY: Final = header(
+    "Idempotency-Key",
+    "Repeats of the request with the same key and content are answered like the first for "
+    f"{KEY_WINDOW_SECONDS // 3600} hours, whatever they expect.",
+    most=255,
+    pattern=r"[\x21-\x7e]{1,255}",
+)
+NO_CACHE: Final = {"Cache-Control": text("`no-cache`: to be kept, but asked about each time.")}

@@ -1,0 +1,98 @@
+"""What a writer expects of a stream, and which state a reader already has (RFC 9110, sections 8.8.3 and 13.1).
+
+An ETag is a token between quotes: it names the exact state of a stream, unfolds included, so it is a strong validator.
+A writer names its expectation in one place: `If-Match`, `If-None-Match: *`, or `expected` in the body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, TypeVar
+
+from epochal.errors import InvalidInput
+from epochal.http.nodes import Node
+from epochal.http.operation import Request
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
+
+Named = TypeVar("Named")
+"""What an ETag names: an exact state."""
+
+EXPECTATIONS: Final = tuple(sorted(member.value for member in Expected))
+
+_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
+_TAGS: Final = re.compile(rf"[\s,]*{_TAG}(?:[ \t]*,[\s,]*{_TAG})*[\s,]*", re.ASCII)
+
+_EACH: Final = re.compile(r'"([^"]*)"')
+
+
+def etag(token: Token) -> str:
+    """The ETag of the state that a token names."""
+    return f'"{token.text()}"'
+
+
+def precondition(
+    request: Request, in_body: Expected | AtVersion | None, parse: Callable[[str, str], Named | AtVersion]
+) -> tuple[Expected | AtVersion | Named, bool]:
+    """The writer's expectation, wherever it is given, `ANY` where it is not; and whether it was in a header, where its
+    failure is 412; in the body it is 409.
+
+    Args:
+        parse: reads an ETag without its quotes; raises `InvalidInput` naming the header, which is its second argument.
+    """
+    headers = {name: request.header(name) for name in ("If-Match", "If-None-Match")}
+    given = {name: each for name, each in (*headers.items(), ("expected", in_body)) if each is not None}
+    if len(given) > 1:
+        first, *_, last = given
+        raise InvalidInput(last, f"may not be given together with {first}")
+    if headers["If-None-Match"] not in (None, "*"):
+        raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
+    match headers["If-Match"]:
+        case None if in_body is not None:
+            return in_body, False
+        case None:
+            return (NO_STREAM, True) if given else (ANY, False)
+        case "*":
+            return STREAM_EXISTS, True
+        case value if match := _EACH.fullmatch(value):
+            return parse(match[1], "If-Match"), True
+        case _:
+            raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
+
+
+def unchanged(request: Request, token: Token) -> bool:
+    """Whether `If-None-Match` names the state that `token` does."""
+    named = _named(request)
+    return named == "*" or token.bare in {_bare(each) for each in named}
+
+
+def is_named(request: Request, tag: str) -> bool:
+    """Whether `If-None-Match` names the ETag `tag`, given without quotes (weak comparison, as RFC 9110 asks)."""
+    named = _named(request)
+    return named == "*" or tag in named
+
+
+def _named(request: Request) -> list[str] | Literal["*"]:
+    """The ETags of `If-None-Match`, without quotes."""
+    value = request.header("If-None-Match")
+    if value is None:
+        return []
+    if value == "*":
+        return "*"
+    if not _TAGS.fullmatch(value):
+        raise InvalidInput("If-None-Match", "must be * or a list of ETags in double quotes")
+    return _EACH.findall(value)
+
+
+def _bare(tag: str) -> str:
+    """What names the state: a seal says who made the ETag, and a low-water mark may lag."""
+    return ".".join(tag.split(".")[:7])
+
+
+def expectation_of(node: Node) -> Expected | AtVersion:
+    """An expectation in a body: a version, or a word."""
+    if isinstance(node.value, str) and node.value in EXPECTATIONS:
+        return Expected(node.value)
+    if not isinstance(node.value, int) or isinstance(node.value, bool):
+        raise InvalidInput(node.name, f"must be a version or one of {', '.join(EXPECTATIONS)}")
+    return AtVersion(version=node.whole(0, MAX_VERSION))

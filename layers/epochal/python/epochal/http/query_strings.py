@@ -1,0 +1,81 @@
+"""Query strings: each parameter is read as its schema says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from epochal.errors import InvalidInput
+from epochal.http.nodes import UnknownName, printable
+from epochal.http.operation import Request
+
+_DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
+
+
+class QueryString:
+    """The parameters of a request's query string, each known, given once and read as its schema says; one that is an
+    array may be given any number of times.
+    """
+
+    def __init__(self, request: Request, declared: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse what is not `declared`."""
+        self._declared = declared
+        self._values: dict[str, list[str]] = {}
+        for name, value in request.query:
+            if name not in declared:
+                raise UnknownName("query", printable(name), _unknown(declared))
+            self._values.setdefault(name, []).append(value)
+            if len(self._values[name]) > 1 and not _is_list(declared[name]):
+                raise InvalidInput(name, "may be given only once")
+
+    def text(self, name: str) -> str | None:
+        """A parameter's value; None where it is absent."""
+        values = self._values.get(name)
+        return None if values is None else values[0]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """All values of a parameter that may be given more than once."""
+        return tuple(self._values.get(name, ()))
+
+    def whole(self, name: str) -> int | None:
+        """A whole number in plain digits, within its bounds; None where it is absent."""
+        value, schema = self.text(name), self._declared[name]
+        if value is None:
+            return None
+        least, most = schema["minimum"], schema["maximum"]
+        if not _DIGITS.fullmatch(value) or not least <= int(value) <= most:
+            raise InvalidInput(name, f"must be a whole number from {least:,} to {most:,}")
+        return int(value)
+
+    def limit(self) -> int:
+        """Items of a page."""
+        found, default = self.whole("limit"), self._declared["limit"]["default"]
+        return int(default) if found is None else found
+
+    def choice(self, name: str) -> str:
+        """One of its choices; the first where it is absent."""
+        return self._one_of(name, tuple(self._declared[name]["enum"]))
+
+    def flag(self, name: str) -> bool:
+        """`true` or `false`; false where it is absent."""
+        return self._one_of(name, ("false", "true")) == "true"
+
+    def _one_of(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value is None:
+            return choices[0]
+        if value not in choices:
+            raise InvalidInput(name, f"must be {' or '.join(choices)}")
+        return value
+
+
+def _unknown(declared: Mapping[str, Mapping[str, Any]]) -> str:
+    if not declared:
+        return "is not known here: this operation takes no query parameters"
+    # Those that may come more than once are named last.
+    return f"is not known here; known are {', '.join(sorted(declared, key=lambda name: _is_list(declared[name])))}"
+
+
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "array"
