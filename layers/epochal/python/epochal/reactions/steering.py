@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -28,6 +28,7 @@ from epochal.index.groups import (
     Cause,
     GroupState,
     Held,
+    StateConflict,
     group_stream,
     leave,
     read_signs,
@@ -229,22 +230,37 @@ class Groups:
         """Begin a group where another is now: with its checkpoints, what it has handled ahead and what it has parked.
         In which partitions that is.
 
+        All states are read before the first is written.
+
         Raises:
             GroupMissing: the other has begun nowhere.
-            InvalidInput: the group has begun already.
+            InvalidInput: the group has begun already, and nothing was written; or a process began it meanwhile, and the
+                message says in which partitions it begins like the other.
         """
         member, other = self._member(group), self._member(like)
-        states = list(self._begun(other))
-        if any(member.load(partition).state is not None for partition, _, _ in states):
-            raise InvalidInput("group", f"{group} has begun already: reset it, or delete it first")
+        states = self._begun(other)
+        helds = dict(self._helds(member))
+        if begun := [partition for partition, held in helds.items() if held.state is not None]:
+            raise InvalidInput(
+                "group", f"{group} has begun already in {_named(begun)}: reset it, or delete it first"
+            )
+        written: list[int] = []
         for partition, _, state in states:
             for cause in other.causes(partition, state).values():
                 member.record(partition, cause)
             fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0, reads=None)
-            fresh = with_resets_drawn(fresh, self.fresh)
-            if not isinstance(member.save(member.load(partition), fresh), Held):
-                raise InvalidInput("group", f"{group} has begun meanwhile in partition {partition}")
-        return [partition for partition, _, _ in states]
+            saved = member.save(helds[partition], with_resets_drawn(fresh, self.fresh))
+            if isinstance(saved, StateConflict):
+                parked = {} if saved.held.state is None else saved.held.state.parked
+                for stream in state.parked.keys() - parked.keys():
+                    member.forget(partition, stream)
+                raise InvalidInput(
+                    "group",
+                    f"a process began {group} meanwhile in {_named([partition])}. It begins like {like} in "
+                    f"{_named(written)}. Stop the process, delete {group}, and begin it again",
+                )
+            written.append(partition)
+        return written
 
     def delete(self, group: str) -> list[int]:
         """Forget a group: its checkpoints, and what it has parked. A function that still runs it begins anew.
@@ -271,11 +287,15 @@ class Groups:
 
     def _begun(self, member: Member) -> list[tuple[int, Held, GroupState]]:
         """Where a group has begun, and what is on record there."""
-        helds = [(each.partition, member.load(each.partition)) for each in self.reader.partitions()]
+        helds = self._helds(member)
         found = [(partition, held, held.state) for partition, held in helds if held.state is not None]
         if not found:
             raise GroupMissing(member.reaction.name)
         return found
+
+    def _helds(self, member: Member) -> list[tuple[int, Held]]:
+        """What is on record of a group in every partition, whether it has begun there or not."""
+        return [(each.partition, member.load(each.partition)) for each in self.reader.partitions()]
 
     def _change(self, group: str, change: Callable[[GroupState], GroupState]) -> list[int]:
         member = self._member(group)
@@ -418,6 +438,13 @@ def failure_view(cause: Cause) -> dict[str, Any]:
 def reset_view(each: Reset) -> dict[str, Any]:
     """What a reset does to a partition, as JSON."""
     return asdict(each) | {"before": str(each.before), "after": str(each.after)}
+
+
+def _named(partitions: Sequence[int]) -> str:
+    """Partitions, as an error names them."""
+    if not partitions:
+        return "no partition"
+    return f"partition{'s' if len(partitions) > 1 else ''} {', '.join(map(str, partitions))}"
 
 
 def _reading(state: GroupState) -> Reaction | None:
