@@ -18,6 +18,7 @@ from epochal.cdk.user_cache import user_cache
 from epochal.contrib.local import programs
 from epochal.contrib.local.endpoint import ACCOUNT, REGION, Endpoint
 from epochal.contrib.local.errors import AccountRefused, CommandFailed, LookupNeeded
+from epochal.contrib.local.failed_resources import EVENT, FailedResources, line_of_failure
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Package, Places, note, noted
 from epochal.lazy_dataclasses import asdict, dataclass
@@ -195,10 +196,6 @@ SETTINGS = {
     "NODE_NO_WARNINGS": "1",  # of Node releases near their end; they work
 }
 
-_EVENT = re.compile(
-    r"^(?P<stack>\S+) \|[^|]*\|[^|]*\| (?P<status>\w+)\s*\| (?P<type>[\w:]+)\s*\| (?P<what>.*)$"
-)
-
 
 def synthesise(
     places: Places,
@@ -256,7 +253,8 @@ def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell
 
     Raises:
         ProgramMissing: Node is not there.
-        CommandFailed: the deployment failed; carries the end of its output.
+        CommandFailed: the deployment failed; carries the reason of each resource that was refused, or else the end of
+            its output.
     """
     command = [
         *command_line(places, tell=tell),
@@ -299,11 +297,11 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 def line_for_people(line: str) -> str | None:
     """What of a line of the command line's output is worth telling, if anything."""
-    event = _EVENT.match(line)
+    event = EVENT.match(line)
     if event is None:
         return None
     if event["status"].endswith("_FAILED"):
-        return f"{event['stack']}: {event['status']} {event['type']} {event['what'].strip()}"
+        return line_of_failure(event)
     if event["status"].endswith("_COMPLETE"):
         return f"{event['stack']}: {event['type']} {event['what'].split(' (')[0].strip()}"
     return None
@@ -311,6 +309,7 @@ def line_for_people(line: str) -> str | None:
 
 def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, doing: str) -> None:
     end: deque[str] = deque(maxlen=OUTPUT_END_LINES)
+    failed = FailedResources()
     with subprocess.Popen(
         command,
         cwd=places.root,
@@ -325,11 +324,12 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, 
         if process.stdout is not None:
             for line in process.stdout:
                 end.append(line)
+                failed.read(line.rstrip())
                 told = line_for_people(line.rstrip())
                 if told is not None:
                     tell(told)
     if process.returncode != 0:
-        raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip())
+        raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip(), failed.reasons)
 
 
 # What was deployed to the embedded AWS: its stacks with their outputs, kept beside the server that they belong to.

@@ -143,7 +143,8 @@ def deploy(
         ProgramMissing: Node is not there, or npm, where the CDK command line has to be fetched.
         LookupNeeded: the application looks something up in an account that is not here.
         AccountRefused: a stack is to go to an account that is none.
-        CommandFailed: the deployment failed; carries the end of its output.
+        CommandFailed: the deployment failed; carries the reason of each resource that was refused, or else the end of
+            its output.
     """
     tell("synthesising the stacks")
     assembly = cdk.synthesise(

@@ -16,7 +16,7 @@ LocalError
 ├── StoreUnclear (LookupError)           several stores are deployed, or none of this name
 ├── TooManyFiles (ValueError)           a folder that is to be watched holds more than a project does
 ├── SystemUnsupported (OSError)          the embedded AWS does not run on this operating system
-└── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
+└── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries why, or its output's end
 """
 
 from __future__ import annotations
@@ -164,9 +164,13 @@ class TooManyFiles(LocalError, ValueError):
 
 
 class CommandFailed(LocalError, RuntimeError):
-    """`command` ended with `status`; `output_end` is the last it wrote."""
+    """`command` ended with `status`; `output_end` is the last it wrote. Of resources that CloudFormation refused the
+    message has the `reasons` alone.
+    """
 
-    def __init__(self, command: str, status: int, output_end: str) -> None:
-        super().__init__(f"`{command}` ended with status {status}; it last wrote:\n{output_end}")
+    def __init__(self, command: str, status: int, output_end: str, reasons: Sequence[str] = ()) -> None:
+        why = ":\n" + "\n".join(reasons) if reasons else f"; it last wrote:\n{output_end}"
+        super().__init__(f"`{command}` ended with status {status}{why}")
         self.status = status
         self.output_end = output_end
+        self.reasons = tuple(reasons)
