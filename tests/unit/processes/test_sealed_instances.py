@@ -356,6 +356,36 @@ def test_a_reaction_that_fails_on_an_open_event_stores_its_words() -> None:
     assert parked.cause.text == "ValueError: no greeting for Person-1"
 
 
+def test_a_reaction_that_says_it_is_sealed_keeps_no_words_about_an_open_event_or_a_removal_either(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world, removals = World(), list[str]()
+
+    def part(delivery: Delivery) -> None:
+        assert delivery.removal is not None
+        removals.append(delivery.removal.kind)
+        raise ValueError(f"no parting from {ADA}, whom it remembers")
+
+    @reaction(name="greeting", categories=["Person"], attempts=2, sealed=True, removed=part)
+    def greet(delivery: Delivery) -> None:
+        if delivery.stream == "Person-1":
+            raise ValueError(f"no greeting for {ADA}, whom it remembers")
+
+    caplog.set_level("DEBUG")
+    for stream in ("Person-1", "Person-2"):
+        world.append(stream, Closed("moved"))
+    world.feed.react(greet)
+    world.feed.streams.delete("Person-2")
+    world.feed.react(greet)
+    parked = [*world.feed.parking(greet).streams(partition=PAGES)]
+    assert removals
+    assert [(one.stream, one.cause and one.cause.text.partition(":")[0]) for one in parked] == [
+        ("Person-1", "ValueError"),
+        ("Person-2", "ValueError"),
+    ]
+    assert ADA not in f"{parked} {caplog.text}"
+
+
 @dataclass(frozen=True)
 class Born:
     person: str

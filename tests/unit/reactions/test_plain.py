@@ -336,6 +336,7 @@ REFUSED: dict[str, list[Any]] = {
     "partition_by": not_a(),
     "in_order": ["", *not_a(bool)],
     "once": ["", *not_a(bool)],
+    "sealed": ["", *not_a(bool)],
     "on_failure": ["", *not_a()],
     "start": ["", *not_a(dict)],
 }
