@@ -296,7 +296,7 @@ class Reaction:
         must_be(str, self.partition_by, "partition_by", "a regular expression")
         for field_ in ("max_events", "parallel", "attempts"):
             must_be_whole(getattr(self, field_), field_, 1)
-        for field_ in ("in_order", "once"):
+        for field_ in ("in_order", "once", "sealed"):
             must_be(bool, getattr(self, field_), field_, "True or False")
         for field_ in ("categories", "types", "sources"):
             if field_ == "sources" or getattr(self, field_) is not None:
@@ -369,6 +369,7 @@ def reaction(
     once: bool = False,
     within: AbstractAsyncContextManager[Any] | None = None,
     removed: Handler | None = None,
+    sealed: bool = False,
 ) -> Callable[[Handler], Reaction]:
     """Make a reaction of a function; the arguments are the attributes of `Reaction`.
 
@@ -393,6 +394,7 @@ def reaction(
         once=once,
         within=within,
         removed=removed,
+        sealed=sealed,
     )
 
 
