@@ -9,7 +9,7 @@ from epochal.settings import KEY_WINDOW_SECONDS
 
 Parameter = dict[str, Any]
 
-ETAG_PATTERN: Final = r'(W/)?"[!#-~]*"'
+_ETAG: Final = r'(W/)?"[!#-~]*"'
 
 
 def parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Parameter:
@@ -37,7 +37,7 @@ def header(name: str, description: str, **more: Any) -> Parameter:
 KNOWN_STATES: Final = header(
     "If-None-Match",
     "ETags that the caller has a state of already, or `*`.",
-    pattern=rf"(\*|{ETAG_PATTERN}( *, *{ETAG_PATTERN})*)",
+    pattern=rf"(\*|{_ETAG}( *, *{_ETAG})*)",
 )
 IDEMPOTENCY_KEY: Final = header(
     "Idempotency-Key",
