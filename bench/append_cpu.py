@@ -34,7 +34,7 @@ from bench.pages import store
 from bench.report import Report, progress
 from bench.rounds import Compared
 from epochal.dynamo.interpreter import LightCarrier, deployed, interpreter, performed
-from epochal.dynamo.protocol import DynamoRequest
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.http.gateway import serve
 from epochal.model.events import Event

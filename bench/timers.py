@@ -23,7 +23,7 @@ from epochal.care.status import create_table
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
 from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
-from epochal.dynamo.protocol import DynamoRequest
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.layout.port import TIMERS, every_table, source_of
 from epochal.model.events import Event, Ticks, from_unix_nanoseconds

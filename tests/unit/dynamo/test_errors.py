@@ -23,7 +23,7 @@ from botocore.stub import Stubber
 
 from epochal.dynamo.clients import dynamodb_client, failure_of
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.protocol import DynamoFault, reply_to
+from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.wire.http import NoAnswer, Unsent
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.ops import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.dynamo.protocol import Expressions
+from epochal.dynamo.protocol.expressions import Expressions
 from epochal.plan.ops import (
     Absent,
     All,

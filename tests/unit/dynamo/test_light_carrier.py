@@ -30,7 +30,8 @@ from botocore.session import Session
 from epochal.dynamo import clients, interpreter
 from epochal.dynamo.clients import Renewed
 from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
-from epochal.dynamo.protocol import DynamoFault, DynamoRequest, request_of
+from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.dynamo.protocol.requests import DynamoRequest, request_of
 from epochal.dynamo.wire import environment
 from epochal.dynamo.wire.environment import Service as Found
 from epochal.dynamo.wire.environment import at_hand

@@ -32,7 +32,7 @@ from epochal import (
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.deployment import Deployment
-from epochal.dynamo.protocol import request_of
+from epochal.dynamo.protocol.requests import request_of
 from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, archives, layout_named, store_tables
 from epochal.model.versions import Position

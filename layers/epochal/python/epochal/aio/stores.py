@@ -19,7 +19,8 @@ from epochal.deciders.on_streams import Deciders, Party
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
 from epochal.dynamo.interpreter import performed
-from epochal.dynamo.protocol import MEDIA, DynamoRequest, answer_of, body_of, target_of
+from epochal.dynamo.protocol.messages import MEDIA, answer_of, body_of, target_of
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.stores import Place
 from epochal.dynamo.wire.environment import Signer
 from epochal.dynamo.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of

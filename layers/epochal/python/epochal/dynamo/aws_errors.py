@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions
 
-from epochal.dynamo.protocol import DENIED, LOG_IN, DynamoFault, advised
+from epochal.dynamo.protocol.denials import LOG_IN, advised
+from epochal.dynamo.protocol.faults import DENIED, DynamoFault
 from epochal.dynamo.wire.http import is_busy
 from epochal.errors import (
     EpochalError,

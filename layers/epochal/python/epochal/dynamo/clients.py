@@ -33,7 +33,9 @@ from botocore.utils import get_environ_proxies
 
 from epochal.dynamo.aws_errors import address_of, cause_of, meaning_of
 from epochal.dynamo.interpreter import Carrier
-from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
+from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.dynamo.protocol.messages import READS, of_a_write, parsed
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
 from epochal.errors import InvalidInput

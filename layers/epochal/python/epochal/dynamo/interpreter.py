@@ -4,7 +4,7 @@ What a carrier raises:
 
     Unsent          NotApplied: no connection was made
     NoAnswer          Lost: it may have been applied
-    DynamoFault     what it means (`dynamo.protocol`)
+    DynamoFault     what it means (`dynamo.protocol.faults`)
 """
 
 from __future__ import annotations
@@ -19,16 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from epochal.deployment import Deployment
-from epochal.dynamo.protocol import (
-    MEDIA,
-    DynamoFault,
-    DynamoRequest,
-    answer_of,
-    body_of,
-    conversation,
-    reply_to,
-    target_of,
-)
+from epochal.dynamo.protocol.conversations import conversation
+from epochal.dynamo.protocol.faults import DynamoFault, reply_to
+from epochal.dynamo.protocol.messages import MEDIA, answer_of, body_of, target_of
+from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import Service, Signer, at_hand, hooked
 from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, host_of, roots
 from epochal.lazy_dataclasses import dataclass

@@ -27,7 +27,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final, NoReturn
 
-from epochal.dynamo.protocol import request_of
+from epochal.dynamo.protocol.requests import request_of
 from epochal.errors import InvalidRequest, WrongTable
 from epochal.plan import ops
 from epochal.plan.ops import after

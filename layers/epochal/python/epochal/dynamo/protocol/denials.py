@@ -1,0 +1,21 @@
+"""Why AWS denies a request, with what to do about it where the credentials themselves are at fault."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LOG_IN: Final = "log in again, as with `aws sso login`"
+
+_EXPIRED: Final = frozenset(
+    {"ExpiredTokenException", "ExpiredToken", "RequestExpired", "TokenRefreshRequired"}
+)
+_UNKNOWN: Final = frozenset({"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"})
+
+
+def advised(code: str, message: str) -> str:
+    """Why a request was denied, and what to do where the credentials themselves are at fault."""
+    if code in _EXPIRED:
+        return f"{message or code} ({LOG_IN})"
+    if code in _UNKNOWN:
+        return f"{message or code} (are AWS_PROFILE and the region those of the account that is meant?)"
+    return message or code

@@ -1,0 +1,73 @@
+"""Conditions and updates to DynamoDB's expression language.
+
+Every name and value goes through a placeholder, so no stored name can meet a reserved word, and no value is ever part
+of an expression's text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epochal.plan import ops
+from epochal.plan.values import AttributeValue, text
+
+
+class Expressions:
+    """Placeholders of one request, gathered while its expressions are written."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, AttributeValue] = {}
+
+    def parameters(self) -> dict[str, Any]:
+        """`ExpressionAttributeNames` and `...Values`, each left out when empty, as DynamoDB demands."""
+        names = {mark: name for name, mark in self._names.items()}
+        found = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": self._values}
+        return {name: marks for name, marks in found.items() if marks}
+
+    def condition(self, condition: ops.Condition) -> str:
+        """The text of a condition."""
+        match condition:
+            case ops.Absent(name):
+                return f"attribute_not_exists({self.name(name)})"
+            case ops.Present(name):
+                return f"attribute_exists({self.name(name)})"
+            case ops.Compare(name, operator, value):
+                return f"{self.name(name)} {operator} {self.value(value)}"
+            case ops.BeginsWith(name, prefix):
+                return f"begins_with({self.name(name)}, {self.value(text(prefix))})"
+            case ops.Not(compared):
+                return f"NOT ({self.condition(compared)})"
+            case ops.All((only,)) | ops.AnyOf((only,)):
+                return self.condition(only)  # DynamoDB refuses redundant parentheses
+            case ops.All(conditions):
+                return " AND ".join(f"({self.condition(each)})" for each in conditions)
+            case ops.AnyOf(conditions):
+                return " OR ".join(f"({self.condition(each)})" for each in conditions)
+
+    def update(self, update: ops.Update) -> str:
+        """The text of an update."""
+        text = "SET " + ", ".join(self._change(change) for change in update.sets) if update.sets else ""
+        if update.removes:
+            text += " REMOVE " + ", ".join(self.name(name) for name in update.removes)
+        return text.strip()
+
+    def name(self, name: str) -> str:
+        """The placeholder of a name."""
+        return self._names.setdefault(name, f"#{len(self._names)}")
+
+    def value(self, value: AttributeValue) -> str:
+        """A placeholder for a value."""
+        mark = f":{len(self._values)}"
+        self._values[mark] = value
+        return mark
+
+    def _change(self, change: ops.Change) -> str:
+        name = self.name(change.name)
+        if isinstance(change, ops.Set):
+            return f"{name} = {self.value(change.value)}"
+        if isinstance(change, ops.Add):
+            present = f"if_not_exists({name}, {self.value({'N': '0'})})"
+            return f"{name} = {present} + {self.value(change.value)}"
+        present = f"if_not_exists({name}, {self.value({'L': []})})"
+        return f"{name} = list_append({present}, {self.value(change.value)})"

@@ -1,0 +1,179 @@
+"""What DynamoDB answers in place of a result, to what it means: a reply, a failure to retry, or an error to raise.
+
+An answer, and what `reply_to` makes of it:
+
+    condition failed                             Refusal, with the item that stood in the way
+    item too large                               Overflow
+    items too large for the response             Oversized
+    throttled, in conflict with a transaction    NotApplied; Lost where the carrier had tried before by itself
+    cut off, internal error                      Lost: it may have been applied
+    no such table, other keys                    MissingTable, WrongTable
+    token used for another transaction           Refusal, which says so
+    denied                                       Refused; Lost for a write that the carrier had tried before
+    anything else                                InvalidRequest, with DynamoDB's words; likewise Lost
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from itertools import compress
+from typing import Any, Final
+
+from epochal.dynamo.protocol.denials import advised
+from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
+from epochal.lazy_dataclasses import replace
+from epochal.plan import ops
+from epochal.plan.values import Item
+
+
+class DynamoFault(Exception):
+    """What DynamoDB answered in place of a result.
+
+    Attributes:
+        operation: that was asked for, as DynamoDB names it.
+        code: the error's name, without its namespace; the status where the answer has none.
+        status: of HTTP.
+        members: of the answer, with their bytes: `Item`, `CancellationReasons`.
+        retried: the carrier had tried before by itself: that try may have been applied, whatever became of this one.
+    """
+
+    def __init__(
+        self,
+        operation: str,
+        code: str,
+        message: str = "",
+        *,
+        status: int,
+        members: Mapping[str, Any] | None = None,
+        retried: bool = False,
+    ) -> None:
+        super().__init__(f"{operation}: {code}: {message}")
+        self.operation = operation
+        self.code = code
+        self.message = message
+        self.status = status
+        self.members = members or {}
+        self.retried = retried
+
+
+_THROTTLED: Final = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "ThrottlingException",
+        "Throttling",
+        "RequestLimitExceeded",
+        "TransactionConflictException",
+        "ReplicatedWriteConflictException",
+        "LimitExceededException",
+    }
+)
+_UNCERTAIN: Final = frozenset(
+    {"InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException"}
+)
+DENIED: Final = frozenset(
+    {
+        "AccessDeniedException",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "ExpiredTokenException",
+    }
+)
+_TOO_LARGE: Final = re.compile("Item size.*exceeded the maximum allowed size")
+"""Of an expression DynamoDB says nearly the same."""
+
+_OVERSIZED: Final = "Payload in response is too large"
+"""What DynamoDB Local says where a response has no room for the items of a refused transaction or a TransactGet."""
+
+_OTHER_KEYS: Final = (
+    "does not match the schema",
+    "missed key schema element",
+    "Missing the key",
+    "One of the required keys was not given a value",
+    "does not have the specified index",
+    "Type mismatch for key",
+    "not valid schema",
+    "number of conditions on the keys is invalid",
+)
+"""What DynamoDB and its stand-ins say of an operation on a table with other keys or indexes."""
+
+
+def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
+    """The reply that a fault means; a failure or an error of ours is raised."""
+    code, message = fault.code, fault.message
+    if code == "ConditionalCheckFailedException":
+        blocking: Any = fault.members.get("Item")
+        return _refusal((blocking,), (True,), fault, factor=1)
+    if code == "IdempotentParameterMismatchException" and isinstance(op, ops.Transact):
+        nothing = (None,) * len(op.writes)
+        return ops.Refusal(items=nothing, failed=(False,) * len(op.writes), ambiguous=True, reused=True)
+    if code == "TransactionCanceledException":
+        return _cancelled(fault, op)
+    if code == "ValidationException" and _TOO_LARGE.search(message):
+        return ops.Overflow()
+    if _OVERSIZED in message and isinstance(op, ops.Transact | ops.TransactGet) and op.divisible:
+        return ops.Oversized(ambiguous=fault.retried)
+    raise _error_of(fault, op) from fault
+
+
+def _error_of(fault: DynamoFault, op: ops.Op) -> Exception:
+    code, message = fault.code, fault.message
+    if code == "ValidationException" and any(said in message for said in _OTHER_KEYS):
+        return WrongTable(_table(op))
+    if code == "ResourceNotFoundException":
+        return MissingTable(_table(op))
+    if code in _THROTTLED:
+        return _throttled(code, fault)
+    # Without a body, the status stands for the code: the answer was cut off.
+    if code in _UNCERTAIN or code.isdigit() or fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return ops.Lost(code)
+    if fault.retried and isinstance(op, ops.Put | ops.Update | ops.Delete | ops.Transact):
+        return ops.Lost(code)  # what is said of the carrier's last try is not true of those before
+    if code in DENIED:
+        return Refused(fault.operation, advised(code, message))
+    return InvalidRequest(fault.operation, code, message)
+
+
+def _throttled(cause: str, fault: DynamoFault) -> ops.RequestFailure:
+    return ops.Lost(cause) if fault.retried else ops.NotApplied(cause)
+
+
+def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
+    reasons: Any = fault.members.get("CancellationReasons", [])
+    codes = [reason.get("Code", "None") for reason in reasons]
+    failed = tuple(code == "ConditionalCheckFailed" for code in codes)
+    if any(failed):
+        items = [reason.get("Item") if bad else None for reason, bad in zip(reasons, failed, strict=True)]
+        return _refusal(tuple(items), failed, fault, factor=2)
+    over = tuple(bool(_TOO_LARGE.search(reason.get("Message", ""))) for reason in reasons)
+    if any(over):
+        return ops.Overflow(over=over)
+    keys = [any(said in reason.get("Message", "") for said in _OTHER_KEYS) for reason in reasons]
+    if any(keys):
+        if isinstance(op, ops.Transact):
+            op = replace(op, writes=tuple(compress(op.writes, keys)))
+        raise WrongTable(_table(op)) from fault
+    if any(
+        code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
+    ):
+        raise _throttled(", ".join(sorted(set(codes) - {"None"})), fault) from fault
+    if fault.retried:
+        raise ops.Lost(fault.code) from fault
+    told = "; ".join(
+        f"{reason['Code']}: {reason.get('Message', '')}" for reason in reasons if "Message" in reason
+    )
+    raise InvalidRequest(fault.operation, fault.code, told) from fault
+
+
+def _refusal(
+    items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
+) -> ops.Refusal:
+    found = tuple(item or None for item in items)
+    cost = ops.refusal_units(found, factor)
+    return ops.Refusal(items=found, failed=failed, ambiguous=fault.retried, units=cost)
+
+
+def _table(op: ops.Op) -> str:
+    return ", ".join(sorted(ops.tables_of(op)))

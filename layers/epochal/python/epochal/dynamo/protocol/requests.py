@@ -1,0 +1,127 @@
+"""Operations to requests. An operation's names and parameters are as DynamoDB's API reference has them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.dynamo.protocol.expressions import Expressions
+from epochal.lazy_dataclasses import dataclass
+from epochal.plan import ops
+
+_MEASURED: Final = {"ReturnConsumedCapacity": "TOTAL"}
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoRequest:
+    """A request to DynamoDB.
+
+    Attributes:
+        operation: as DynamoDB names it: `PutItem`.
+        parameters: JSON but for binary values, which are bytes.
+    """
+
+    operation: str
+    parameters: dict[str, Any]
+
+
+def request_of(op: ops.Op) -> DynamoRequest:
+    """The request that an operation is, or begins with."""
+    match op:
+        case ops.Transact():
+            return DynamoRequest("TransactWriteItems", _transaction(op))
+        case ops.Put() | ops.Update() | ops.Delete():
+            return DynamoRequest(f"{type(op).__name__}Item", {**_write(op), **_MEASURED})
+        case ops.Check():
+            raise TypeError("a Check stands only in a transaction")
+        case _:
+            return _read(op)
+
+
+def _read(op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Query | ops.Scan) -> DynamoRequest:
+    match op:
+        case ops.Get():
+            key = {"TableName": op.table, "Key": op.key, "ConsistentRead": op.consistent}
+            return DynamoRequest("GetItem", {**key, **_MEASURED})
+        case ops.BatchGet():
+            return asked_again({op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}})
+        case ops.TransactGet():
+            wanted = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
+            return DynamoRequest("TransactGetItems", {"TransactItems": wanted, **_MEASURED})
+        case ops.Query():
+            return DynamoRequest("Query", _query(op))
+        case ops.Scan():
+            return DynamoRequest("Scan", _scan(op))
+
+
+def asked_again(unprocessed: dict[str, Any]) -> DynamoRequest:
+    """The request for the items of these keys, as an answer names those that it left out."""
+    return DynamoRequest("BatchGetItem", {"RequestItems": unprocessed, **_MEASURED})
+
+
+def _query(op: ops.Query) -> dict[str, Any]:
+    expressions = Expressions()
+    name, value = op.partition
+    keys = f"{expressions.name(name)} = {expressions.value(value)}"
+    if op.sort is not None:
+        sort, low, high = op.sort
+        bounds = f"{expressions.value(low)} AND {expressions.value(high)}"
+        keys += f" AND {expressions.name(sort)} BETWEEN {bounds}"
+    return {
+        "KeyConditionExpression": keys,
+        "ScanIndexForward": op.forward,
+        **({"Select": "COUNT"} if op.only_count else {}),
+        **_paging(op),
+        **expressions.parameters(),
+    }
+
+
+def _scan(op: ops.Scan) -> dict[str, Any]:
+    segment, total = op.segment
+    expressions = Expressions()
+    where = {} if op.where is None else {"FilterExpression": expressions.condition(op.where)}
+    return {"Segment": segment, "TotalSegments": total, **where, **_paging(op), **expressions.parameters()}
+
+
+def _paging(op: ops.Query | ops.Scan) -> dict[str, Any]:
+    return {
+        "TableName": op.table,
+        "ConsistentRead": op.consistent,
+        **({"IndexName": op.index} if op.index is not None else {}),
+        **({"Limit": op.limit} if op.limit is not None else {}),
+        **({"ExclusiveStartKey": op.after} if op.after is not None else {}),
+        **_MEASURED,
+    }
+
+
+def _transaction(op: ops.Transact) -> dict[str, Any]:
+    kinds = {ops.Put: "Put", ops.Update: "Update", ops.Delete: "Delete", ops.Check: "ConditionCheck"}
+    return {
+        "TransactItems": [
+            {kinds[type(write)]: _write(write, shown=op.shows(position))}
+            for position, write in enumerate(op.writes)
+        ],
+        **({"ClientRequestToken": op.token} if op.token is not None else {}),
+        **_MEASURED,
+    }
+
+
+def _write(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
+    expressions = Expressions()
+    request: dict[str, Any] = {"TableName": op.table}
+    if isinstance(op, ops.Put):
+        request["Item"] = op.item
+    else:
+        request["Key"] = op.key
+    if isinstance(op, ops.Update):
+        request["UpdateExpression"] = expressions.update(op)
+    request.update(_condition(op.condition, expressions, shown=shown))
+    request.update(expressions.parameters())
+    return request
+
+
+def _condition(condition: ops.Condition | None, expressions: Expressions, *, shown: bool) -> dict[str, str]:
+    if condition is None:
+        return {}
+    written = {"ConditionExpression": expressions.condition(condition)}
+    # The item that stood in the way comes back with the refusal: a conflict costs no second read.
+    return {**written, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if shown else written
