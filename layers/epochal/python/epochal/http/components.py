@@ -1,7 +1,9 @@
 """Objects of the OpenAPI document, each declared once: the declaration reads requests, writes answers and is published.
 
-Component   an object of the document, by name; `read` returns the members of one that was sent
-Shown       an object that is answered; called with a value, it returns the members
+    Component   an object of the document, by name; `read` returns the members of one that was sent
+    Shown       an object that is answered; called with a value, it returns the members
+
+A refusal names the member that breaks a rule, by its place in what was sent.
 """
 
 from __future__ import annotations
