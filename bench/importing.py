@@ -24,8 +24,8 @@ from typing import Final
 from bench.local import dynamodb, local_at
 from bench.peak import peak_bytes
 from bench.report import Report
+from epochal.care.prices import PRICES
 from epochal.contrib.local.endpoint import Endpoint
-from epochal.contrib.proving.proof import PRICES
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.sources import source_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended

@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 from epochal import Event, json_codec
+from epochal.care.prices import PRICES
 from epochal.cli import main as command_line
-from epochal.contrib.proving.proof import PRICES
 from epochal.contrib.transfer.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
 from epochal.contrib.transfer.importing.incoming import Incoming, Row
 from epochal.contrib.transfer.importing.sources import KINDS

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.event_store_adapter.commands import AggregateSource
+from epochal.contrib.event_store_adapter.copies import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier

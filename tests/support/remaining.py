@@ -1,6 +1,6 @@
 """What a copy of the library has and offers, in a process of its own: `offered(copy(to, without=("contrib/timers",)))`.
 
-    python -m tests.support.remaining      prints it, of the library that is first on the path
+python -m tests.support.remaining      prints it, of the library that is first on the path
 """
 
 from __future__ import annotations

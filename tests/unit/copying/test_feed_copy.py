@@ -10,7 +10,7 @@ import pytest
 
 from epochal import NO_STREAM
 from epochal.contrib.equinox.port import ARCHIVE
-from epochal.contrib.event_store_adapter.commands import AggregateSource
+from epochal.contrib.event_store_adapter.copies import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.transfer.copying import feed_copy
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier

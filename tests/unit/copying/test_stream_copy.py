@@ -14,7 +14,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
-from epochal.contrib.event_store_adapter.commands import AggregateSource
+from epochal.contrib.event_store_adapter.copies import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying import stream_copy

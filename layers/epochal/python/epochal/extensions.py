@@ -8,12 +8,10 @@ own (`epochal.plugins`), since their names and partitions are stored.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, Final
 
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import at
+from epochal.plugins import at, is_there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +67,6 @@ EXTENSIONS: Final = (
     ),
     Extension(package="epochal.contrib.transfer", commands="epochal.contrib.transfer.commands:COMMANDS"),
 )
-
-
-@cache
-def is_there(package: str) -> bool:
-    """Whether an optional package is there: it may have been deleted."""
-    return find_spec(package) is not None
 
 
 def places(part: str) -> Iterator[str]:

@@ -86,8 +86,16 @@ class Layout:
     of: Plugin | str
 
     @property
+    def is_there(self) -> bool:
+        """Whether its plug-in is: the package of one may have been deleted."""
+        return not isinstance(self.of, str) or is_there(self.of.partition(":")[0])
+
+    @property
     def plugin(self) -> Plugin:
-        """What it brings."""
+        """What it brings. Raises `InvalidInput` where its package was deleted."""
+        if not self.is_there:
+            package, _, _ = str(self.of).partition(":")
+            raise InvalidInput(self.table, f"needs the package {package}, which is not there")
         found: Plugin = at(self.of) if isinstance(self.of, str) else self.of
         return found
 
@@ -152,7 +160,16 @@ PLUGINS: Final = "EPOCHAL_PLUGINS"
 
 
 def layouts() -> tuple[Layout, ...]:
-    """All of them, in the order of their partitions. Raises `InvalidInput` where a package does not bring one named."""
+    """Those whose plug-ins are there, in the order of their partitions.
+
+    Raises:
+        InvalidInput: a package does not bring a layout that the environment names.
+    """
+    return tuple(layout for layout in entries() if layout.is_there)
+
+
+def entries() -> tuple[Layout, ...]:
+    """All of them, also those whose plug-ins are not there: their names and partitions are stored all the same."""
     return tuple(sorted((*LAYOUTS, *brought()), key=lambda each: each.base))
 
 
@@ -213,6 +230,15 @@ def named_later(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
         return at(f"{package}.{files[name]}:{name}")
 
     return resolve
+
+
+@cache
+def is_there(package: str) -> bool:
+    """Whether an optional package is there: it may have been deleted, alone or with all of them."""
+    try:
+        return at("importlib.util:find_spec")(package) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def at(where: str) -> Any:

@@ -22,7 +22,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import category_of
 from epochal.plan.ops import Condition, KeyAttribute, Steps, TableSpec
 from epochal.plan.values import Item, Key, decodes
-from epochal.plugins import Layout, layouts, own_settings
+from epochal.plugins import Layout, entries, layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings, partitions_setting, table_setting
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def layout_names() -> tuple[str, ...]:
 
 
 def layouts_in(settings: Settings) -> tuple[Layout, ...]:
-    """Those of a deployment: the settings name the table of their heads."""
-    return tuple(each for each in layouts() if settings.value(each.table))
+    """Those of a deployment: the settings name the table of their heads, whether their plug-ins are there or not."""
+    return tuple(each for each in entries() if settings.value(each.table))
 
 
 def declared() -> Mapping[str, Setting]:
@@ -98,7 +98,7 @@ def declared() -> Mapping[str, Setting]:
 
 def layout_of(partition: int) -> Layout:
     """The layout that a partition of the feed is of."""
-    return next(each for each in reversed(layouts()) if partition >= each.base)
+    return next(each for each in reversed(entries()) if partition >= each.base)
 
 
 def source_of(partition: int) -> str:
@@ -108,7 +108,7 @@ def source_of(partition: int) -> str:
 
 def layout_named(name: str) -> Layout:
     """The layout of that name, which is known to be one's."""
-    return {each.name: each for each in layouts()}[name]
+    return {each.name: each for each in entries()}[name]
 
 
 def base_of(name: str) -> int:

@@ -173,7 +173,8 @@ def _id(heads: TableSpec) -> str:
     The first layout's is from when it was the only one: another id is another mapping of the same stream, which Lambda
     refuses as long as the first one is there.
     """
-    return "Heads" if heads is layouts()[0].port.heads else f"{heads.kind.capitalize()}Heads"
+    is_first = any(layout.base == 0 and heads is layout.port.heads for layout in layouts())
+    return "Heads" if is_first else f"{heads.kind.capitalize()}Heads"
 
 
 # Notices: the indexer tells which partitions have moved, after each batch (FORMATS §5).

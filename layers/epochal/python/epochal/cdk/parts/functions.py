@@ -51,6 +51,8 @@ DEVELOPERS_ONLY: Final = (
     "contrib/local",
     "contrib/mcp",
     "contrib/proving",
+    "contrib/*/copies.py",
+    "contrib/*/proofs.py",
     "contrib/*/testing.py",
     "pytest_plugin.py",
     "testing",

@@ -13,6 +13,7 @@ FORMATS §2 has the bytes. The rules in short:
     store, deciders     what users call
     port, history       what the feed and a deployment need
     http, commands, aio the service, the tools, asynchronous programs
+    copies, proofs      what `epochal copy` and `epochal prove` need
 
 Names are resolved when they are first used: a function that reads the feed needs no deciders.
 """
@@ -59,8 +60,8 @@ PLUGIN: Final = Plugin(
     stores={"aggregates": f"{__name__}.store:opened"},
     operations=f"{__name__}.http",
     commands=f"{__name__}.commands:COMMANDS",
-    copied=f"{__name__}.commands:copied",
-    proofs=f"{__name__}.commands:writers",
+    copied=f"{__name__}.copies:copied",
+    proofs=f"{__name__}.proofs:writers",
     spans=f"{__name__}.deciders:SPANS",
 )
 

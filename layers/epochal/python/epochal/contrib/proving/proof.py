@@ -24,6 +24,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from botocore.httpsession import URLLib3Session
 
+from epochal.care.prices import PRICES
 from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
@@ -37,16 +38,6 @@ CATEGORY: Final = "EpochalProof"
 
 SECONDS: Final = 600.0
 """What begins later than this is not proven."""
-
-PRICES: Final[Mapping[str, float]] = {
-    "write units": 0.625e-6,
-    "read units": 0.125e-6,
-    "requests of the API": 3e-6,  # gateway, invocation, and a tenth of a second of a gigabyte
-    "uploads": 5e-6,
-    "metrics": 1e-5,
-    "seconds of functions": 1.7e-5,
-}
-"""Dollars in us-east-1. What the feed's functions do with the events is in the bound of a check alone."""
 
 _NOT_OFFERED: Final = frozenset(
     {

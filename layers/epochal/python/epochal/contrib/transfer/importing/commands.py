@@ -10,12 +10,12 @@ from typing import IO, Any, Final
 
 import click
 
+from epochal.care.prices import PRICES
 from epochal.cli import inputs, output
 from epochal.cli.inputs import NAMED, ImportIncomplete, Unsound, must_be_named
 from epochal.cli.output import count
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
-from epochal.contrib.proving.proof import PRICES
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier
 from epochal.contrib.transfer.copying.stream_copy import (
     CopySource,
