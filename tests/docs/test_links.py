@@ -12,7 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = ROOT / "docs" / "decisions"
 PAGES = sorted(path for path in DECISIONS.glob("*.md") if path.name != "README.md")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "layers" / "epochal").rglob("README.md")]
+)
 SOURCES = sorted(
     path
     for folder in ("layers/epochal", "lambdas", "stacks", "tests", "bench", "examples")

@@ -77,6 +77,11 @@ def test_layer_one_is_the_library_without_what_only_developers_use(
     assert shipped <= whole
 
 
+def test_layer_one_has_no_page_for_readers(synthesise: Synthesise, sources: Sources) -> None:
+    assert len(list(sources.library(LAMBDA.python).rglob("README.md"))) > 10
+    assert list(library_of(synthesise).rglob("README.md")) == []
+
+
 def test_the_two_layers_and_the_runtime_are_all_the_library_needs(
     synthesise: Synthesise, tmp_path: Path
 ) -> None:
