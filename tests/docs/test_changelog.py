@@ -37,5 +37,5 @@ def test_members_of_classes_are_looked_for() -> None:
 
 
 def test_the_table_is_read() -> None:
-    assert ("epochal.otel", "epochal.contrib.otel") in MOVED
+    assert ("epochal.contrib.otel.tracing", "epochal.contrib.otel") in MOVED
     assert len(MOVED) == TEXT.count("\n| `epochal")
