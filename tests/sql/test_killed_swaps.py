@@ -152,6 +152,31 @@ def test_on_aurora_dsql_a_view_is_there_between_any_two_statements_of_a_swap_to_
     assert viewed(aurora_engine) == [("x", 2)]
 
 
+def test_on_aurora_dsql_a_swap_does_not_make_live_what_a_faster_swap_has_passed(
+    aurora_engine: Engine,
+) -> None:
+    two_generations(aurora_engine, 2)
+    third = opened(aurora_engine, 3)
+    third.apply(delivery("A-1", 0, "x", "x", "x"), counting(third))
+    other = dsql_engine(aurora_engine.url.render_as_string(hide_password=False))
+
+    views_begun = count()
+
+    def swap_faster(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if "VIEW" in statement and next(views_begun) == 0:
+            models(other).swap("counts", 3)
+
+    event.listen(aurora_engine, "before_cursor_execute", swap_faster)
+    with pytest.raises(InvalidInput, match="3 is live already"):
+        models(aurora_engine).swap("counts", 2)
+    event.remove(aurora_engine, "before_cursor_execute", swap_faster)
+    other.dispose()
+
+    assert models(aurora_engine).live("counts").generation == 3
+    models(aurora_engine).swap("counts", 3)
+    assert viewed(aurora_engine) == [("x", 3)], "a repeat of the later swap mends the views"
+
+
 def shown_during(engine: Engine, swap: Callable[[], object]) -> list[list[tuple[str, int]] | None]:
     """What another connection reads from the view before each statement; None where there is no view."""
     seen: list[list[tuple[str, int]] | None] = []
