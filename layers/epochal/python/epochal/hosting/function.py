@@ -406,4 +406,25 @@ def __getattr__(name: str) -> Handler:
 
 @cache
 def _handler() -> Handler:
-    return lambda_handler(at(os.environ[ENTRY]))
+    return loaded(lambda: lambda_handler(at(os.environ[ENTRY])))
+
+
+def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler that is loaded; where that fails, one that puts its wake-ups back and raises the error."""
+    try:
+        return load()
+    except Exception as error:  # noqa: BLE001  the code is a user's
+        from epochal.hosting.failed_load import FailedLoad  # noqa: PLC0415  functions start without it
+
+        settings = Settings.from_environment(environment)
+        logger = logger_of(service_name(environment, settings.reaction))
+        logger.error(  # noqa: TRY400  Lambda logs the trace when it is raised
+            "the reaction cannot be loaded",
+            extra={
+                "entry": environment.get(ENTRY, ""),
+                "error": kinds_of(error),
+                "trace": trace_of(error),
+            },
+        )
+        leases = Leases(client=lazily(light_sqs_client), url=settings.queue, logger=logger)
+        return FailedLoad(load=load, leases=leases).handle

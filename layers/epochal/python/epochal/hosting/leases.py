@@ -129,7 +129,7 @@ class Leases:
             failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         finally:
             beat.stop()
-            self._put_back([each for each in records if each["messageId"] in failed])
+            self.put_back([each for each in records if each["messageId"] in failed])
         return answer
 
     def _renew(self, records: Sequence[Mapping[str, Any]], remaining: Callable[[], float]) -> None:
@@ -137,7 +137,8 @@ class Leases:
             seconds = min(LEASE_SECONDS, int(left) + GRACE_SECONDS)
             self._hide([(each, seconds) for each in records])
 
-    def _put_back(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def put_back(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Let messages come again after a pause, which is longer after each failure."""
         if not records:
             return
         pauses = [(each, pause_after(_receives(each))) for each in records]

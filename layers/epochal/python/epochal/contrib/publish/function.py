@@ -6,7 +6,7 @@ import os
 from functools import cache
 
 from epochal.contrib.publish.recipients import deployed_publisher
-from epochal.hosting.function import Handler
+from epochal.hosting.function import Handler, loaded
 
 
 def __getattr__(name: str) -> Handler:
@@ -18,4 +18,4 @@ def __getattr__(name: str) -> Handler:
 
 @cache
 def _handler() -> Handler:
-    return deployed_publisher(os.environ)
+    return loaded(lambda: deployed_publisher(os.environ))
