@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
+
 import pytest
 
-from epochal.codec.bodies import Encoded, decode
-from epochal.errors import TooLarge
+from epochal.codec.bodies import Encoded, decode, unbrotli
+from epochal.errors import CorruptData, TooLarge
 from epochal.model.events import Claim, Event
+from epochal.pages import frames
 from epochal.store import encoding
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
@@ -23,8 +27,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the bodies that were opened."""
     sizes: list[int] = []
 
-    def counted(body: Encoded) -> bytes | Claim:
-        content = decode(body)
+    def counted(body: Encoded, limit: int) -> bytes | Claim:
+        content = decode(body, limit)
         sizes.append(len(content) if isinstance(content, bytes) else 0)
         return content
 
@@ -86,3 +90,89 @@ def test_a_body_that_nobody_could_read_is_not_written(monkeypatch: pytest.Monkey
         streams.append(STREAM, [Event(type="Placed", data=b"x" * 1_001)])
     assert streams.load(STREAM) is None
     streams.append(STREAM, [Event(type="Placed", data=b"x" * 1_000)])
+
+
+@pytest.fixture
+def frames_opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the contents of frames that were opened whole."""
+    sizes: list[int] = []
+
+    def counted(data: bytes, limit: int) -> bytes:
+        content = unbrotli(data, limit)
+        sizes.append(len(content))
+        return content
+
+    monkeypatch.setattr(frames, "unbrotli", counted)
+    return sizes
+
+
+def streams_of_frames(monkeypatch: pytest.MonkeyPatch, events: list[Event]) -> Streams:
+    """Appends whose bodies are compressed together, whatever their size, as a writer of its own may leave them."""
+    monkeypatch.setattr(encoding, "overflowing", lambda *_: ())
+    streams = memory_streams()
+    writer = replace(streams, codec=replace(streams.codec, compress=False))
+    for _ in range(ALL):
+        writer.append(STREAM, events)
+    return streams
+
+
+def test_large_frames_are_opened_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, frames_opened: list[int]
+) -> None:
+    found = streams_of_frames(monkeypatch, [LARGE]).read(STREAM)
+    assert next(found).content == LARGE.content
+    assert len(frames_opened) == 1
+    assert [event.index for event in found] == [*range(1, ALL)]
+    assert len(frames_opened) == ALL
+
+
+def test_a_read_keeps_no_large_frame_that_it_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [Event(type="Placed", data=b" " * 60_000)] * 20
+    streams = streams_of_frames(monkeypatch, events)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in streams.read(STREAM)) == ALL * len(events)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < ALL * len(events) * 60_000 / 2
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_page_opens_the_frames_that_it_has_room_for_and_one_more(
+    monkeypatch: pytest.MonkeyPatch, frames_opened: list[int], direction: Direction
+) -> None:
+    streams = streams_of_frames(monkeypatch, [LARGE])
+    assert len(streams.page(STREAM, max_bytes=1_000_000, direction=direction).events) == 1
+    assert len(frames_opened) == 2
+
+
+def test_small_events_beside_a_large_one_are_read_in_order() -> None:
+    streams = memory_streams()
+    small = Event(type="Placed", data=b" " * 30_000)
+    streams.append(STREAM, [small, small, LARGE, small, LARGE, small])
+    assert [event.index for event in streams.read(STREAM)] == [0, 1, 2, 3, 4, 5]
+    backward = streams.read(STREAM, direction="backward")
+    assert [event.index for event in backward] == [5, 4, 3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_the_error_of_a_body_that_is_too_large_names_the_event_and_the_limit(
+    monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    streams = memory_streams()
+    streams.append(STREAM, [Event(type="Placed", data=b" " * 30_000)] * before + [LARGE])
+    monkeypatch.setattr(encoding, "decode", lambda body, limit: decode(body, min(limit, 100_000)))
+    named = rf"^Order-1 \(index {before}\): a body .* at most 100,000 bytes are read$"
+    with pytest.raises(CorruptData, match=named):
+        list(streams.read(STREAM))
+
+
+def test_the_error_of_a_frame_that_is_too_large_names_the_page_and_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streams = streams_of_frames(monkeypatch, [LARGE])
+    monkeypatch.setattr(frames, "MAX_CONTENT", 100_000)
+    named = r"^Order-1: page 0, frame 0: a body .* at most 100,000 bytes are read$"
+    with pytest.raises(CorruptData, match=named):
+        list(streams.read(STREAM))
