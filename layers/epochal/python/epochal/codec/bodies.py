@@ -48,6 +48,9 @@ _FLUSHED: Final = b"\x00\x00\xff\xff"
 _ONE_BLOCK: Final = b"\x1b"
 """What brotli begins with where one block is all, and is of as many bytes as 16 bits say (RFC 7932, section 9)."""
 
+ONE_BLOCK: Final = 1 << 16
+"""Bytes that such a block has at most."""
+
 _LAST_BLOCK: Final = b"\x01\x00\x00\xff\xff"
 """The same block, marked as the last one."""
 
@@ -81,9 +84,11 @@ def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Enc
 
 
 def may_be_large(encoded: Encoded) -> bool:
-    """Whether a compressed body may have more than 64 KB, as its first byte says."""
+    """Whether a body may have more than `ONE_BLOCK` bytes: a compressed one says so in its first byte."""
     encoding, data = encoded
-    return encoding == DEFLATE or (encoding == BROTLI and data[:1] != _ONE_BLOCK)
+    if encoding == BROTLI:
+        return data[:1] != _ONE_BLOCK
+    return encoding == DEFLATE or (encoding == DIRECT and len(data) > ONE_BLOCK)
 
 
 def may_gain(encoded: Encoded) -> int:
@@ -142,7 +147,9 @@ def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
 def unbrotli(data: bytes, limit: int) -> bytes:
     """Decode a body under brotli; raises as `decode`."""
     try:
-        if data[:1] == _ONE_BLOCK and limit >= 1 << 16:  # it keeps its limit by itself, in a fifth less time
+        if (
+            data[:1] == _ONE_BLOCK and limit >= ONE_BLOCK
+        ):  # it keeps its limit by itself, in a fifth less time
             return brotli.decompress(data)  # type: ignore[no-any-return]
         expander = brotli.Decompressor()
         decoded: bytes = expander.process(data, output_buffer_limit=limit)

@@ -93,7 +93,12 @@ class PlainSpan(Protocol):
     """What a span can besides, where bodies are within its reach."""
 
     def recorded(self, stream: str, offsets: range) -> list[Recorded] | None:
-        """The events there, as a codec would record them; None where one takes a codec, or `read` tells its fault."""
+        """The events there, as a codec would record them; None where one takes a codec, is large, or `read` tells its
+        fault.
+        """
+
+    def holds_large(self, offsets: range) -> bool:
+        """Whether `read` may have to open something large for each of the events there."""
 
 
 class Head(Protocol):

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode, unbrotli
+from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, ONE_BLOCK, Encoded, encode, unbrotli
 from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass
@@ -294,12 +294,13 @@ def read_events(
 def plain_events(stream: str, indices: range, frames: Iterable[Frame]) -> list[Recorded] | None:
     """The events of frames of one event each, as they are recorded, in one loop: a replay is little else.
 
-    None where one has more than a type, ids and bodies as they are, or is corrupt: `read_events` reads it, or says so.
+    None where one has more than a type, ids and bodies as they are, or is large or corrupt: `read_events` reads it, or
+    says so.
     """
     events: list[Recorded] = []
     try:
         for index, (stamp, count, encoding, packed) in zip(indices, frames, strict=True):
-            content = unbrotli(packed, MAX_CONTENT) if encoding == BROTLI else packed
+            content = unbrotli(packed, ONE_BLOCK) if encoding == BROTLI else packed
             meta, correlation, causation = b"", None, None
             flags, at = content[0], 2 + content[1]
             if count != 1 or flags & ~_PLAIN or at > _MORE:

@@ -16,6 +16,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from epochal.codec.bodies import Encoded, may_be_large
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
@@ -381,7 +382,9 @@ class PageSpan:
     base: int
     next: int
     _opened: dict[int, EncodedEvent] = field(default_factory=dict, compare=False, repr=False)
-    """What all spans of a page have opened of it, by index."""
+    """What all spans of a page have opened of it, by index. A frame that may be large is kept alone: a few bytes of a
+    page could otherwise hold all of a reader's memory.
+    """
 
     @property
     def types(self) -> Sequence[str]:
@@ -418,6 +421,14 @@ class PageSpan:
         indices = range(self.base + offsets.start, self.base + offsets.stop, offsets.step)
         return plain_events(stream, indices, map(page.frames[first:].__getitem__, offsets))
 
+    def holds_large(self, offsets: range) -> bool:
+        """`PlainSpan.holds_large`."""
+        page, first = self.page, self.base - self.page.base
+        if page.count != len(page.frames) or first < 0:
+            return False
+        frames = map(page.frames[first:].__getitem__, offsets)
+        return any(may_be_large(Encoded(frame.encoding, frame.data)) for frame in frames)
+
     def type(self, offset: int) -> str:
         """Its type; empty where the frame that holds it is broken."""
         event = self._found(offset)
@@ -440,6 +451,8 @@ class PageSpan:
         for place, frame in enumerate(page.frames):
             first, end = end, end + frame.count
             if first <= index < end:
+                if may_be_large(Encoded(frame.encoding, frame.data)):
+                    self._opened.clear()
                 self._opened.update(enumerate(page.read_frame(place), first))
                 return self._opened[index]
         raise IndexError(index)

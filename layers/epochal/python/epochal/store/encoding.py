@@ -117,9 +117,11 @@ class BodyCodec:
             raise TooLarge(field, sum(sizes), ITEM_BYTES, advice=_ADVICE)
         return packed
 
-    def unpack(self, bodies: Iterable[Encoded], *, fetch: bool = True) -> list[Body]:
-        """Decode bodies; claims are fetched, several at once, or left as they are."""
-        opened = [body.data if body.encoding == DIRECT else decode(body) for body in bodies]
+    def unpack(
+        self, bodies: Iterable[Encoded], *, fetch: bool = True, limit: int = MAX_DECODED
+    ) -> list[Body]:
+        """Decode bodies, of at most `limit` bytes; claims are fetched, several at once, or left as they are."""
+        opened = [body.data if body.encoding == DIRECT else decode(body, limit) for body in bodies]
         if not fetch or Claim not in map(type, opened):
             return opened
         with pool(FETCHES) as fetches:
@@ -256,10 +258,24 @@ def _packed(
 
 
 def recorded_events(
-    stream: str, indices: range, events: Sequence[EncodedEvent], codec: BodyCodec, *, fetch: bool = True
+    stream: str,
+    indices: range,
+    events: Sequence[EncodedEvent],
+    codec: BodyCodec,
+    *,
+    fetch: bool = True,
+    limit: int = MAX_DECODED,
 ) -> list[Recorded]:
-    """Decode events, which have these indices."""
-    bodies = iter(codec.unpack([body for event in events for body in (event.data, event.meta)], fetch=fetch))
+    """Decode events, which have these indices. Raises `CorruptData`, which names the event where it is one, and as
+    `unpack` does.
+    """
+    try:
+        packed = [body for event in events for body in (event.data, event.meta)]
+        bodies = iter(codec.unpack(packed, fetch=fetch, limit=limit))
+    except CorruptData as fault:
+        if len(events) == 1:
+            fault.args = (f"{stream} (index {indices[0]}): {fault}",)
+        raise
     return [
         recorded(
             stream, index, kind, data, meta, time, correlation, causation, append_id,

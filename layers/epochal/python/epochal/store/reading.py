@@ -19,9 +19,16 @@ from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Final, Literal
 
-from epochal.codec.bodies import DIRECT, may_be_large
+from epochal.codec.bodies import MAX_DECODED, ONE_BLOCK
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
-from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, PlainSpan, ReadCursor, ReadPart
+from epochal.layout.streams import (
+    AnyStreamLayout,
+    EventSpan,
+    Head,
+    PlainSpan,
+    ReadCursor,
+    ReadPart,
+)
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
 from epochal.model.kinds import must_be_names
@@ -352,13 +359,21 @@ class _Walk:
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = min(_CHUNK, self.limit or _CHUNK)
-        plain = isinstance(next(iter(part.spans), None), PlainSpan)
+        plain = framed = isinstance(next(iter(part.spans), None), PlainSpan)
         for chunk in _chunks(part.spans, size, forward=forward):
             if forward:
                 yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
             row = plain and _plain(stream, chunk)
             plain = bool(row)  # the events of a stream are much alike
-            rows = (row,) if row else _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
+            together = not framed or not any(
+                span.holds_large(offsets)  # type: ignore[attr-defined]  # as above
+                for span, offsets in (() if row else chunk)
+            )
+            rows = (
+                (row,)
+                if row
+                else _decoded(stream, chunk, reader.codec, fetch=reader.fetch, together=together)
+            )
             for row in rows:
                 yield row
                 at = row[-1].index + forward
@@ -399,20 +414,20 @@ def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
 
 
 def _decoded(
-    stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool
+    stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool, together: bool
 ) -> Iterator[Sequence[Found]]:
-    """Neighbours together. Where one of them cannot be decoded, or may be large, one by one, as they are wanted: spaces
-    by the megabyte are stored in a few bytes.
+    """Neighbours together. Where one of them cannot be decoded, or is large, one by one, as they are wanted: spaces by
+    the megabyte are stored in a few bytes.
     """
     (span, offsets), step = chunk[0], chunk[0][1].step
     first = span.base + offsets[0]
     alone = len(chunk) == len(offsets) == 1
     try:
-        stored = [span.read(offset) for span, offsets in chunk for offset in offsets]
-        packed = [event for event in stored if event[1][0] != DIRECT or event[3][0] != DIRECT]
-        if alone or not any(may_be_large(event.data) or may_be_large(event.meta) for event in packed):
+        if alone or together:
+            stored = [span.read(offset) for span, offsets in chunk for offset in offsets]
             indices = range(first, first + step * len(stored), step)
-            yield recorded_events(stream, indices, stored, codec, fetch=fetch)
+            limit = MAX_DECODED if alone else ONE_BLOCK
+            yield recorded_events(stream, indices, stored, codec, fetch=fetch, limit=limit)
             return
     except (CorruptData, MissingBody, DeniedBody) as fault:
         if alone:
@@ -421,7 +436,8 @@ def _decoded(
             return
     for span, offsets in chunk:
         for offset in offsets:
-            yield from _decoded(stream, [(span, range(offset, offset + 1))], codec, fetch=fetch)
+            event = [(span, range(offset, offset + 1))]
+            yield from _decoded(stream, event, codec, fetch=fetch, together=True)
 
 
 def _readable(found: Found) -> Recorded:
