@@ -52,22 +52,6 @@ def test_wheels_for_another_machine_are_asked_for_by_platform_and_version(pins: 
     assert run.pins == ["simplejson==4.3.0"]
 
 
-@pytest.mark.parametrize(("python", "wanted"), [("3.13", True), ("3.14", False)])
-def test_what_later_pythons_have_in_their_library_is_fetched_for_older_ones_alone(
-    pins: Path, tmp_path: Path, python: str, wanted: bool
-) -> None:
-    run = Installer()
-    pins.write_text(
-        '# Why.\n\nbackports.zstd==1.8.0; python_version < "3.14" \\\n    --hash=sha256:a \\\n    --hash=sha256:b\n'
-        "simplejson==4.3.0 \\\n    --hash=sha256:c\n"
-    )
-    vendored(pins, Platform(python=python, tags=GRAVITON.tags), tmp_path / "cache", run=run)
-    assert run.pins == [
-        *(["backports.zstd==1.8.0 --hash=sha256:a --hash=sha256:b"] if wanted else []),
-        "simplejson==4.3.0 --hash=sha256:c",
-    ]
-
-
 def test_wheels_for_this_machine_are_asked_for_without_a_platform(pins: Path, tmp_path: Path) -> None:
     run = Installer()
     vendored(pins, HERE, tmp_path / "cache", run=run)
@@ -90,6 +74,13 @@ def test_nothing_is_fetched_whose_hash_is_not_written_down(pins: Path, tmp_path:
         lines = [line for line in text.replace("\\\n", " ").splitlines() if not line.startswith("#")]
         assert lines
         assert not [line for line in lines if "--hash=sha256:" not in line]
+
+
+@pytest.mark.parametrize("name", ["requirements", "boto3"])
+def test_every_function_needs_the_same_wheels_whatever_its_python(name: str) -> None:
+    """pip evaluates a marker such as `python_version` for the Python it runs on, not for the functions'."""
+    lines = (ROOT / "layers" / "vendor" / f"{name}.txt").read_text().splitlines()
+    assert not [line for line in lines if ";" in line and not line.startswith("#")]
 
 
 @pytest.mark.slow

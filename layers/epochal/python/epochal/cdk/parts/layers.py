@@ -39,9 +39,6 @@ RECIPE: Final = 4
 SCHEMAS: Final = "epochal_event_schemas"
 """The module that checks events by the schemas that a stage names."""
 
-_OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"(.*)')
-"""A pin for older Pythons than one: what a later one has in its standard library."""
-
 _OURS: Final = re.compile(r"\s*epochal\s*([\[=<>~!@;#]|$)", re.IGNORECASE)
 """A requirement that the library's layer meets."""
 
@@ -88,9 +85,8 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
     """The folder with the wheels of `requirements` for `platform`, laid out as a layer; fetched if missing."""
 
     def fill(content: Path) -> None:
-        named = content.parent / "pins.txt"
-        named.write_text("\n".join(_pinned(requirements, platform)), "utf-8")
-        complete = ["--no-deps", "--require-hashes", "--requirement", str(named)]
+        # The pins are complete, so nothing is resolved.
+        complete = ["--no-deps", "--require-hashes", "--requirement", str(requirements)]
         _fetch(requirements, platform, content / "python", run, complete)
 
     return _kept(cache, "", platform, requirements.read_text("utf-8"), fill)
@@ -200,11 +196,6 @@ def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wan
     shutil.rmtree(packages / "bin", ignore_errors=True)
 
 
-def _pinned(requirements: Path, platform: Platform) -> list[str]:
-    """The pins are complete, so nothing is resolved."""
-    return _pins(_lines(requirements), int(platform.python.partition(".")[2]))
-
-
 def _lines(requirements: Path) -> list[str]:
     """Its lines, each with those that continue it, as hashes do."""
     return re.sub(r"\s*\\\n\s*", " ", requirements.read_text("utf-8")).splitlines()
@@ -219,17 +210,6 @@ def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[st
         "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile",
         "--only-binary=:all:", *foreign, "--target", str(into), *wanted,
     ]  # fmt: skip
-
-
-def _pins(lines: Sequence[str], minor: int) -> list[str]:
-    """Those for Python 3.`minor`. pip would ask the Python that it runs on, not the functions'."""
-    pins = [line for line in lines if line and not line.startswith("#")]
-    older = {pin: found for pin in pins if (found := _OLDER.fullmatch(pin))}
-    return [
-        older[pin][1] + older[pin][3] if pin in older else pin
-        for pin in pins
-        if pin not in older or minor < int(older[pin][2])
-    ]
 
 
 # Layers with bytecode, where this machine has the functions' Python.
