@@ -83,3 +83,13 @@ def test_a_failure_in_a_stack_that_was_deployed_is_no_reason_why_the_next_was_no
     error = refusal(checkout, tmp_path, output)
     assert str(error).startswith("`cdk deploy` ended with status 1; it last wrote:\n")
     assert str(error).endswith("no such bucket")
+
+
+def test_a_reason_ends_where_the_summary_of_the_stack_begins(checkout: Places, tmp_path: Path) -> None:
+    failure = event("Shop", "CREATE_FAILED", "A (A1)", "no such key\nask its owner")
+    again = failure.replace(" |   5 |", " |")
+    for summary in ("\nFailed resources:\n" + again, "❌  Shop failed to deploy\n‣ DeploymentError\n"):
+        assert str(refusal(checkout, tmp_path, failure + summary)).splitlines()[1:] == [
+            "Shop: CREATE_FAILED AWS::SQS::Queue A (A1) no such key",
+            "ask its owner",
+        ]
