@@ -6,7 +6,8 @@ import base64
 
 import pytest
 
-from epochal.contrib.publish.cloudevents import Message, header_value, request_id, signed, signing_key
+from epochal.contrib.publish.cloudevents import Message
+from epochal.contrib.publish.signatures import header_value, request_id, signed, signing_key
 from epochal.errors import InvalidInput
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -23,18 +23,8 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
-from epochal.contrib.publish.cloudevents import (
-    Keep,
-    Message,
-    Shown,
-    batches,
-    cloud_event,
-    header_value,
-    message,
-    request_id,
-    signed,
-    signing_key,
-)
+from epochal.contrib.publish.cloudevents import Keep, Message, Shown, batches, cloud_event, message
+from epochal.contrib.publish.signatures import header_value, request_id, signed, signing_key
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import deployed, lazily

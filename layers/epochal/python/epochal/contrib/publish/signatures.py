@@ -1,0 +1,65 @@
+"""What proves to an address who sends: signatures as Standard Webhooks has them, or a header.
+
+    webhook-id         names the request: the same however often these events are sent
+    webhook-timestamp  seconds, when it was sent
+    webhook-signature  `v1,` and the HMAC-SHA256 of id, timestamp and body; one for each key that is in use
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from epochal.contrib.publish.cloudevents import Message
+from epochal.errors import InvalidInput
+
+KEY_BYTES: Final = (24, 64)
+"""Of a key, at least and at most, as the specification has it."""
+
+_PREFIX: Final = "whsec_"
+_HEADER: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+
+
+def signing_key(secret: str) -> bytes:
+    """The key that a secret has: base64, behind `whsec_` or bare. What is refused is never quoted."""
+    least, most = KEY_BYTES
+    try:
+        key = base64.b64decode(secret.strip().removeprefix(_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not least <= len(key) <= most:
+        rule = f"must be the base64 of {least} to {most} bytes, with or without {_PREFIX} before it"
+        raise InvalidInput("sign_with", rule) from None
+    return key
+
+
+def header_value(secret: str) -> str:
+    """What a secret puts into a header. What is refused is never quoted."""
+    value = secret.strip()
+    if not _HEADER.fullmatch(value):
+        raise InvalidInput("authorization", "must be one line of ASCII, which is all of the header's value")
+    return value
+
+
+def request_id(events: Sequence[Message]) -> str:
+    """Of the request that sends these events."""
+    names = "\n".join(f"{each.source} {each.id}" for each in events)
+    return f"msg_{hashlib.sha256(names.encode()).hexdigest()[:32]}"
+
+
+def signed(id_: str, seconds: int, content: bytes, keys: Sequence[bytes]) -> dict[str, str]:
+    """The headers of a request that is sent now."""
+    message = f"{id_}.{seconds}.".encode() + content
+    digests = (hmac.digest(key, message, "sha256") for key in keys)
+    return {
+        "webhook-id": id_,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": " ".join(f"v1,{base64.b64encode(each).decode()}" for each in digests),
+    }
