@@ -15,7 +15,8 @@ from bench.bill import MILLION, REGION, STEADY, TRICKLE, Pace
 from bench.corpus import body
 from bench.report import Report
 from epochal.contrib.publish.cloudevents import Message
-from epochal.contrib.publish.recipients import LIMITS, Publication, publisher
+from epochal.contrib.publish.publication import Publication, publisher
+from epochal.contrib.publish.recipients import LIMITS
 from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed
 

@@ -18,7 +18,7 @@ import pytest
 from epochal.contrib.local import deploy, ministack, processes
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.programs import Places
-from epochal.contrib.publish.recipients import ROW_AT
+from epochal.contrib.publish.rows import ROW_AT
 from epochal.contrib.transfer.rows import COLUMNS
 from epochal.model.events import Event
 

@@ -16,7 +16,8 @@ import pytest
 
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.publish.cloudevents import CloudEvent, message
-from epochal.contrib.publish.recipients import UNTOLD, Publication, limit_of, proof_of, recipient
+from epochal.contrib.publish.publication import Publication, proof_of
+from epochal.contrib.publish.recipients import UNTOLD, limit_of, recipient
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.feed.history import FeedEvent
 

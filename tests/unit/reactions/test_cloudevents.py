@@ -16,7 +16,8 @@ import pytest
 
 from epochal import json_codec, upcast
 from epochal.contrib.publish.cloudevents import CloudEvent, Keep, Message, batches, cloud_event, message
-from epochal.contrib.publish.recipients import LIMITS, PUBLISH, Publication, publication_of, publisher
+from epochal.contrib.publish.publication import PUBLISH, Publication, publication_of, publisher
+from epochal.contrib.publish.recipients import LIMITS
 from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType

@@ -10,7 +10,9 @@ import pytest
 
 from epochal import Event
 from epochal.contrib.publish.cloudevents import Message
-from epochal.contrib.publish.recipients import LIMITS, ROW_AT, Limit, Publication, publisher, together
+from epochal.contrib.publish.publication import Publication, publisher
+from epochal.contrib.publish.recipients import LIMITS, Limit
+from epochal.contrib.publish.rows import ROW_AT, together
 from epochal.contrib.transfer.rows import COLUMNS
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent

@@ -9,7 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from epochal.contrib.publish.cloudevents import Message
-from epochal.contrib.publish.recipients import KEPT_SECONDS, OVERLAP_SECONDS, Proof, Secret
+from epochal.contrib.publish.secrets import KEPT_SECONDS, OVERLAP_SECONDS, Secret
+from epochal.contrib.publish.webhook import Proof
 from epochal.errors import InvalidInput, Refused
 
 KEYS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_" + "b" * 40]

@@ -26,7 +26,8 @@ from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
 from epochal.contrib.lake.cdk import COLUMN_TYPES, Lake, once, view_text
 from epochal.contrib.publish.cdk import Publish
-from epochal.contrib.publish.recipients import ROW_AT, publication_of
+from epochal.contrib.publish.publication import publication_of
+from epochal.contrib.publish.rows import ROW_AT
 from epochal.contrib.transfer.rows import COLUMNS, VERSION
 from tests.docs.test_links import anchors
 from tests.unit.stacks.templates import ROOT

@@ -42,7 +42,8 @@ from epochal.contrib.processes import (
     Target,
     process,
 )
-from epochal.contrib.publish.recipients import LIMITS, Publication, publisher
+from epochal.contrib.publish.publication import Publication, publisher
+from epochal.contrib.publish.recipients import LIMITS
 from epochal.contrib.sql.read_models import SqlReadModels
 from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded, Subjects, sealed_codec

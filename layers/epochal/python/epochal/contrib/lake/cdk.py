@@ -37,7 +37,7 @@ from epochal.cdk.parts.storage import private_bucket
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
 from epochal.contrib.publish.cdk import Publish
-from epochal.contrib.publish.recipients import ROW_AT
+from epochal.contrib.publish.rows import ROW_AT
 from epochal.contrib.transfer.rows import COLUMNS
 
 EVENTS: Final = "events/"

@@ -26,7 +26,7 @@ from epochal.cdk.parts.grants import BODIES
 from epochal.cdk.reaction import Reaction, module_of
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.store import Store
-from epochal.contrib.publish.recipients import PUBLISH, Publication
+from epochal.contrib.publish.publication import PUBLISH, Publication
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TAKEN: Final = (

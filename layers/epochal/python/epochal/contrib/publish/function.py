@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 
-from epochal.contrib.publish.recipients import deployed_publisher
+from epochal.contrib.publish.publication import deployed_publisher
 from epochal.hosting.function import Handler, loaded
 
 
