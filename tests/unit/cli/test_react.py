@@ -17,6 +17,7 @@ from epochal.index.epochs import register
 from epochal.index.indexer_failures import record_failures
 from epochal.index.tip_append import Ids
 from epochal.reactions.reaction import Delivery, reaction
+from tests.support.failed_runs import DUE, LAST, block
 from tests.support.terminal import Terminal
 
 HANDLED: list[tuple[str, int]] = []
@@ -320,6 +321,19 @@ def test_groups_show_has_the_stream_and_the_cause_of_the_last_failure(filled: Te
         f"{last['stream']} is parked at {last['index']} since {last['since']}" in line for line in said
     )
     assert any(last["cause"] in line for line in said)
+
+
+@pytest.mark.parametrize("command", ["groups show board", "groups list", "index status --group board"])
+def test_a_group_that_is_blocked_is_shown_until_when_and_why(filled: Terminal, command: str) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("append", "Cart-1", "Added")
+    filled.index()
+    assert "blocked by" not in "\n".join(filled.lines(*command.split()))
+    block(filled.store.feed.driver, filled.store.feed.table, "Cart-1")
+    said = "\n".join(filled.lines(*command.split()))
+    assert f"blocked by Cart-1 at 0 since {LAST}, 1 run failed, the last at {LAST}: ValueError;" in said
+    assert f"the next run is expected at {DUE}" in said
+    assert "'cause': 'ValueError'" in str(filled.documents(*command.split()))
 
 
 def test_groups_list_and_show_without_a_group_have_every_group(filled: Terminal) -> None:

@@ -16,6 +16,7 @@ from epochal.contrib.console.page import body
 from epochal.feed.whole import DEEPEST
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
+from tests.support.failed_runs import DUE, LAST, block
 
 DEEP = urlsafe_b64encode(b"[" * 20_000).decode()
 EVIL = "<script>alert(1)</script>"
@@ -178,6 +179,23 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
         assert "parked discard failing STREAM" in page
         assert "act=discard&amp;group=failing" in page
     assert "No such group" in _page(browser, "/reactions?group=other")
+
+
+def test_a_group_that_is_blocked_is_shown_until_when_and_why(feed: MemoryFeed, browser: FlaskClient) -> None:
+    feed.streams.append("Cart-1", [Event(type="Good")])
+
+    @reaction(name="slow", categories=["Cart"])
+    def pass_(_: Delivery) -> None:
+        pass
+
+    feed.react(pass_)
+    feed.streams.append("Cart-1", [Event(type="Bad")])
+    feed.index()
+    block(feed.driver, feed.settings.index_table, EVIL, "slow", feed.reader.partitions()[-1].partition)
+    page = html.unescape(_page(browser, "/reactions?group=slow"))
+    assert f"blocked by {EVIL} at 0 since {LAST}" in page
+    assert f"the next run is expected at {DUE}" in page
+    assert EVIL not in _page(browser, "/reactions?group=slow")
 
 
 def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: FlaskClient) -> None:

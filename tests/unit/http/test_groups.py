@@ -14,6 +14,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Answer, Api
+from tests.support.failed_runs import block
 from tests.support.inline import Inline
 
 HANDLED: list[str] = []
@@ -65,8 +66,18 @@ def test_a_group_is_shown_with_who_runs_it(api: Api) -> None:
         "paused": None,
         "indexerFailure": None,
         "lastFailure": None,
+        "blocked": [],
     }
     assert found["processes"] == [{"owner": "laptop-7", "partitions": [0]}]
+
+
+def test_a_group_that_is_blocked_is_shown_with_the_last_failed_run(api: Api) -> None:
+    api.append("Cat-2", "A")
+    api.index()
+    block(api.deployment.driver, "index", "Cat-2")
+    (shown,) = api.call("GET", "/groups/board").json["partitions"]
+    (run_,) = shown["blocked"]
+    assert (run_["stream"], run_["index"], run_["cause"], run_["runs"]) == ("Cat-2", 0, "ValueError", 1)
 
 
 def test_a_reset_says_what_it_does_and_a_dry_run_changes_nothing(api: Api) -> None:
