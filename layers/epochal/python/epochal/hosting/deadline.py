@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from epochal.hosting.leases import GRACE_SECONDS
 from epochal.reactions.reaction import Delivery
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ takes longer may be cut off."""
 
 MOST_TYPES: Final = 10
 """Types of events that a line names."""
+
+OnTimeout = Callable[[Delivery, float], object]
+"""Takes a delivery that is being handled when time is nearly over, and the seconds until it comes again."""
 
 Alarm = Callable[[float, Callable[[], object]], Callable[[], object]]
 """Calls a function after so many seconds, from a thread of its own, unless the function that it returns was called."""
@@ -46,6 +50,8 @@ class Deadline:
         handler: its name.
         seconds: until the timeout.
         clock: seconds, from any moment on.
+        on_timeout: called after the lines are logged, once for each partition of which a delivery is being handled
+            shortly before the timeout: with the delivery that takes longest.
     """
 
     def __init__(
@@ -56,18 +62,19 @@ class Deadline:
         logger: Logger,
         clock: Callable[[], float],
         alarm: Alarm = in_timer,
+        on_timeout: OnTimeout = lambda _delivery, _due: None,
     ) -> None:
         self._handler = handler
         self._seconds = seconds
         self._logger = logger
         self._clock = clock
         self._alarm = alarm
+        self._on_timeout = on_timeout
         # By thread, each of which handles one delivery at a time.
         self._under_way: dict[int, tuple[Delivery, float]] = {}
 
     def __enter__(self) -> Self:
-        notice = min(WARN_SECONDS, self._seconds / 10)
-        self._cancel = self._alarm(self._seconds - notice, self._tell)
+        self._cancel = self._alarm(self._seconds - self._notice, self._tell)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,13 +94,24 @@ class Deadline:
                     extra=self._described(delivery, took),
                 )
 
+    @property
+    def _notice(self) -> float:
+        return min(WARN_SECONDS, self._seconds / 10)
+
     def _tell(self) -> None:
         now = self._clock()
-        for delivery, begun in list(self._under_way.values()):
+        under_way = list(self._under_way.values())
+        for delivery, begun in under_way:
             self._logger.error(
                 "a handler is still at work, and Lambda is about to end the function",
                 extra=self._described(delivery, now - begun),
             )
+        # Of each partition the call that has taken longest.
+        longest = {
+            delivery.partition: delivery for delivery, _ in sorted(under_way, key=_begun, reverse=True)
+        }
+        for delivery in longest.values():
+            self._on_timeout(delivery, self._notice + GRACE_SECONDS)
 
     def _described(self, delivery: Delivery, took: float) -> dict[str, Any]:
         return {
@@ -102,6 +120,10 @@ class Deadline:
             "seconds": round(took, 1),
             "timeout": round(self._seconds),
         }
+
+
+def _begun(call: tuple[Delivery, float]) -> float:
+    return call[1]
 
 
 def place(delivery: Delivery) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wire.sqs import queue_client
 from epochal.errors import EpochalError, InvalidInput, brought_by
-from epochal.hosting.deadline import SPARED, Alarm, Deadline, in_timer
+from epochal.hosting.deadline import SPARED, Alarm, Deadline, OnTimeout, in_timer, place
+from epochal.hosting.failure_records import FailureRecords
 from epochal.hosting.leases import Beat, Beats, Leases, in_thread
 from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
@@ -159,7 +160,7 @@ class ReactionFunction:
             leases = Leases(
                 client=self.queue.client, url=self.queue.url, logger=self.logger, beats=self.beats
             )
-            with self._deadline(left()) as deadline:
+            with self._deadline(left(), self._record_timeout(left())) as deadline:
                 return leases.hold(event["Records"], left, partial(self._wake, event, remaining, deadline))
         if "command" in event:
             with self._deadline(left()) as deadline:
@@ -167,7 +168,20 @@ class ReactionFunction:
         self._tell_of_unmet()
         return {"woken": self._wake_all()}
 
-    def _deadline(self, seconds: float) -> Deadline:
+    def _record_timeout(self, timeout: float) -> OnTimeout:
+        def record(delivery: Delivery, due: float) -> None:
+            index = place(delivery)["index"]
+            self._failures.record_timeout(
+                delivery.partition, delivery.stream, index, timeout=timeout, due=due
+            )
+
+        return record
+
+    @property
+    def _failures(self) -> FailureRecords:
+        return FailureRecords(member=self.reactor.member, logger=self.logger)
+
+    def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
         member = self.reactor.member
         return Deadline(
             member.reaction.handler_name,
@@ -175,6 +189,7 @@ class ReactionFunction:
             logger=self.logger,
             clock=member.driver.clock,
             alarm=self.alarm,
+            on_timeout=on_timeout,
         )
 
     def _wake(
@@ -186,14 +201,25 @@ class ReactionFunction:
 
         def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
             partition, share = unit
-            return self.reactor.run(
-                partition,
-                share=share,
-                seconds=seconds,
-                careful=careful,
-                tell=self._tell_behind,
-                around=call,
-            )
+            messages = [each for each in here if each.unit == unit]
+            receives = max(each.receives for each in messages)
+            try:
+                ran = self.reactor.run(
+                    partition,
+                    share=share,
+                    seconds=seconds,
+                    careful=careful,
+                    tell=self._tell_behind,
+                    around=call,
+                )
+            except Exception as error:
+                self._failures.record_error(unit, error, receives)
+                raise
+            if ran.blocked is not None:
+                self._failures.record_blocked(unit, ran.blocked, receives)
+            elif ran.stands_still and ran.checkpoint < max(each.position for each in messages):
+                self._failures.record_standstill(unit, receives)
+            return ran
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
         self._tell_members(wake_ups)

@@ -42,7 +42,7 @@ from epochal.plan.values import Key, number, read_number, read_text, text
 
 READ_UP_TO: Final = "ReadUpTo"
 
-STATES: Final = ("$ReaderCheckpoint-*", "$ReaderMembers-*", "$Parked-*")
+STATES: Final = ("$ReaderCheckpoint-*", "$ReaderMembers-*", "$Parked-*", "$ReaderFailure-*")
 """What the keys of all items of groups are like."""
 
 MAX_PARKED: Final = 1_000

@@ -375,6 +375,11 @@ class Ran:
     behind: float | None = None
     seen: frozenset[Name] = frozenset()
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether there is something left to handle, and this run has handled nothing, though nothing blocks it."""
+        return not (self.moved or self.at_tail or self.paused or self.blocked)
+
     @classmethod
     def of_all(cls, runs: Sequence[Ran]) -> Ran:
         """What the runs of all members of a partition come to."""

@@ -1,0 +1,93 @@
+"""Puts failed runs of a reaction's function on record, so that whoever looks at the group sees why it does not get on.
+
+    a run raises, or is blocked by a stream     at its end
+    a handler is at work near the timeout       shortly before Lambda ends the function
+
+A record that cannot be written is logged, and changes nothing for the run.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from epochal.dynamo.aws_errors import kinds_of
+from epochal.hosting.leases import pause_after
+from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
+from epochal.index.groups import Unit, group_stream, load
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import format_ticks, from_unix_nanoseconds
+from epochal.reactions.handling import Failure, Member
+from epochal.store.driver import Driver, Patience
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+PATIENCE: Final = Patience(seconds=1.0, retries=1)
+"""The next run writes a record of its own, and near the timeout there is little time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRecords:
+    """Records of failed runs of a group.
+
+    Attributes:
+        member: whose runs fail.
+    """
+
+    member: Member
+    logger: Logger
+
+    def record_error(self, unit: Unit, error: Exception, receives: int) -> None:
+        """Record a run that raised, of a message that was received so many times."""
+        self._record(unit, kinds_of(error), pause_after(receives))
+
+    def record_blocked(self, unit: Unit, failure: Failure, receives: int) -> None:
+        """Record a run that did not get past a stream. The words of the error are kept where the log has them."""
+        cause = failure.cause if self.logger.log_level <= logging.DEBUG else failure.cause.partition(":")[0]
+        self._record(unit, cause, pause_after(receives), failure.stream, failure.index)
+
+    def record_standstill(self, unit: Unit, receives: int) -> None:
+        """Record a run that had no time to handle anything."""
+        self._record(unit, "the run handled nothing in the time that it had", pause_after(receives))
+
+    def record_timeout(self, partition: int, stream: str, index: int, *, timeout: float, due: float) -> None:
+        """Record a run that Lambda is about to end while a stream is being handled.
+
+        Args:
+            timeout: of the function, in seconds.
+            due: seconds until the next run.
+        """
+        reaction = self.member.reaction
+        unit = Unit(partition, reaction.sharing.share_of(stream))
+        cause = f"timed out after {timeout:,.0f} s in handler {reaction.handler_name}"
+        self._record(unit, cause, due, stream, index)
+
+    def _record(self, unit: Unit, cause: str, due: float, stream: str = "", index: int | None = None) -> None:
+        member = self.member
+        group, table = member.reaction.name, member.table
+        try:
+            state = self._driver.run(load(table, group_stream(unit.partition, group))).state
+            if state is None:  # it has begun nowhere, and nobody can ask for it
+                return
+            now = member.now()
+            last, expected = (
+                format_ticks(from_unix_nanoseconds(each)) for each in (now, now + round(due * 10**9))
+            )
+            failed = FailedRun(
+                member=unit.share,
+                cause=cause,
+                since=last,
+                last=last,
+                due=expected,
+                stream=stream,
+                index=index,
+                state=digest_of(state, unit.share),
+            )
+            self._driver.run(record_failed_run(table, group, unit.partition, failed))
+        except Exception as error:  # noqa: BLE001  the run has failed already, and its own error counts
+            self.logger.warning("a failed run could not be put on record", error=kinds_of(error))
+
+    @property
+    def _driver(self) -> Driver:
+        return replace(self.member.driver, patience=PATIENCE)

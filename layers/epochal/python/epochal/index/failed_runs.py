@@ -1,0 +1,141 @@
+"""The last run of a group's member that failed: an item for each member, beside the group's state.
+
+    a run fails              the item is written, in place of an earlier one
+    the member gets on       the item is out of date, since it says which state it is about
+    the group is deleted     the item is deleted
+
+So a run that succeeds makes no request for this. A process that dies without notice leaves no item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Final
+
+from epochal.index.groups import GroupState, Unit
+from epochal.lazy_dataclasses import dataclass
+from epochal.plan.ops import Delete, Put, Query, Steps
+from epochal.plan.values import Key, number, read_number, read_text, text
+
+MAX_CAUSE: Final = 400
+"""Characters of a cause that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
+    """The last run of a member, which failed.
+
+    Attributes:
+        member: the member's share of the partition; 0 where the group has one member.
+        cause: what it failed at.
+        since: time of the first run that failed at this state of the member.
+        last: time of this run.
+        due: time when the next run is expected.
+        runs: how many runs have failed at this state.
+        stream: the stream that could not be handled; empty where the run did not fail at a stream.
+        index: of the stream's first event that is not handled.
+        state: digest of the member's state.
+    """
+
+    member: int
+    cause: str
+    since: str
+    last: str
+    due: str
+    runs: int = 1
+    stream: str = ""
+    index: int | None = None
+    state: str
+
+    @property
+    def place(self) -> str:
+        """Where it failed: the stream and the index, or nothing."""
+        return self.stream if self.index is None else f"{self.stream} at {self.index}"
+
+    @property
+    def words(self) -> str:
+        """The failure in a sentence."""
+        where = f" by {self.place}" if self.stream else ""
+        times = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
+        return (
+            f"blocked{where} since {self.since}, {times} failed, the last at {self.last}: {self.cause};"
+            f" the next run is expected at {self.due}"
+        )
+
+
+def digest_of(state: GroupState, member: int) -> str:
+    """Digest of what a member has done. It changes when the member gets on, and when the group is reset."""
+    sharing = state.sharing
+    # A member that the state does not know yet stands where the group does.
+    part = sharing.part(state, member) if member < sharing.members else state
+    own = (
+        sorted((stream, index) for stream, index in indices.items() if sharing.share_of(stream) == member)
+        for indices in (part.parked, part.ahead)
+    )
+    done = [int(part.checkpoint), *own, state.resets]
+    return hashlib.sha256(json.dumps(done).encode()).hexdigest()[:16]
+
+
+def record_failed_run(table: str, group: str, partition: int, failed: FailedRun) -> Steps[None]:
+    """Put a failed run on record. Runs that failed at the same state before are counted, and keep their beginning."""
+    for earlier in (yield from _stored(table, group, partition)):
+        if (earlier.member, earlier.state) == (failed.member, failed.state):
+            since, runs = earlier.since, earlier.runs + 1
+            break
+    else:
+        since, runs = failed.last, 1
+    item = {
+        **_key(group, Unit(partition, failed.member)),
+        "d": text(failed.state),
+        "x": text(failed.cause[:MAX_CAUSE] or "-"),
+        "s": text(since),
+        "t": text(failed.last),
+        "u": text(failed.due),
+        "r": number(runs),
+    }
+    if failed.stream:
+        item["w"] = text(failed.stream)
+    if failed.index is not None:
+        item["n"] = number(failed.index)
+    yield Put(table=table, item=item)
+
+
+def read_failed_runs(
+    table: str, group: str, partition: int, state: GroupState
+) -> Steps[tuple[FailedRun, ...]]:
+    """The members of a partition whose last run failed, and who have not got on since."""
+    stored = yield from _stored(table, group, partition)
+    return tuple(each for each in stored if each.state == digest_of(state, each.member))
+
+
+def delete_failed_runs(table: str, group: str, partition: int) -> Steps[None]:
+    """Delete what is on record of a group's failed runs in a partition."""
+    for each in (yield from _stored(table, group, partition)):
+        yield Delete(table=table, key=_key(group, Unit(partition, each.member)))
+
+
+def _stored(table: str, group: str, partition: int) -> Steps[list[FailedRun]]:
+    reply = yield Query(table=table, partition=("p", text(_name(group, partition))))
+    return [
+        FailedRun(
+            member=read_number(item, "i") or 0,
+            cause=item["x"]["S"],
+            since=item["s"]["S"],
+            last=item["t"]["S"],
+            due=item["u"]["S"],
+            runs=read_number(item, "r") or 1,
+            stream=read_text(item, "w") or "",
+            index=read_number(item, "n"),
+            state=item["d"]["S"],
+        )
+        for item in reply.items
+    ]
+
+
+def _name(group: str, partition: int) -> str:
+    return f"$ReaderFailure-{partition}_{group}"
+
+
+def _key(group: str, unit: Unit) -> Key:
+    return {"p": text(_name(group, unit.partition)), "i": number(unit.share)}
