@@ -16,6 +16,7 @@ from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import TIP, Checkpoint
 from epochal.index.entries import CLOSED, epoch_tip, read_spans
 from epochal.index.epochs import read_series
+from epochal.index.failed_runs import FailedRun, read_failed_runs
 from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.indexer_failures import indexer_failures
@@ -64,6 +65,7 @@ class GroupStanding:
             is of another index.
         parked: streams that are.
         paused: since when; empty where it is not.
+        blocked: members whose last run failed, and who have not got on since.
     """
 
     group: str
@@ -71,6 +73,7 @@ class GroupStanding:
     behind: int | None
     parked: int
     paused: str = ""
+    blocked: tuple[FailedRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +182,16 @@ def _group(
     table: str, partition: int, end: Checkpoint, group: str, state: GroupState
 ) -> Steps[GroupStanding]:
     behind = yield from _between(table, partition, state.checkpoint, end)
+    blocked: tuple[FailedRun, ...] = ()
+    if state.checkpoint < end:
+        blocked = yield from read_failed_runs(table, group, partition, state)
     return GroupStanding(
-        group=group, checkpoint=state.checkpoint, behind=behind, parked=len(state.parked), paused=state.paused
+        group=group,
+        checkpoint=state.checkpoint,
+        behind=behind,
+        parked=len(state.parked),
+        paused=state.paused,
+        blocked=blocked,
     )
 
 

@@ -30,6 +30,7 @@ from epochal.index.chain_check import Finding, Kind
 from epochal.index.epochs import read_series
 from epochal.layout.port import Source, layout_names
 from epochal.lazy_dataclasses import replace
+from epochal.reactions.steering import blocked_view
 from epochal.settings import DECLARED, MAX_PARTITIONS
 
 
@@ -280,6 +281,7 @@ def standing(found: PartitionStanding) -> dict[str, Any]:
                 "checkpoint": str(each.checkpoint),
                 "behind": each.behind,
                 "parked": each.parked,
+                "blocked": list(map(blocked_view, each.blocked)),
             }
             for each in found.groups
         ],
@@ -301,6 +303,9 @@ def standing_lines(
             )
             parked = f", {group.parked:,} streams parked" if group.parked else ""
             yield f"  {group.group}  at {group.checkpoint}, {behind}{parked}"
+            yield from (
+                "  " + " ".join(output.harmless(f"{group.group}  {run.words}")) for run in group.blocked
+            )
     for source, state in states.items():
         yield f"{source}  {state.text}"
     for source, count in sorted(poison.items()):

@@ -25,7 +25,7 @@ from epochal.hosting.function import parked_view
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import deployed_queue, wake_group
-from epochal.index.groups import group_stream, load
+from epochal.index.groups import Unit, group_stream, load
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.reactions.composite import composite_of
@@ -33,7 +33,7 @@ from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of,
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction, two_of_one_name
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
+from epochal.reactions.steering import GroupFigures, blocked_view, reset_view, standing_view, start_of
 
 T = TypeVar("T")
 
@@ -260,6 +260,11 @@ def _summary_view(each: _Summary) -> dict[str, Any]:
         "ofAllEvents": each.of_all,
         "parked": each.parked,
         "paused": each.paused or None,
+        "blocked": [
+            {"partition": figures.partition, **blocked_view(run)}
+            for figures in each.figures
+            for run in figures.blocked
+        ],
         "indexer": each.indexer.view,
     }
 
@@ -273,6 +278,10 @@ def _summary_line(each: _Summary) -> str:
     ]
     if each.paused:
         parts.append(f"paused since {each.paused}")
+    blocked = [run for figures in each.figures for run in figures.blocked]
+    if blocked:
+        latest = max(blocked, key=lambda run: run.last)
+        parts.append(" ".join(output.harmless(latest.words)))
     if not each.indexer.works:
         parts.append(each.indexer.text)
     return "  ".join(parts)
@@ -431,7 +440,10 @@ def _lag(events: int | None, seconds: float, indexer: IndexerState, *, of_all: b
 
 
 def _failures(group: str, each: GroupFigures) -> Iterator[str]:
-    """Why the last stream of a partition was parked."""
+    """Why the group does not get on in a partition, and why the last stream was parked."""
+    for run in each.blocked:
+        unit = Unit(each.partition, run.member)
+        yield " ".join(output.harmless(f"{unit}  {run.words}"))
     if (cause := each.last_failure) is not None:
         tried = output.count(cause.attempts, "attempt")
         text = (

@@ -44,6 +44,19 @@ _FAILURE: Final = schemas.record(
     }
 )
 
+_BLOCKED: Final = schemas.record(
+    {
+        "member": schemas.whole("Its share of the partition; 0 where the group has one member."),
+        "cause": schemas.words("What the run failed at: the kind of error, or the timeout."),
+        "stream": schemas.or_null(schemas.words(), "The stream that could not be handled."),
+        "index": schemas.or_null(schemas.whole("Its index."), "Of its first event that is not handled."),
+        "since": schemas.words("When the first run failed at this place."),
+        "last": schemas.words("When the last run failed."),
+        "runs": schemas.whole("Runs that have failed at this place."),
+        "nextRun": schemas.words("When the next run is expected."),
+    }
+)
+
 STANDING: Final = Shown(
     "Group",
     {
@@ -68,6 +81,9 @@ STANDING: Final = Shown(
                     ),
                     "lastFailure": schemas.or_null(
                         _FAILURE, "Of the streams that are parked: why the last one was."
+                    ),
+                    "blocked": schemas.array(
+                        _BLOCKED, "Members whose last run failed, and who have not got on since."
                     ),
                 }
             ),

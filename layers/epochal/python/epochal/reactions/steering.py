@@ -23,6 +23,7 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.epochs import read_series
+from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.groups import (
     Cause,
@@ -65,6 +66,7 @@ class GroupFigures:
         paused: since when; empty where it is not.
         indexer: why the indexer puts no further events into the partition; empty where nothing is on record.
         last_failure: why the stream was parked that was parked last, of those that are.
+        blocked: members whose last run failed, and who have not got on since.
     """
 
     partition: int
@@ -77,6 +79,7 @@ class GroupFigures:
     of_all: bool = False
     indexer: str = ""
     last_failure: Cause | None = None
+    blocked: tuple[FailedRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +157,7 @@ class Groups:
                 of_all=wants is None and state.reads is None,
                 indexer=failures.get(source_of(partition), ""),
                 last_failure=_last_failure(member, partition, state),
+                blocked=self._blocked(member, partition, state, tails[partition]),
             )
             for partition, _, state in self._begun(member)
         ]
@@ -276,6 +280,7 @@ class Groups:
         for partition, _, state in states:
             for stream in state.parked:
                 member.forget(partition, stream)
+            reader.driver.run(delete_failed_runs(reader.table, group, partition))
             reader.driver.run(remove(reader.table, group_stream(partition, group)))
         for sign in reader.driver.run(read_signs(reader.table, group)):
             reader.driver.run(leave(reader.table, group, sign.owner))
@@ -303,6 +308,15 @@ class Groups:
         for _, held, _ in begun:
             _replace(member, held, change)
         return [partition for partition, _, _ in begun]
+
+    def _blocked(
+        self, member: Member, partition: int, state: GroupState, tail: Checkpoint
+    ) -> tuple[FailedRun, ...]:
+        """Nothing is asked for where the group has come to the end."""
+        if state.checkpoint >= tail:
+            return ()
+        reader, group = self.reader, member.reaction.name
+        return reader.driver.run(read_failed_runs(reader.table, group, partition, state))
 
     def _standing(
         self, partition: int, state: GroupState, tail: Checkpoint, count: Callable[[Span], int]
@@ -421,6 +435,7 @@ def standing_view(each: GroupFigures) -> dict[str, Any]:
         "paused": each.paused or None,
         "indexerFailure": each.indexer or None,
         "lastFailure": None if each.last_failure is None else failure_view(each.last_failure),
+        "blocked": list(map(blocked_view, each.blocked)),
     }
 
 
@@ -432,6 +447,20 @@ def failure_view(cause: Cause) -> dict[str, Any]:
         "cause": cause.text,
         "attempts": cause.attempts,
         "since": cause.timestamp,
+    }
+
+
+def blocked_view(failed: FailedRun) -> dict[str, Any]:
+    """A failed run, as JSON."""
+    return {
+        "member": failed.member,
+        "cause": failed.cause,
+        "stream": failed.stream or None,
+        "index": failed.index,
+        "since": failed.since,
+        "last": failed.last,
+        "runs": failed.runs,
+        "nextRun": failed.due,
     }
 
 
