@@ -77,13 +77,14 @@ def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_
 
     (page,) = filled.documents("feed", "0", "--data")
     assert [each.get("fault", {}).get("detail") for each in page["items"]] == [
-        "unknown body encoding 3",
+        "Cart-1 (index 0): unknown body encoding 3",
         None,
         None,
         None,
     ]
-    assert "Cart-1       0  Opened  (cannot be read: unknown body encoding 3)" in filled.lines(
-        "feed", "0", "--data"
+    assert (
+        "Cart-1       0  Opened  (cannot be read: Cart-1 (index 0): unknown body encoding 3)"
+        in filled.lines("feed", "0", "--data")
     )
     assert len(filled.documents("tail", "--from", "0", "--for", "0.2", "--data")) == 4
 

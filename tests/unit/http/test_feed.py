@@ -53,7 +53,7 @@ def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_
     assert answer.json["atTail"]
     assert [item.get("fault") for item in answer.json["items"]] == [
         None,
-        {"type": "urn:epochal:problem:corrupt-data", "detail": "unknown body encoding 3"},
+        {"type": "urn:epochal:problem:corrupt-data", "detail": "Cat-1 (index 1): unknown body encoding 3"},
         None,
         None,
     ]

@@ -42,7 +42,10 @@ def rewritten(world: World, change: Break, stream: str = "Order-1") -> Callable[
 
 @pytest.mark.parametrize(
     ("change", "at", "cause"),
-    [(of_encoding_3, 2, "UnknownEncoding: unknown body encoding 3"), (without_types, 0, "CorruptData: ")],
+    [
+        (of_encoding_3, 2, "UnknownEncoding: Order-1 (index 2): unknown body encoding 3"),
+        (without_types, 0, "CorruptData: "),
+    ],
 )
 @pytest.mark.parametrize("max_events", [1, 3, 100])
 def test_a_stream_is_parked_at_the_event_that_cannot_be_read_with_its_cause_and_others_go_on(
