@@ -16,21 +16,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_WORDS = 18
 """Of the median sentence of a page."""
 
-A_MINUTE = 200
-"""Words that one reads."""
-
-MINUTES = 10
-"""For a page that is read from top to bottom."""
-
-LOOKED_UP = {
-    "deploy.md": 20,
-    "guide/cli.md": 20,
-    "reference/cost.md": 25,
-    "reference/formats.md": 30,
-    "reference/http.md": 20,
-}
-"""Minutes for pages that one looks something up in."""
-
 
 def sentences(text: str) -> Iterator[str]:
     """Those of the paragraphs and lists; tables, headings and code are not read as sentences."""
@@ -55,23 +40,6 @@ def test_words_are_counted_in_sentences_and_not_in_code_or_tables() -> None:
 def test_sentences_of_a_page_are_short(page: Path) -> None:
     lengths = [count for each in sentences(page.read_text("utf-8")) if (count := words(each)) > 1]
     assert statistics.median(lengths) <= MOST_WORDS
-
-
-READ = [page for page in PAGES if page.parent.name != "decisions"]
-"""Without the decisions: one of them is read, and not the page that it is on."""
-
-
-@pytest.mark.parametrize("page", READ, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_page_is_read_in_its_time(page: Path) -> None:
-    about = "README" if page.parent == ROOT else str(page.relative_to(ROOT / "docs"))
-    minutes = sum(map(words, sentences(page.read_text("utf-8")))) / A_MINUTE
-    assert minutes <= (4 if about == "README" else LOOKED_UP.get(about, MINUTES))
-
-
-def test_the_changelog_says_what_an_unreleased_version_has_and_not_how_it_came_about() -> None:
-    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    unreleased = re.search(r"^## [\d.]+ \(unreleased\)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert unreleased is None or sum(map(words, sentences(unreleased[1]))) <= MINUTES / 2 * A_MINUTE
 
 
 def test_the_index_for_machines_tells_of_each_page_what_it_says_first() -> None:
