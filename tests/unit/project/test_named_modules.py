@@ -43,7 +43,22 @@ PAGES = [
     *TESTS,
 ]
 
-NOT_THERE = frozenset({"epochal.cli.gone", "epochal.contrib.transfer.export.commands.SECRET"})
+NOT_THERE = frozenset(
+    {
+        "epochal.aio.stores.AsyncStreams.nothing",
+        "epochal.cli.gone",
+        "epochal.contrib.gone",
+        "epochal.contrib.publish.cdk.Webhook.sign_with",
+        "epochal.contrib.transfer.export.commands.SECRET",
+        "epochal.gone.x",
+        "epochal.module",
+        "epochal.module.PageOptions",
+        "epochal.module.Shop.open",
+        "epochal.module.Shop.orders",
+        "epochal.module.Shop.size",
+        "epochal.timers_of",
+    }
+)
 """What a test names because it is not there, or puts there itself."""
 
 

@@ -262,7 +262,7 @@ def test_one_thing_that_is_not_as_it_should_be_fails(
 
 
 def test_what_is_allowed_under_conditions_of_a_request_is_not_taken_for_denied() -> None:
-    denied = {"auditor": {("dynamodb:PutItem", "streams")}}
+    denied = {"auditor": {("dynamodb:PutItem", "index")}}
     assert checks.roles(proof(Account(denies=denied, unsure=True)))
     with pytest.raises(Broken, match="auditor may not dynamodb:PutItem"):
         checks.roles(proof(Account(denies=denied)))

@@ -17,6 +17,7 @@ from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Ticks, from_unix_nanoseconds
+from epochal.model.kinds import must_be
 from epochal.reactions.composite import Composite, composite_of
 from epochal.reactions.handling import Attempt, Member, stand_in, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
@@ -196,6 +197,7 @@ class MemoryFeed:
         return runs
 
     def _reactor(self, reaction: Reaction) -> Reactor:
+        must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
         self._note(reaction.name, {reaction.handler_name}, group=reaction.name)
         return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
 
