@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import at, is_there
 
@@ -84,3 +85,15 @@ def parts(part: str) -> Iterator[Any]:
 def part(name: str) -> Any:
     """The part that one optional package alone has; None where that package is not there."""
     return next(parts(name), None)
+
+
+def needed(name: str, field: str) -> Any:
+    """The part that one optional package alone has.
+
+    Raises:
+        InvalidInput: the package is not there; `field` is what needs it.
+    """
+    if (found := part(name)) is None:
+        (package,) = (each.package for each in EXTENSIONS if getattr(each, name))
+        raise InvalidInput(field, f"needs the optional package {package}, which is not installed")
+    return found

@@ -11,7 +11,6 @@ from typing import Any, Final, cast
 
 from epochal import extensions
 from epochal.deployment import Deployment
-from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
@@ -123,9 +122,7 @@ class MemoryFeed:
             EpochalError: a timer could not fire.
             InvalidInput: timers set others without a pause, and time would not go by.
         """
-        advance = extensions.part("clock")
-        if advance is None:
-            raise InvalidInput("advance", "needs timers: the package epochal.contrib.timers is not there")
+        advance = extensions.needed("clock", "advance")
         span = partial(in_, weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         fired: int = advance(self, reactions, span)
         return fired
