@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from epochal import pytest_plugin
+from epochal import extensions, pytest_plugin
 from epochal.cli.main import epochal
 from tests.docs.shell import commands
 
@@ -56,4 +56,6 @@ def test_its_commands_are_those_there_are() -> None:
 
 def test_the_fixtures_that_it_lists_are_those_there_are() -> None:
     listed = re.findall(r"^- `(epochal_\w+)`:", TEXT, re.MULTILINE)
-    assert sorted(listed) == sorted(name for name in vars(pytest_plugin) if name.startswith("epochal_"))
+    modules = [pytest_plugin, *extensions.parts("fixtures")]
+    there = {name for module in modules for name in vars(module) if name.startswith("epochal_")}
+    assert sorted(listed) == sorted(there)

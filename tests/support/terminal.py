@@ -99,8 +99,10 @@ class Terminal:
     @property
     def store(self) -> OpenedStore:
         sizes = [TableSize(name="tips", items=3, bytes=4_096)]
-        clients = {"sqs": self.queues, "lambda": self.mappings}
-        opened = OpenedStore.of(self.deployment, lambda: sizes, clients.__getitem__)
+        clients = {"lambda": self.mappings}
+        opened = OpenedStore.of(
+            self.deployment, lambda: sizes, lambda service: clients.get(service, self.queues)
+        )
         return replace(opened, streams=self.streams)
 
     def run(self, *arguments: str, stdin: str | None = None) -> Result:
