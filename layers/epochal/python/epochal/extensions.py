@@ -1,8 +1,8 @@
-"""The optional packages that there are, and what each brings to what is not optional.
+"""The optional packages, and the parts that each adds to the core and to the surfaces.
 
-Nothing outside `epochal.contrib` imports an optional package. Whatever one brings is found here by its name, and
-imported when it is needed. A package that was deleted brings nothing. Layouts of other libraries have a list of their
-own (`epochal.plugins`), since their names and partitions are stored.
+Nothing outside `epochal.contrib` imports an optional package. Its parts are looked up here, and imported when they are
+used. A package that was deleted has no parts. The layouts of other libraries are listed in `epochal.plugins` instead,
+with their stored names, which stay reserved when their package is deleted.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ class Extension:
     """An optional package. Each part is written `module:name` or `module`, and empty where the package has none.
 
     Attributes:
-        package: the package, which is looked for before anything of it is imported.
-        commands: a tuple of commands of the command line.
-        default_store: opens the store that a command is about where none is named, or raises `NoStore`.
-        operations: a module with operations of the HTTP API: `OPERATIONS`, and `of_streams`, which makes those of a
-            store of streams. It imports nothing: a cold start reads it.
-        documented: the module with what these operations take and answer.
-        construct: a construct that a store has where its stage says so, by the field of the stage that has its name.
-        clock: what lets time go by in a deployment in memory (`testing.feeds.MemoryFeed.advance`).
-        fixtures: a module with fixtures of pytest.
-        event_schemas: compiles a document of JSON Schemas to a module that checks events by them.
+        package: its import name.
+        commands: a tuple of commands for the command line.
+        default_store: a function that opens the store to use when a command names none, or raises `NoStore`.
+        operations: a module of HTTP operations: the tuple `OPERATIONS`, and the function `of_streams`, which makes the
+            operations of one store of streams. Every cold start imports it, so it must import little.
+        documented: the module that declares what these operations take and answer.
+        construct: the CDK construct that a store adds when the stage's setting `timers` is true.
+        clock: the function behind `MemoryFeed.advance`, which moves the clock of a deployment in memory.
+        fixtures: a module of pytest fixtures.
+        event_schemas: a function that compiles a document of JSON Schemas to the source of a module that checks events.
     """
 
     package: str
@@ -70,30 +70,34 @@ EXTENSIONS: Final = (
 )
 
 
-def places(part: str) -> Iterator[str]:
-    """Where that part of every optional package is which is there and has one."""
+def places(kind: str) -> Iterator[str]:
+    """Where the parts of one kind are: an attribute of `Extension`. Packages that are not installed are left out."""
     for extension in EXTENSIONS:
-        if (place := getattr(extension, part)) and is_there(extension.package):
+        if (place := getattr(extension, kind)) and is_there(extension.package):
             yield place
 
 
-def parts(part: str) -> Iterator[Any]:
-    """That part of every optional package which is there and has one, imported now."""
-    return map(at, places(part))
+def parts(kind: str) -> Iterator[Any]:
+    """The parts of one kind, of all packages that are installed. Each is imported when it is reached."""
+    return map(at, places(kind))
 
 
-def part(name: str) -> Any:
-    """The part that one optional package alone has; None where that package is not there."""
-    return next(parts(name), None)
+def part(kind: str) -> Any:
+    """The part of a kind that only one package has; None if that package is not installed."""
+    return next(parts(kind), None)
 
 
-def needed(name: str, field: str) -> Any:
-    """The part that one optional package alone has.
+def required_part(kind: str, needed_by: str) -> Any:
+    """The part of a kind that only one package has.
+
+    Args:
+        needed_by: the field or method that cannot work without it, for the error.
 
     Raises:
-        InvalidInput: the package is not there; `field` is what needs it.
+        InvalidInput: the package is not installed.
     """
-    if (found := part(name)) is None:
-        (package,) = (each.package for each in EXTENSIONS if getattr(each, name))
-        raise InvalidInput(field, f"needs the optional package {package}, which is not installed")
-    return found
+    value = part(kind)
+    if value is None:
+        (package,) = (extension.package for extension in EXTENSIONS if getattr(extension, kind))
+        raise InvalidInput(needed_by, f"needs the optional package {package}, which is not installed")
+    return value

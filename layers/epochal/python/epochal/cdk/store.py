@@ -300,7 +300,7 @@ class EventStore(Store):
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
         if stage.timers:
-            timers = extensions.needed("construct", "timers")
+            timers = extensions.required_part("construct", "timers")
             parts.append(timers(self, "Timers", store=self, shared=shared, notices=feed.notices))
         served = None
         if api:

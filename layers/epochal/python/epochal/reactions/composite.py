@@ -17,24 +17,24 @@ MARK: Final = "__composite__"
 """The attribute of a decorated class that has the composite which the decorator made of it."""
 
 OnPassed = Callable[[Any, "FeedEvent"], object]
-"""Called with each input that a composite passes: why, and the event."""
+"""Called with each input that a composite skips: the reason and the event."""
 
 
 class Composite:
-    """Several reactions with one name.
+    """Several reactions under one name.
 
     Attributes:
-        name: of all of them together; the names of their groups begin with it.
+        name: the common beginning of the reactions' names, and so of the names of their groups.
     """
 
     name: str
 
     def reactions(self, streams: Streams, on_passed: OnPassed = ..., /) -> Sequence[Reaction]:
-        """Its reactions, the first of which takes inputs; `streams` is where they append."""
+        """The reactions. The first one takes the inputs; all of them may append to `streams`."""
         raise NotImplementedError
 
     def code_names(self) -> frozenset[str]:
-        """Where its code is, that of its earlier versions too (`reactions.reaction.code_name`)."""
+        """Dotted names of the code that it runs, including earlier versions that still run (see `code_name`)."""
         raise NotImplementedError
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from math import inf
 from typing import Any, Final, cast
 
 from epochal import extensions
 from epochal.deployment import Deployment
+from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
@@ -23,7 +23,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction, two_of_one_name
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.read_models.documents import ReadModels
-from epochal.scheduling import in_
+from epochal.scheduling import due_at, in_
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
@@ -122,9 +122,14 @@ class MemoryFeed:
             EpochalError: a timer could not fire.
             InvalidInput: timers set others without a pause, and time would not go by.
         """
-        advance = extensions.needed("clock", "advance")
-        span = partial(in_, weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-        fired: int = advance(self, reactions, span)
+        advance = extensions.required_part("clock", "advance")
+        try:
+            span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+            until = due_at(span, from_unix_nanoseconds(self.now()))
+        except InvalidInput as refused:
+            refused.call_it("advance")
+            raise
+        fired: int = advance(self, reactions, until)
         return fired
 
     def parking(self, reaction: Reaction) -> Parking:
@@ -154,7 +159,7 @@ class MemoryFeed:
         return time.time_ns() if self._stopped is None else self._stopped
 
     def stop_clock(self, at: Ticks | None = None) -> None:
-        """Have the clock of all stores here stand still, now or at a moment to come: it never goes back."""
+        """Stop the clock of all stores here, at `at` or now. A moment in the past counts as now."""
         now = self.now()
         ahead = 0 if at is None else max(0, (at - from_unix_nanoseconds(now)) * 100)
         self._stopped = now + ahead

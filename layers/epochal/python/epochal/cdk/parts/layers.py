@@ -144,7 +144,9 @@ def checking(document: Path, platform: Platform, cache: Path) -> Path:
         BadSetting: there are no schemas in the file, or such as cannot be checked.
     """
     try:
-        source = extensions.needed("event_schemas", "event_schemas")(json.loads(document.read_text("utf-8")))
+        source = extensions.required_part("event_schemas", "event_schemas")(
+            json.loads(document.read_text("utf-8"))
+        )
     except (OSError, ValueError) as error:
         raise BadSetting("event_schemas", f"cannot be used: {document.name}: {error}") from error
 
