@@ -55,17 +55,17 @@ def compare_heads(mender: Mender, source: Source, series: Series, requests: int 
         if whole:
             break
     suspects = heads if whole else _written_since(mender, source, series, heads)
-    behind = [
-        each
-        for partition, mine in by_partition(source, suspects).items()
-        for each in mender.behind(source, partition, mine)
+    lagging = [
+        stream
+        for partition, heads_there in by_partition(source, suspects).items()
+        for stream in mender.behind(source, partition, heads_there)
     ]
-    times = [time for each in behind if (time := _written(source, each.head)) is not None]
+    times = [time for stream in lagging if (time := _written(source, stream.head)) is not None]
     return HeadComparison(
         streams=len(heads),
         whole=whole,
-        lacking=len(behind),
-        events=sum(max(0, each.end - each.index) for each in behind),
+        lacking=len(lagging),
+        events=sum(max(0, stream.end - stream.index) for stream in lagging),
         oldest=min(times, default=None),
     )
 
@@ -75,10 +75,10 @@ def _written_since(
 ) -> list[ScannedHead]:
     """The heads that were written after their partition got its last entry, as far as clocks say, or may have been."""
     suspects: list[ScannedHead] = []
-    for partition, mine in by_partition(source, heads).items():
+    for partition, heads_there in by_partition(source, heads).items():
         epoch = series.active.get(partition, 0)
         last = mender.driver.run(last_written(mender.index_table, partition, epoch)) or 0
-        times = ((head, _written(source, head)) for head in mine)
+        times = ((head, _written(source, head)) for head in heads_there)
         suspects += (head for head, time in times if time is None or time > last - SKEW)
     return suspects
 

@@ -12,12 +12,12 @@ from typing import IO, Any, Final, TypeVar
 
 import click
 
-from epochal.cli import output
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.nodes import Node
 from epochal.model.events import Unfold
+from epochal.model.quantities import quantity
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
 from epochal.settings import variable
 
@@ -218,10 +218,10 @@ class ImportIncomplete(EpochalError):
     """
 
     def __init__(self, rejected: int, first: str, unlike: Sequence[str], unread: Sequence[str] = ()) -> None:
-        rows = f"{output.count(rejected, 'row')} did not fit: {first}" if rejected else ""
+        rows = f"{quantity(rejected, 'row')} did not fit: {first}" if rejected else ""
         other = f"streams read otherwise than their source: {', '.join(unlike[:NAMED])}" if unlike else ""
         codec = (
-            f"the codec cannot read {output.count(len(unread), 'stream')}: {'; '.join(unread[:NAMED])}"
+            f"the codec cannot read {quantity(len(unread), 'stream')}: {'; '.join(unread[:NAMED])}"
             if unread
             else ""
         )

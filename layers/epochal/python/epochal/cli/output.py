@@ -19,6 +19,7 @@ from epochal.feed.history import FeedEvent, FeedItem
 from epochal.http import events, streams
 from epochal.http.answers import capacity
 from epochal.model.events import Body, Claim, Recorded
+from epochal.model.quantities import quantity
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended
 from epochal.plan.values import Units
@@ -89,11 +90,6 @@ def complain(words: str) -> None:
 
 def _width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def count(number: int, what: str = "event") -> str:
-    """So many, in words."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def table(rows: Iterable[tuple[str, object]]) -> Iterator[str]:
@@ -204,7 +200,7 @@ def of_stream(stream: str, outcome: Appended) -> dict[str, Any]:
 def appended_line(stream: str, outcome: Appended) -> str:
     """The outcome of an append in one line."""
     added = outcome.version - outcome.first
-    what = count(added) if added else "unfolds"
+    what = quantity(added) if added else "unfolds"
     again = ", appended before" if outcome.replayed else ""
     reached = f"\nposition {write_position(outcome.position)}" if outcome.position.seen else ""
     return f"{stream}: {what}{again}, now at version {outcome.version}{reached}"

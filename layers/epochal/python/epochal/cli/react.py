@@ -28,6 +28,7 @@ from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import Unit, group_stream, load
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
+from epochal.model.quantities import quantity
 from epochal.reactions.composite import composite_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
@@ -116,7 +117,7 @@ def show(store: OpenedStore, *, group: str, stream: str) -> None:
         cause = each.cause
         text = f"{each.stream}  {each.index}"
         if cause is not None:
-            tried = f"after {cause.attempts} attempt{'' if cause.attempts == 1 else 's'}"
+            tried = f"after {quantity(cause.attempts, 'attempt')}"
             text += f"\n{cause.text}, {cause.timestamp}, {tried}\n{cause.trace}"
         output.document(parked_view(each), output.harmless(text))
 
@@ -219,7 +220,7 @@ class _Summary:
     @property
     def of_all(self) -> bool:
         """Whether all events are counted somewhere, and not those alone that it reads."""
-        return any(each.of_all for each in self.figures)
+        return any(figures.of_all for figures in self.figures)
 
     @property
     def parked(self) -> int:
@@ -243,8 +244,8 @@ def _summaries(
     for name in names:
         with suppress(GroupMissing):  # deleted since the scan
             figures = store.deployment.groups.standing(name)
-            mine = [_state_of(each.partition, states) for each in figures]
-            yield _Summary(group=name, figures=figures, states=mine)
+            indexers = [_state_of(standing.partition, states) for standing in figures]
+            yield _Summary(group=name, figures=figures, states=indexers)
 
 
 def _state_of(partition: int, states: Mapping[str, IndexerState]) -> IndexerState:
@@ -303,23 +304,26 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
     steered = store.deployment.groups
     asked = load_reaction(group) if ":" in group else group
     group = asked if isinstance(asked, str) else asked.name
-    found, members = steered.standing(asked), steered.members(group)
+    standings, members = steered.standing(asked), steered.members(group)
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
-    mine = {source_of(each.partition): _state_of(each.partition, states) for each in found}
+    indexers = {
+        source_of(standing.partition): _state_of(standing.partition, states) for standing in standings
+    }
     view = {
         "partitions": [
-            standing_view(replace(each, indexer=mine[source_of(each.partition)].failure)) for each in found
+            standing_view(replace(standing, indexer=indexers[source_of(standing.partition)].failure))
+            for standing in standings
         ],
-        "indexer": {source: state.view for source, state in mine.items()},
+        "indexer": {source: state.view for source, state in indexers.items()},
         "processes": list(map(asdict, members)),
     }
     lines = [
-        f"{each.partition}  {each.checkpoint}  {_behind(each, mine)}  {each.parked:,} parked"
-        f"{f'  paused since {each.paused}' if each.paused else ''}"
-        for each in found
+        f"{standing.partition}  {standing.checkpoint}  {_behind(standing, indexers)}  {standing.parked:,} parked"
+        f"{f'  paused since {standing.paused}' if standing.paused else ''}"
+        for standing in standings
     ]
-    lines += [f"{source}  {state.text}" for source, state in mine.items() if not state.works]
-    lines += [line for each in found for line in _failures(group, each)]
+    lines += [f"{source}  {state.text}" for source, state in indexers.items() if not state.works]
+    lines += [line for standing in standings for line in _failures(group, standing)]
     lines += [f"{each.owner}  {', '.join(map(str, each.partitions))}" for each in members]
     output.document(view, lines)
 
@@ -433,7 +437,7 @@ def _lag(events: int | None, seconds: float, indexer: IndexerState, *, of_all: b
     if events is None:
         return "beyond the end"
     if events:
-        return f"{output.count(events)} behind{', of all events' if of_all else ''}, {seconds:,.0f} s"
+        return f"{quantity(events)} behind{', of all events' if of_all else ''}, {seconds:,.0f} s"
     if indexer.works:
         return "up to date"
     return "at the end of an index that gets no events" if indexer.failure else "at the end of the index"
@@ -445,7 +449,7 @@ def _failures(group: str, each: GroupFigures) -> Iterator[str]:
         unit = Unit(each.partition, run.member)
         yield " ".join(output.harmless(f"{unit}  {run.words}"))
     if (cause := each.last_failure) is not None:
-        tried = output.count(cause.attempts, "attempt")
+        tried = quantity(cause.attempts, "attempt")
         text = (
             f"{cause.stream} is parked at {cause.index} since {cause.timestamp}, after {tried}: {cause.text}"
         )

@@ -26,6 +26,7 @@ from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.hosting.indexer_state import indexer_states
 from epochal.lazy_dataclasses import asdict, dataclass, field
+from epochal.model.quantities import quantity
 from epochal.plan.ops import TableSpec
 from epochal.plugins import NATIVE
 from epochal.store.reading import StreamState
@@ -246,7 +247,7 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
         )
         output.stream(counted(replica.findings()), _torn_view, _torn_line)
     if count := left["left"]:
-        raise Unsound(f"of {output.count(count, 'write')} the table has a part")
+        raise Unsound(f"of {quantity(count, 'write')} the table has a part")
     if not output.as_json():
         click.echo(f"{left['mended']:,} mended; no write is there in part")
 
@@ -297,6 +298,6 @@ def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
         found,
         asdict,
         lambda each: (
-            f"{each.category}: {output.count(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"
+            f"{each.category}: {quantity(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"
         ),
     )

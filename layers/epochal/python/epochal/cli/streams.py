@@ -23,6 +23,7 @@ from epochal.http.streams import condition_of
 from epochal.index.checkpoints import at
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
+from epochal.model.quantities import quantity
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended, AtVersion, Conflict, ExpectedVersion, Position
 from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
@@ -281,7 +282,7 @@ def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
     """
     head = existing(streams, stream, fetch=False)
     gone = max(0, min(before, head.version) - head.low_water)
-    inputs.confirm(f"{output.count(gone)} of {stream} will be gone. Go on?", yes=yes)
+    inputs.confirm(f"{quantity(gone)} of {stream} will be gone. Go on?", yes=yes)
     pruned, count = _to_the_end(lambda: stream_there(stream, streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
@@ -299,7 +300,7 @@ def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: b
     """
     head = existing(streams, stream, fetch=False)
     after = "goes on" if leave_open else "takes no more events"
-    gone = output.count(head.version - head.low_water)
+    gone = quantity(head.version - head.low_water)
     inputs.confirm(f"{gone} of {stream} will be gone; it {after}. Go on?", yes=yes)
     # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
     wanted = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)

@@ -20,6 +20,7 @@ from epochal.http import tagged as over_http
 from epochal.http.nodes import Node, required, time_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded
+from epochal.model.quantities import quantity
 from epochal.model.tags import (
     BackwardPage,
     Query,
@@ -132,7 +133,7 @@ def append(
     made = _made(measured, events, fail_if, position_of(after), key)
     view = over_http.appended(made, meter.units)
     again = ", appended before" if made.replayed else ""
-    count = f"{output.count(len(events))}{again}"
+    count = f"{quantity(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
     output.document(view, [count, *position])
 
@@ -402,7 +403,7 @@ def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator
             else:
                 yield _imported(node, read)
     if homed:
-        count = output.count(homed)
+        count = quantity(homed)
         click.echo(f"warning: {count} left out that are in streams: `epochal copy` brings them", err=True)
 
 

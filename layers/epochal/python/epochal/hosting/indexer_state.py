@@ -26,6 +26,7 @@ from epochal.index.indexer_failures import indexer_failures
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.quantities import quantity
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
@@ -85,13 +86,13 @@ def indexer_states(
     function = f"{table.removesuffix('-index')}-indexer"
     mappings, unknown = _mappings(client, function)
     states: dict[str, IndexerState] = {}
-    for found in deployment.sources:
-        source = replace(found, partitions=series.partitions.get(found.name, found.partitions))
-        compared = _of_heads(Mender(driver=driver, index_table=table), source, series, moment)
-        if compared is not None or source.name in series.partitions:
+    for declared in deployment.sources:
+        source = replace(declared, partitions=series.partitions.get(declared.name, declared.partitions))
+        heads = _of_heads(Mender(driver=driver, index_table=table), source, series, moment)
+        if heads is not None or source.name in series.partitions:
             of_mapping = _of_mappings(source, function, mappings, unknown)
             failure = failures.get(source.name, "") or of_mapping.failure
-            states[source.name] = _joined(failure, of_mapping, compared or IndexerState(works=NO_STREAMS))
+            states[source.name] = _joined(failure, of_mapping, heads or IndexerState(works=NO_STREAMS))
     return states
 
 
@@ -108,40 +109,39 @@ def _joined(failure: str, mapping: IndexerState, heads: IndexerState) -> Indexer
 def _of_heads(mender: Mender, source: Source, series: Series, now: Ticks) -> IndexerState | None:
     """What the heads of a source say; None where it has no streams."""
     try:
-        found = compare_heads(mender, source, series)
+        compared = compare_heads(mender, source, series)
     except EpochalError as error:
         return IndexerState(
             unknown=f"the streams of {source.name} cannot be compared with the index ({error})"
         )
-    if found.lacking:
-        return IndexerState(missing=_missing(found, now))
-    if found.whole and not found.streams:
+    if compared.lacking:
+        return IndexerState(missing=_missing(compared, now))
+    if compared.whole and not compared.streams:
         return None
-    if found.whole:
-        streams = f"{found.streams:,} stream" + ("" if found.streams == 1 else "s")
-        return IndexerState(works=f"the index has all events of {streams}")
+    if compared.whole:
+        return IndexerState(works=f"the index has all events of {quantity(compared.streams, 'stream')}")
     return IndexerState(
         unknown=f"the table of {source.name} is too large to compare all of it with the index"
     )
 
 
-def _missing(found: HeadComparison, now: Ticks) -> str:
-    events = f"{found.events:,} event" + ("" if found.events == 1 else "s")
-    streams = f"{found.lacking:,} stream" + ("" if found.lacking == 1 else "s")
-    least = "" if found.whole else "at least "
-    since = "" if found.oldest is None else f", the oldest for {max(0, now - found.oldest) // PER_SECOND:,} s"
+def _missing(compared: HeadComparison, now: Ticks) -> str:
+    events, streams = quantity(compared.events), quantity(compared.lacking, "stream")
+    least = "" if compared.whole else "at least "
+    oldest = compared.oldest
+    since = "" if oldest is None else f", the oldest for {max(0, now - oldest) // PER_SECOND:,} s"
     return f"the index lacks {least}{events} of {streams}{since}"
 
 
 def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[MappingState], str]:
     """The mappings to the indexer, or why they cannot be known."""
     try:
-        found = mappings_to(client(), function)
+        mappings = mappings_to(client(), function)
     except Refused as error:
         return (), f"the credentials may not ask Lambda for its state ({error})"
     except EpochalError as error:
         return (), f"Lambda cannot be asked for its state ({error})"
-    return found, "" if found else f"Lambda has no function {function} that gets the changes of a table"
+    return mappings, "" if mappings else f"Lambda has no function {function} that gets the changes of a table"
 
 
 def _of_mappings(
@@ -150,14 +150,16 @@ def _of_mappings(
     if unknown:
         return IndexerState(unknown=unknown)
     # A Kinesis stream has the changes of all tables.
-    mine = [each for each in mappings if table_of(each.source) in ("", source.table)]
-    if not mine:
+    of_source = [mapping for mapping in mappings if table_of(mapping.source) in ("", source.table)]
+    if not of_source:
         return IndexerState(failure=f"{function} gets no changes of {source.table}: its mapping is gone")
-    for each in mine:
-        if each.state in IDLE:
+    for mapping in of_source:
+        if mapping.state in IDLE:
             return IndexerState(
-                failure=f"{function} gets no changes of {source.table}: its mapping is {each.state.lower()}"
+                failure=f"{function} gets no changes of {source.table}: its mapping is {mapping.state.lower()}"
             )
-        if each.result.startswith(FAILED):
-            return IndexerState(failure=f"{function} fails at the changes of {source.table}: {each.result}")
+        if mapping.result.startswith(FAILED):
+            return IndexerState(
+                failure=f"{function} fails at the changes of {source.table}: {mapping.result}"
+            )
     return IndexerState(works=f"{function} gets the changes of {source.table}, and did not fail at the last")

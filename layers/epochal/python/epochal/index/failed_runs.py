@@ -15,6 +15,7 @@ from typing import Final
 
 from epochal.index.groups import GroupState, Unit
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.quantities import quantity
 from epochal.plan.ops import Delete, Put, Query, Steps
 from epochal.plan.values import Key, number, read_number, read_text, text
 
@@ -57,9 +58,9 @@ class FailedRun:
     def words(self) -> str:
         """The failure in a sentence."""
         where = f" by {self.place}" if self.stream else ""
-        times = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
         return (
-            f"blocked{where} since {self.since}, {times} failed, the last at {self.last}: {self.cause};"
+            f"blocked{where} since {self.since}, {quantity(self.runs, 'run')} failed, the last at {self.last}:"
+            f" {self.cause};"
             f" the next run is expected at {self.due}"
         )
 

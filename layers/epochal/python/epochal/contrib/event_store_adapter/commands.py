@@ -26,6 +26,7 @@ from epochal.contrib.event_store_adapter.model import (
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened, walk
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import parse_time
+from epochal.model.quantities import quantity
 from epochal.model.versions import Expected
 from epochal.store.driver import Meter
 
@@ -94,7 +95,7 @@ def append(
     made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
     view = {**shapes.appended(which, made, meter.units), "lock": shapes.lock_text(made.lock)}
     count = len(events)
-    line = f"{which}: {output.count(count)}, now at version {made.lock.version}"
+    line = f"{which}: {quantity(count)}, now at version {made.lock.version}"
     output.document(view, [line])
 
 

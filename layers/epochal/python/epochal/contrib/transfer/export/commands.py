@@ -32,6 +32,7 @@ from epochal.index.checkpoints import Place, parse_place
 from epochal.layout.port import Source, every_table
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import parse_time
+from epochal.model.quantities import quantity
 from epochal.plan.ops import TableSpec
 
 if TYPE_CHECKING:
@@ -271,8 +272,8 @@ def export(
         "unreadable": counts.faults,
     }
     gone = f", {counts.gone:,} of them gone" if counts.gone else ""
-    named = f"{output.count(files, 'file')} of {folder}"
-    output.document(view, [f"{output.count(counts.rows)} in {named}{gone}"])
+    named = f"{quantity(files, 'file')} of {folder}"
+    output.document(view, [f"{quantity(counts.rows)} in {named}{gone}"])
     if counts.faults:
         raise Unsound(
             f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` says which and why"
@@ -352,7 +353,7 @@ def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) ->
     with output.progress("exporting") as tell:
         return run(
             workers=min(workers, max(1, len(begun.ranges))),
-            told=lambda counts: tell(output.count(counts.rows)),
+            told=lambda counts: tell(quantity(counts.rows)),
         )
 
 

@@ -13,7 +13,6 @@ import click
 from epochal.care.prices import PRICES
 from epochal.cli import inputs, output
 from epochal.cli.inputs import NAMED, ImportIncomplete, Unsound, must_be_named
-from epochal.cli.output import count
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier
@@ -34,6 +33,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.port import layout_named
+from epochal.model.quantities import quantity
 from epochal.plugins import NATIVE, layouts
 from epochal.settings import Settings
 from epochal.store.streams import Streams
@@ -124,7 +124,7 @@ def import_(
         importer = StreamImporter(
             writer=pretended() if dry_run else opened.enter_context(_writer(opener(), write_units, workers)),
             rejects=rejecting,
-            progress=lambda done: tell(f"{count(done.rows, 'row')}, {count(done.streams, 'stream')}"),
+            progress=lambda done: tell(f"{quantity(done.rows, 'row')}, {quantity(done.streams, 'stream')}"),
             verifying=verify and not dry_run,
             at_once=at_once,
             window=window,
@@ -241,7 +241,7 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
     }
     would = "would be written" if dry_run else "written"
     parts = [
-        f"{count(done.rows, 'row')} read, {count(done.written)} {would} to {count(done.streams, 'stream')}",
+        f"{quantity(done.rows, 'row')} read, {quantity(done.written)} {would} to {quantity(done.streams, 'stream')}",
         *([f"{done.there:,} were there"] if done.there else []),
         *([f"{done.gone:,} gone at their source"] if done.gone else []),
         *([f"{done.rejected:,} rejected"] if done.rejected else []),
@@ -249,17 +249,17 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
     kept = done.emptied - done.deleted
     lines = [
         "; ".join(parts),
-        *([f"ids of {count(done.renamed)} with tags are new ones"] if done.renamed else []),
-        *([f"{count(done.deleted, 'stream')} deleted"] if done.deleted else []),
+        *([f"ids of {quantity(done.renamed)} with tags are new ones"] if done.renamed else []),
+        *([f"{quantity(done.deleted, 'stream')} deleted"] if done.deleted else []),
         *(
             [
-                f"{count(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
+                f"{quantity(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
             ]
             if kept
             else []
         ),
-        f"{count(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
-        *([f"{count(done.verified)} read again, digest {done.digest}"] if done.digest else []),
+        f"{quantity(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
+        *([f"{quantity(done.verified)} read again, digest {done.digest}"] if done.digest else []),
         *texts.lines(),
         *(["--codec MODULE:NAME converts cells to the types of your events"] if texts.warnings else []),
     ]
@@ -336,7 +336,7 @@ def copy(
         def counted(found: Iterable[StreamCopy]) -> Iterable[StreamCopy]:
             for each in found:
                 tally.add(each)
-                tell(f"{count(tally.streams, 'stream')}, {count(tally.copied)}")
+                tell(f"{quantity(tally.streams, 'stream')}, {quantity(tally.copied)}")
                 if streams or not each.sound:
                     yield each
 
@@ -400,7 +400,7 @@ def _copied_line(each: StreamCopy) -> str:
     if each.why:
         return f"{each.stream}: {each.ending}: {each.why}"
     pruned = f", from event {each.first} on: those before are pruned" if each.first else ""
-    return f"{each.stream}: {each.ending}, {count(each.copied)} copied, {each.events:,} compared{pruned}"
+    return f"{each.stream}: {each.ending}, {quantity(each.copied)} copied, {each.events:,} compared{pruned}"
 
 
 def _print_copied(tally: Tally, *, dry_run: bool) -> None:
@@ -413,9 +413,9 @@ def _print_copied(tally: Tally, *, dry_run: bool) -> None:
         "unsound": len(tally.unsound),
     }
     done = "would be copied" if dry_run else "copied"
-    line = f"{count(tally.streams, 'stream')} visited, {count(tally.copied)} {done}"
+    line = f"{quantity(tally.streams, 'stream')} visited, {quantity(tally.copied)} {done}"
     pruned = [f"{tally.pruned:,} pruned before"] if tally.pruned else []
-    tombstones = [count(tally.tombstones, "tombstone")] if tally.tombstones else []
+    tombstones = [quantity(tally.tombstones, "tombstone")] if tally.tombstones else []
     output.document(view, ["; ".join([line, *pruned, *tombstones])])
     if tally.unsound:
         first = ", ".join(each.stream for each in tally.unsound[:NAMED])
