@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+
 import pytest
 
 from epochal.contrib.timers.stores import timers_of
@@ -29,6 +32,21 @@ def test_a_timer_fires_once_when_its_time_has_come_and_not_before() -> None:
     assert types(feed.streams) == ["Lent", TIMER_SET, "Reminded", TIMER_FIRED]
     assert feed.advance(days=400) == 0
     assert timers_of(feed.streams).pending("Loan-17") == ()
+
+
+def test_a_timer_that_a_reaction_sets_is_due_at_the_end_of_the_same_span_on_a_slow_machine_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = itertools.count(time.time_ns(), 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: next(seconds))
+    feed = MemoryFeed()
+
+    def remind(delivery: Delivery) -> None:
+        timers_of(feed.streams).schedule(delivery.stream, "reminder", [REMINDED], at=in_(days=14))
+
+    reminds = Reaction(name="reminds", handler=remind, types=frozenset({"Lent"}))
+    feed.streams.append("Loan-17", [Event(type="Lent")])
+    assert feed.advance(reminds, days=14) == 1
 
 
 def test_what_is_called_off_never_fires() -> None:
