@@ -123,12 +123,14 @@ class MemoryFeed:
             InvalidInput: timers set others without a pause, and time would not go by.
         """
         advance = extensions.required_part("clock", "advance")
+        now = self.now()
         try:
             span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-            until = due_at(span, from_unix_nanoseconds(self.now()))
+            until = due_at(span, from_unix_nanoseconds(now))
         except InvalidInput as refused:
             refused.call_it("advance")
             raise
+        self._stopped = now
         fired: int = advance(self, reactions, until)
         return fired
 
@@ -158,11 +160,10 @@ class MemoryFeed:
         """The time of all stores here, in nanoseconds since 1970."""
         return time.time_ns() if self._stopped is None else self._stopped
 
-    def stop_clock(self, at: Ticks | None = None) -> None:
-        """Stop the clock of all stores here, at `at` or now. A moment in the past counts as now."""
+    def stop_clock(self, at: Ticks) -> None:
+        """Stop the clock of all stores here at `at`. A moment in the past counts as now."""
         now = self.now()
-        ahead = 0 if at is None else max(0, (at - from_unix_nanoseconds(now)) * 100)
-        self._stopped = now + ahead
+        self._stopped = now + max(0, (at - from_unix_nanoseconds(now)) * 100)
 
     def run(self, reaction: Reaction | Composite | type) -> list[Ran]:
         """`react`, without its warnings of categories and types that never came."""

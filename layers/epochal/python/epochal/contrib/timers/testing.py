@@ -28,8 +28,8 @@ _MOST: Final = 100
 
 
 def advance(feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], until: Ticks) -> int:
-    """Move the clock of `feed` to `until`, stopping at each moment at which timers are due: they fire, and then the
-    reactions run. Timers that the reactions set are fired as well. Returns how many timers have fired.
+    """Move the stopped clock of `feed` to `until`, stopping at each moment at which timers are due: they fire, and then
+    the reactions run. Timers that the reactions set are fired as well. Returns how many timers have fired.
 
     Raises:
         EpochalError: a timer could not fire.
@@ -38,7 +38,6 @@ def advance(feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], 
     engine = engine_of(cast("Deployment", feed), TIMERS.kind, send=lambda _: None, now=feed.now)
     engine = replace(engine, driver=Driver(execute=feed.timers_table.execute, meter=Meter()), at_once=1)
     ends = Ticks(until + _A_MOMENT)
-    feed.stop_clock()
     fired, since, still = 0, 0, 0
     while True:
         for each in reactions:
