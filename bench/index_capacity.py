@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal.plan.ops import IndexSpec, TableSpec
+from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, item_size, write_units
 
 

@@ -22,7 +22,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.layout.streams import AnyStreamLayout
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

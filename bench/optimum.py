@@ -19,7 +19,9 @@ from itertools import accumulate
 
 from epochal.index.tip import StoredSpan, read_tip, span_size
 from epochal.index.tip_append import WireBatch, create, put_calf, restart
-from epochal.plan.ops import ITEM_BYTES, Update, after
+from epochal.plan.effects import after
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Update
 from epochal.plan.values import Item, attribute_size, write_units
 
 

@@ -18,7 +18,9 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite, after, units
+from epochal.plan.costs import units
+from epochal.plan.effects import after
+from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite
 from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

@@ -20,7 +20,7 @@ from bench.fullness import (
 from bench.pages import STREAMS, store
 from epochal.model.events import Event, Unfold
 from epochal.pages import writes
-from epochal.plan.ops import ITEM_BYTES
+from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import write_units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

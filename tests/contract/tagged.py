@@ -15,7 +15,8 @@ from epochal.model.events import TAG_STREAMS, Event, Recorded
 from epochal.model.tags import UNTAGGED, Query, QueryItem
 from epochal.pages.items import STREAMS, read_page
 from epochal.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
-from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
+from epochal.plan.conditions import All, BeginsWith, Present
+from epochal.plan.ops import Execute, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents, TaggedStore
 from epochal.testing.memory import MemoryTables

@@ -17,7 +17,8 @@ from epochal.errors import InvalidInput, InvalidRequest, MissingTable, TooLarge
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
 from epochal.pages.tags.entries import TagStreams
-from epochal.plan.ops import Execute, Get, KeyAttribute, Put, TableSpec
+from epochal.plan.ops import Execute, Get, Put
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.store.also import (
     LEVELS,
     Absent,

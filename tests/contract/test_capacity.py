@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.plan.conditions import Absent, Present, equals
+from epochal.plan.costs import units
 from epochal.plan.ops import (
-    Absent,
     BatchGet,
     Check,
     Delete,
     Extend,
     Get,
     Op,
-    Present,
     Put,
     Query,
     Refusal,
@@ -27,8 +27,6 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     Update,
-    equals,
-    units,
 )
 from epochal.plan.values import Item, Key, Units, binary, number, text
 from tests.contract.places import Place, padded, texts

@@ -14,25 +14,21 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.errors import EpochalError
+from epochal.plan.conditions import Absent, Compare
+from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
-    Absent,
     BatchGet,
     Check,
-    Compare,
     Delete,
     Execute,
     Get,
-    Lost,
-    NotApplied,
     Op,
     Put,
     Query,
-    RequestFailure,
     Scan,
     Set,
     Transact,
     TransactGet,
-    Unreached,
     Update,
 )
 from epochal.plan.values import number, text

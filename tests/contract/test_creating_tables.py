@@ -16,7 +16,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.stores import Place
 from epochal.dynamo.table_kinds import specs
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 
 pytestmark = pytest.mark.ddbl
 

@@ -14,21 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from epochal.errors import TooLarge
-from epochal.plan.ops import (
-    ITEM_BYTES,
-    PAGE_BYTES,
-    RESPONSE_BYTES,
-    Absent,
-    Extend,
-    Op,
-    Present,
-    Put,
-    Reply,
-    Set,
-    Transact,
-    TransactGet,
-    Update,
-)
+from epochal.plan.conditions import Absent, Present
+from epochal.plan.limits import ITEM_BYTES, PAGE_BYTES, RESPONSE_BYTES
+from epochal.plan.ops import Extend, Op, Put, Reply, Set, Transact, TransactGet, Update
 from epochal.plan.values import NONE, binary, item_size, number, sequence
 from epochal.store.driver import Driver, Meter
 from tests.contract.places import PATIENT, Place, padded

@@ -30,7 +30,8 @@ from epochal.layout.port import INDEX, partitions_of
 from epochal.model.events import Event
 from epochal.pages.items import STREAMS
 from epochal.pages.reading import query
-from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction

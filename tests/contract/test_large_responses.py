@@ -13,16 +13,14 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.model.versions import Capacity, Conflict
 from epochal.pages.streams import Pages
+from epochal.plan.conditions import Absent, Present
+from epochal.plan.failures import Lost
+from epochal.plan.limits import ITEM_BYTES, RESPONSE_BYTES
 from epochal.plan.ops import (
-    ITEM_BYTES,
-    RESPONSE_BYTES,
-    Absent,
     BatchGet,
     Done,
-    Lost,
     Op,
     Oversized,
-    Present,
     Refusal,
     Reply,
     Set,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import MissingTable, TooLarge
+from epochal.plan.conditions import Absent
+from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
-    ITEM_BYTES,
-    Absent,
     BatchGet,
     Delete,
     Done,

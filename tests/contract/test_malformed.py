@@ -9,35 +9,26 @@ import pytest
 
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidRequest, WrongTable
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, equals
 from epochal.plan.ops import (
-    Absent,
     Add,
-    All,
-    AnyOf,
     BatchGet,
-    BeginsWith,
     Change,
     Check,
-    Compare,
-    Condition,
     Delete,
     Execute,
     Extend,
     Get,
-    IndexSpec,
-    KeyAttribute,
-    Not,
     Op,
     Put,
     Query,
     Scan,
     Set,
-    TableSpec,
     Transact,
     TransactGet,
     Update,
-    equals,
 )
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import AttributeValue, Item, Key, binary, mapping, number, sequence, text
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables, light

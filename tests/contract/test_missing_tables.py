@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import MissingTable
+from epochal.plan.conditions import Absent
 from epochal.plan.ops import (
-    Absent,
     BatchGet,
     Check,
     Delete,

@@ -15,23 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidRequest, WrongTable
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.ops import (
-    Absent,
     Add,
-    All,
-    AnyOf,
     BatchGet,
-    BeginsWith,
     Check,
-    Compare,
-    Condition,
     Delete,
     Extend,
     Get,
     Items,
-    Not,
     Op,
-    Present,
     Put,
     Query,
     Refusal,

@@ -9,7 +9,8 @@ import pytest
 
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.dynamo.interpreter import interpreter
-from epochal.plan.ops import Absent, Delete, Execute, Items, Put, Query, Scan, equals
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Delete, Execute, Items, Put, Query, Scan
 from epochal.plan.values import Item, Key, item_size, number, read_units, text
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import padded

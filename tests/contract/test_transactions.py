@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import uuid
 
+from epochal.plan.conditions import Absent, Present, equals
 from epochal.plan.ops import (
-    Absent,
     Check,
     Delete,
     Done,
     Extend,
     Get,
-    Present,
     Put,
     Refusal,
     Set,
     Transact,
     TransactGet,
     Update,
-    equals,
 )
 from epochal.plan.values import number
 from tests.contract.places import Place, texts

@@ -6,26 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from epochal.plan.ops import (
-    Absent,
-    Add,
-    All,
-    AnyOf,
-    BeginsWith,
-    Compare,
-    Condition,
-    Delete,
-    Done,
-    Extend,
-    Not,
-    Present,
-    Put,
-    Refusal,
-    Set,
-    Update,
-    equals,
-    holds,
-)
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present, equals
+from epochal.plan.effects import holds
+from epochal.plan.ops import Add, Delete, Done, Extend, Put, Refusal, Set, Update
 from epochal.plan.values import binary, number, text
 from tests.contract.places import Place, texts
 

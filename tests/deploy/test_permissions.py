@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import ACCOUNT
 from epochal.layout.port import READ_MODELS, TIMERS, store_tables
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"

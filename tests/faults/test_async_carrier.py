@@ -17,7 +17,8 @@ from epochal.aio import bridge
 from epochal.aio.stores import AsyncCarrier, AsyncPlace, AsyncStreams
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, Misconfigured, Unavailable
-from epochal.plan.ops import Lost, Put
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Put
 from epochal.store.driver import Patience
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

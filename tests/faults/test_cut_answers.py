@@ -13,8 +13,9 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
+from epochal.plan.conditions import Absent
+from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (
-    Absent,
     BatchGet,
     Execute,
     Found,
@@ -25,7 +26,6 @@ from epochal.plan.ops import (
     Query,
     Refusal,
     Reply,
-    RequestFailure,
     Scan,
     Together,
     Transact,

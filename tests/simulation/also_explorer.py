@@ -13,7 +13,8 @@ from epochal.errors import Unavailable
 from epochal.layout.streams import Rejected, Unknown, Unmet, Written
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
 from epochal.pages.items import STREAMS
-from epochal.plan.ops import Found, Get, KeyAttribute, Steps, TableSpec
+from epochal.plan.ops import Found, Get, Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.store.also import Absent, TransactionWrite, compare, plain, put, update
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State

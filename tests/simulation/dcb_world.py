@@ -13,8 +13,9 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagHead, TagSite, 
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, TableSpec, Transact
+from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Transact
 from epochal.plan.ops import Query as Pages
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on

@@ -12,20 +12,10 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from epochal.plan.ops import (
-    Done,
-    Execute,
-    NotApplied,
-    Op,
-    Put,
-    Refusal,
-    Reply,
-    TableSpec,
-    Transact,
-    TransactGet,
-    TransactionWrite,
-    holds,
-)
+from epochal.plan.effects import holds
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import Done, Execute, Op, Put, Refusal, Reply, Transact, TransactGet, TransactionWrite
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, Key
 from epochal.testing.memory import MemoryTables
 from tests.simulation.scheduler import PAUSE

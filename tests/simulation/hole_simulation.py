@@ -17,7 +17,8 @@ from epochal.errors import CorruptData, EventsPruned, InvalidInput
 from epochal.index.checkpoints import calf_key, is_tip, tip_key
 from epochal.index.tip import read_span, read_tip
 from epochal.model.events import Recorded
-from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update, equals
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update
 from epochal.plan.values import number, sequence, text
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams

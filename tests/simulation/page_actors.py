@@ -32,7 +32,8 @@ from epochal.pages import writes
 from epochal.pages.items import Page, state_of
 from epochal.pages.streams import Pages, append, append_whole
 from epochal.pages.writes import Packed, joined, packed
-from epochal.plan.ops import ITEM_BYTES, Steps
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Steps
 from tests.simulation.exploring import Diary
 
 TABLE, STREAM = "streams", "Flight-1"

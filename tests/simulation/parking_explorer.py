@@ -29,7 +29,8 @@ from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.model.events import Event
-from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
 from epochal.plan.values import Units
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking

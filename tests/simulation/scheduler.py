@@ -14,7 +14,8 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from epochal.plan.ops import Done, Execute, Lost, NotApplied, Op, Reply
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Done, Execute, Op, Reply
 from tests.simulation.stories import told
 
 Body = Callable[[Execute], None]

@@ -22,7 +22,8 @@ from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
 from epochal.pages.tags.entries import TagStreams
-from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents

@@ -9,19 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from epochal.plan.ops import (
-    BatchGet,
-    Execute,
-    Op,
-    Put,
-    Query,
-    Refusal,
-    Reply,
-    RequestFailure,
-    Scan,
-    Transact,
-    TransactGet,
-)
+from epochal.plan.failures import RequestFailure
+from epochal.plan.ops import BatchGet, Execute, Op, Put, Query, Refusal, Reply, Scan, Transact, TransactGet
 
 _LINES: ContextVar[list[str] | None] = ContextVar("lines", default=None)
 

@@ -16,7 +16,8 @@ from epochal.contrib.event_store_adapter import append, reading
 from epochal.contrib.event_store_adapter.append import AggregateBatch, Base
 from epochal.contrib.event_store_adapter.items import AggregateHead, JournalSite
 from epochal.contrib.event_store_adapter.reading import last_number
-from epochal.plan.ops import Absent, Get, Refusal, Steps, Transact, equals
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Get, Refusal, Steps, Transact
 from epochal.plan.values import number
 from tests.simulation.aggregate_simulation import replay
 from tests.simulation.mutants import Mutants, Patch

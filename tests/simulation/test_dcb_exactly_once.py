@@ -10,7 +10,8 @@ import pytest
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.versions import Appended, Conflict, Position
-from epochal.plan.ops import Execute, Lost, Op, Refusal, Reply, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
 from epochal.store.driver import Patience
 from tests.simulation.dcb_world import World, event, query
 

@@ -22,7 +22,8 @@ from epochal.layout.queries import Condition, Fence, fence
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Trail
 from epochal.model.versions import Appended, Conflict, Position, Reached
-from epochal.plan.ops import Absent, Check, Put, Steps, Transact
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Check, Put, Steps, Transact
 from epochal.store import tagged
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch

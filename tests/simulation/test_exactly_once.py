@@ -29,7 +29,8 @@ from epochal.model.versions import (
     Token,
     Undetermined,
 )
-from epochal.plan.ops import Execute, Op, Refusal, Reply, RequestFailure
+from epochal.plan.failures import RequestFailure
+from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, Late, Schedule

@@ -19,7 +19,8 @@ from epochal.errors import Contended
 from epochal.pages import commit, writes
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
-from epochal.plan.ops import Absent, AnyOf, Check, Execute, Present, Steps
+from epochal.plan.conditions import Absent, AnyOf, Present
+from epochal.plan.ops import Check, Execute, Steps
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.mutants import Mutants, Patch

@@ -14,7 +14,8 @@ from epochal.model.versions import Conflict
 from epochal.pages import commit, several
 from epochal.pages.items import page_key
 from epochal.pages.tags import append as tagged
-from epochal.plan.ops import Absent, Check, Steps
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Check, Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mixed_explorer import Delete, Mixed, MixedExplorer, act
 from tests.simulation.mutants import Mutant, Patch

@@ -18,8 +18,9 @@ from epochal.pages.items import Page
 from epochal.pages.reading import Cursor, Part
 from epochal.pages.streams import Earlier, FoundAppend
 from epochal.pages.writes import Packed, Planned
-from epochal.plan.ops import All, Present, Steps, Update
+from epochal.plan.conditions import All, Present
 from epochal.plan.ops import Delete as Removal
+from epochal.plan.ops import Steps, Update
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Actor, Call, Delete, Load, Prune, Read, Rule

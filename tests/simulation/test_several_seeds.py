@@ -12,7 +12,8 @@ import pytest
 from epochal.layout.streams import Written
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
-from epochal.plan.ops import Done, NotApplied, Op, Refusal, Reply, Steps, Transact
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import Done, Op, Refusal, Reply, Steps, Transact
 from tests.simulation.exploring import Diary, one_by_one
 from tests.simulation.gradual import Gradual
 from tests.simulation.mutants import Mutant, Patch, play_all

@@ -21,7 +21,8 @@ from epochal.pages.items import Page, page_key
 from epochal.pages.tags import append, entries, reading
 from epochal.pages.tags.entries import TagStreams
 from epochal.pages.tags.reading import PageReads
-from epochal.plan.ops import Absent, Check, Refusal, Steps
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Check, Refusal, Steps
 from tests.simulation import tag_explorer
 from tests.simulation.dcb_world import query
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out

@@ -16,7 +16,8 @@ from epochal.model.versions import Conflict, Position
 from epochal.pages import commit
 from epochal.pages.tags import append, reading
 from epochal.pages.tags.entries import EventOfTag
-from epochal.plan.ops import Absent, AnyOf, Check, Steps
+from epochal.plan.conditions import Absent, AnyOf
+from epochal.plan.ops import Check, Steps
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.tag_simulation import replay
 

@@ -17,7 +17,8 @@ from epochal.contrib.timers.protocol import Armed, Came, Doing, Fire, LoadPendin
 from epochal.contrib.timers.stores import PendingTimers, pending_in
 from epochal.model.events import Ticks
 from epochal.model.versions import ANY
-from epochal.plan.ops import Delete, Put, side_by_side
+from epochal.plan.batches import side_by_side
+from epochal.plan.ops import Delete, Put
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.timer_explorer import World

@@ -24,7 +24,8 @@ from epochal.layout.port import TIMERS, every_table
 from epochal.model.events import Event, Recorded, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY
-from epochal.plan.ops import Lost, NotApplied, Op, Reply
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Op, Reply
 from epochal.scheduling import Timer, call_off, in_, later
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.testing.memory import MemoryTables

@@ -23,7 +23,8 @@ from epochal.index.tip_append import WireBatch
 from epochal.layout import once, streams
 from epochal.layout.streams import ReadPart, Rejected, Written
 from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Token, expected_head, version_of
-from epochal.plan.ops import Get, Put, Query, Refusal, Steps, equals
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Get, Put, Query, Refusal, Steps
 from epochal.plan.values import number
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.stream_simulation import replay

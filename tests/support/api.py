@@ -22,7 +22,8 @@ from epochal.feed.indexer import Record
 from epochal.http.gateway import Handler, serve
 from epochal.http.operation import operations
 from epochal.layout.port import store_tables
-from epochal.plan.ops import Execute, Lost, Op, Reply, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Reply, Transact
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
 from epochal.store.driver import Driver, Meter

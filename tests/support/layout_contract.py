@@ -22,7 +22,8 @@ from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Indexer, Record, Report, sources_of
 from epochal.feed.reader import reader_of
 from epochal.layout.port import INDEX, Gap, Port, Removal, Source, layouts_in
-from epochal.plan.ops import Execute, Op, Reply, Scan, holds
+from epochal.plan.effects import holds
+from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.plan.values import Item
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction

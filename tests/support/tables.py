@@ -15,7 +15,7 @@ from epochal.contrib.local.endpoint import KEY, SECRET, Endpoint
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import LightCarrier
 from epochal.dynamo.wire.environment import Service
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account
 
 if TYPE_CHECKING:

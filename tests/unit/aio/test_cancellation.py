@@ -53,7 +53,8 @@ from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import Misconfigured
 from epochal.model.events import Claim
-from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec

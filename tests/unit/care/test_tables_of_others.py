@@ -23,7 +23,8 @@ from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
 from epochal.model.events import Event, Ticks, Unfold
 from epochal.model.versions import NO_STREAM
-from epochal.plan.ops import Execute, Get, Items, Lost, Op, Put, Reply, Scan, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.driver import Driver, Meter, Patience

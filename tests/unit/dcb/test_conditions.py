@@ -12,7 +12,8 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Claim
 from epochal.model.tags import Query, QueryItem, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position, Reached
-from epochal.plan.ops import Delete, Lost, Op, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Delete, Op, Transact
 from tests.support.examples import examples
 from tests.unit.dcb.world import NOW, World, event, query
 

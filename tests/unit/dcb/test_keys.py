@@ -14,7 +14,8 @@ from epochal.deciders.on_queries import Decided, Decisions, Projection, projecti
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Conflict
-from epochal.plan.ops import BatchGet, Items, Lost, Op, Put, Reply, Transact, TransactGet
+from epochal.plan.failures import Lost
+from epochal.plan.ops import BatchGet, Items, Op, Put, Reply, Transact, TransactGet
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.tagged import TaggedStore

@@ -20,7 +20,8 @@ from epochal.deciders.folding import (
 )
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.layout.streams import AnyStreamLayout
-from epochal.plan.ops import Lost, Op, Reply
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_tables

@@ -20,7 +20,8 @@ from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import transact_with
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended, InvalidInput
-from epochal.plan.ops import Lost, Op, Put, Reply, Transact, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
 from epochal.store.also import put
 from epochal.store.streams import Streams

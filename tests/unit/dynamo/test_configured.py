@@ -25,7 +25,8 @@ from epochal.dynamo.clients import dynamodb_client, failure_of
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
-from epochal.plan.ops import Get, NotApplied, Unreached
+from epochal.plan.failures import NotApplied, Unreached
+from epochal.plan.ops import Get
 from epochal.plan.values import text
 
 GET = Get(table="tips", key={"p": text("a")})

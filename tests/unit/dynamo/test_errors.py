@@ -26,14 +26,13 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.wire.http import NoAnswer, Unsent
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
+from epochal.plan.conditions import Absent
+from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
-    Absent,
     BatchGet,
     Delete,
     Get,
     Items,
-    Lost,
-    NotApplied,
     Op,
     Overflow,
     Oversized,

@@ -5,19 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.dynamo.protocol.expressions import Expressions
-from epochal.plan.ops import (
-    Absent,
-    All,
-    AnyOf,
-    BeginsWith,
-    Compare,
-    Condition,
-    Extend,
-    Not,
-    Present,
-    Set,
-    Update,
-)
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.ops import Extend, Set, Update
 from epochal.plan.values import number, sequence, text
 
 N = Present("n")

@@ -37,7 +37,8 @@ from epochal.dynamo.wire.environment import Service as Found
 from epochal.dynamo.wire.environment import at_hand
 from epochal.dynamo.wire.http import Answer, NoAnswer
 from epochal.errors import Misconfigured
-from epochal.plan.ops import Get, Lost, Op, Put
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Get, Op, Put
 from tests.unit.dynamo.test_errors import OPS
 
 REGION = "eu-central-1"

@@ -23,7 +23,8 @@ from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.layout.port import Source
 from epochal.model.events import Event
-from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Done, Execute, Get, Op, Put, Reply, Set, Transact, Update
 from epochal.plan.values import Item, binary, number, text
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams

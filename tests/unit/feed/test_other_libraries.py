@@ -15,7 +15,8 @@ from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.feed.indexer import Indexer, Record, sources_of
 from epochal.feed.reader import reader_of
-from epochal.plan.ops import Put, Set, Transact, Update, equals
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings, variable
 from epochal.store.driver import Driver, Meter

@@ -22,7 +22,8 @@ from epochal.feed import waiting
 from epochal.feed.history import FeedPage
 from epochal.feed.reader import FeedReader
 from epochal.feed.waiting import LONGEST_POLL, POLL_SECONDS
-from epochal.plan.ops import Get, Lost, Op, Reply
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Patience
 from tests.unit.feed.feeds import Feeds
 from tests.unit.feed.test_reader import index, indexed, where

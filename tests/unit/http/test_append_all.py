@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from epochal.http.operation import operations
-from epochal.plan.ops import Execute, Lost, Op, Reply, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Reply, Transact
 from tests.support.api import Answer, Api
 
 A, B = "Account-a", "Account-b"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochal.plan.ops import Execute, Lost, Op, Put, Reply
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Put, Reply
 from tests.support.api import Answer, Api
 
 A, B, C = "Seat-1", "Seat-2", "Seat-3"

@@ -11,7 +11,8 @@ from epochal.contrib.equinox.port import TIPS
 from epochal.errors import Refused
 from epochal.http.problems import KINDS
 from epochal.pages.items import STREAMS
-from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.memory import Fault, Faults
 from tests.support.api import Api

@@ -22,7 +22,8 @@ from epochal.index.marks import (
     place_of,
     read_leaf,
 )
-from epochal.plan.ops import BatchGet, Delete, Lost, Op, Put, Query, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import BatchGet, Delete, Op, Put, Query, Transact
 from epochal.plan.values import Item, number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault
 

@@ -9,7 +9,8 @@ from epochal.errors import CorruptData
 from epochal.index.epochs import Series, read_series, register, start_epoch
 from epochal.index.tip import read_event, read_tip, read_unfold
 from epochal.index.tip_append import Ids
-from epochal.plan.ops import Lost, Op, Put
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put
 from tests.unit.feed.feeds import Feeds, is_read
 
 

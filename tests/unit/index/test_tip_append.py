@@ -30,7 +30,8 @@ from epochal.index.tip_append import (
 from epochal.layout.port import INDEX
 from epochal.layout.streams import EncodedEvent, Rejected, Written
 from epochal.model.versions import Token, version_of
-from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.plan.values import read_units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

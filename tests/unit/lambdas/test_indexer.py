@@ -17,7 +17,8 @@ from epochal.index.checkpoints import epoch_stream
 from epochal.index.epochs import IndexerFailure, read_series, start_epoch
 from epochal.layout.port import partition_of
 from epochal.model.events import Event
-from epochal.plan.ops import NotApplied, Op, Put, Transact, Update
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.settings import variable
 from epochal.store.driver import Patience
 from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochal.index.checkpoints import TIP, calf_key, tip_key
-from epochal.plan.ops import Absent, Done, Execute, Get, Put, Query, Set, Transact, Update, equals
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Done, Execute, Get, Put, Query, Set, Transact, Update
 from epochal.plan.values import mapping, number, read_list, read_number, sequence, text
 
 MAX_BYTES = 32 * 1024

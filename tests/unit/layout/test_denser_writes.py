@@ -17,7 +17,8 @@ from epochal.layout.streams import JoinedWriters
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, ExpectedVersion
-from epochal.plan.ops import Lost, Op, Put, Reply
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events

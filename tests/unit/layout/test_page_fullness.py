@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from epochal.model.versions import Token
 from epochal.pages.writes import ROOM, fits, is_full
-from epochal.plan.ops import ITEM_BYTES
+from epochal.plan.limits import ITEM_BYTES
 from tests.support.steps import steps
 
 BARE = 40

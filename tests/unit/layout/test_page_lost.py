@@ -13,7 +13,8 @@ from epochal.model.versions import Appended, Conflict, Undetermined
 from epochal.pages.items import STREAMS, state_of
 from epochal.pages.reading import load_head
 from epochal.pages.streams import Pages
-from epochal.plan.ops import Lost, Op, Put, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -17,7 +17,8 @@ from epochal.pages.items import STREAMS
 from epochal.pages.port import heal_pages
 from epochal.pages.reading import Cursor, advance, load_head, load_page, stand
 from epochal.pages.streams import Pages
-from epochal.plan.ops import Lost, Op, Put, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Hole
 from epochal.store.streams import Streams

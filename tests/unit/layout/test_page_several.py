@@ -31,7 +31,8 @@ from epochal.pages.reading import load_head
 from epochal.pages.several import append_all_on
 from epochal.pages.streams import Pages
 from epochal.pages.writes import packed
-from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

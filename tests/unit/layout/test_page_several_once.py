@@ -12,7 +12,8 @@ import pytest
 from epochal import ANY, NO_STREAM, Appended, AtVersion, Event, StreamAppend, Unfold
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge
 from epochal.model.versions import Conflict, ExpectedVersion
-from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Reply, Transact, TransactGet
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

@@ -33,7 +33,10 @@ from epochal.layout.streams import (
 )
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, ExpectedVersion, StreamAppend, Token, meets
-from epochal.plan.ops import ITEM_BYTES, Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec, equals
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Get, Put, Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, binary, number, read_number, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin
 from epochal.settings import Options, Settings, variable

@@ -23,19 +23,8 @@ from epochal.pages.tags import reading
 from epochal.pages.tags.append import TagsPart
 from epochal.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.pages.tags.reading import count_since
-from epochal.plan.ops import (
-    BatchGet,
-    Check,
-    Items,
-    Lost,
-    Op,
-    Overflow,
-    Put,
-    Reply,
-    Transact,
-    TransactGet,
-    Update,
-)
+from epochal.plan.failures import Lost
+from epochal.plan.ops import BatchGet, Check, Items, Op, Overflow, Put, Reply, Transact, TransactGet, Update
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents

@@ -15,7 +15,9 @@ from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate
 from epochal.layout import port
 from epochal.layout.port import End, Gap, Healed, Permission, Port, Source, Span, soundly
-from epochal.plan.ops import Absent, Get, KeyAttribute, Put, Refusal, Steps, TableSpec, equals
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Get, Put, Refusal, Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin
 from epochal.settings import Options, Settings, variable

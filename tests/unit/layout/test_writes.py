@@ -12,25 +12,8 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import TIP, calf_key, tip_key
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Appended, AtVersion
-from epochal.plan.ops import (
-    Absent,
-    All,
-    AnyOf,
-    Compare,
-    Condition,
-    Delete,
-    Extend,
-    Get,
-    Op,
-    Put,
-    Query,
-    Reply,
-    Set,
-    Transact,
-    TransactGet,
-    Update,
-    equals,
-)
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
+from epochal.plan.ops import Delete, Extend, Get, Op, Put, Query, Reply, Set, Transact, TransactGet, Update
 from epochal.plan.values import Item, number, text, value_size
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import TooLarge
+from epochal.plan.conditions import Absent
+from epochal.plan.limits import ITEM_BYTES, check
 from epochal.plan.ops import (
-    ITEM_BYTES,
-    Absent,
     BatchGet,
     Check,
     Delete,
@@ -20,7 +20,6 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     Update,
-    check,
 )
 from epochal.plan.values import binary, item_size, number, sequence, text
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.plan.ops import Absent, Present, Put, Transact, Update, units
+from epochal.plan.conditions import Absent, Present
+from epochal.plan.costs import units
+from epochal.plan.ops import Put, Transact, Update
 from epochal.plan.values import NONE, Item, Key, Units, binary, number, read_units, text, write_units
 
 KEY = {"p": text("a"), "i": number(0)}

@@ -21,7 +21,8 @@ from epochal.errors import WrongExpectedVersion as Wrong
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, Appended, AtVersion, Conflict, Token
-from epochal.plan.ops import Lost, Op, Put, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_tables

@@ -12,7 +12,8 @@ from epochal.index.checkpoints import Checkpoint, at
 from epochal.index.groups import GroupState
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
-from epochal.plan.ops import Lost, NotApplied, Op, Put, Update
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.reaction import Delivery
 from tests.unit.feed.feeds import Feeds, streams_of
 from tests.unit.reactions.world import Told, World, is_save

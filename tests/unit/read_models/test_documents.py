@@ -9,7 +9,8 @@ import pytest
 from epochal.errors import Contended, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import READ_MODELS, store_tables
-from epochal.plan.ops import Lost, Op, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables

@@ -16,7 +16,8 @@ import pytest
 from epochal.errors import Contended
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import READ_MODELS
-from epochal.plan.ops import Delete, Get, Lost, NotApplied, Op, Put, Query, Reply, Transact
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key, written

@@ -27,7 +27,8 @@ from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.tags import EVERYTHING, place_of, type_tag
 from epochal.model.versions import Reached
 from epochal.pages.port import pages_source
-from epochal.plan.ops import Present, Put, Update
+from epochal.plan.conditions import Present
+from epochal.plan.ops import Put, Update
 from epochal.plan.values import Item, binary, number, text
 from epochal.testing.stores import memory_tables
 from tests.support.layout_contract import wakes

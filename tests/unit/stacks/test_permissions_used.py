@@ -43,7 +43,8 @@ from epochal.pages.items import STREAMS
 from epochal.pages.port import heal_pages
 from epochal.pages.streams import Pages
 from epochal.plan import ops
-from epochal.plan.ops import Lost, TableSpec
+from epochal.plan.failures import Lost
+from epochal.plan.tables import TableSpec
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction

@@ -18,7 +18,7 @@ from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.layout.port import READ_MODELS, every_table, store_tables
 from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.pages.items import STREAMS
-from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"

@@ -9,7 +9,8 @@ from random import Random
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.layout.port import TIMERS, Port
 from epochal.model.events import Event
-from epochal.plan.ops import Lost, Op, Put, Transact, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.plugins import layouts
 from epochal.scheduling import call_off, in_, later
 from epochal.store.tagged import TaggedStore

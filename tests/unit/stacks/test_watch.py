@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.port import store_tables
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 from epochal.plugins import layouts
 from tests.unit.stacks.templates import Synthesise
 

@@ -30,7 +30,10 @@ from epochal.errors import (
     Unavailable,
     WrongTable,
 )
-from epochal.plan.ops import Compare, KeyAttribute, Lost, Op, Reply, TableSpec, Transact, tables_of
+from epochal.plan.conditions import Compare
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Reply, Transact, tables_of
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.store.also import (
     Absent,
     All,

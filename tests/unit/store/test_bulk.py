@@ -31,7 +31,8 @@ from epochal.model.versions import (
 )
 from epochal.pages.frames import time_of
 from epochal.pages.items import read_page
-from epochal.plan.ops import Lost, NotApplied, Op, Put, Reply, Update
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.bulk import MAX_APPENDS, Answer, Bulk, BulkAppend
 from epochal.store.driver import Patience
 from epochal.store.encoding import BodyCodec

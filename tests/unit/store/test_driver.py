@@ -10,27 +10,24 @@ import pytest
 
 from epochal.dynamo.interpreter import deployed
 from epochal.errors import EpochalError, MissingTable, Refused, TooLarge, Unavailable
+from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
+from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
-    ITEM_BYTES,
     BatchGet,
     Delete,
     Done,
     Found,
     Get,
-    Lost,
-    NotApplied,
     Op,
     Overflow,
     Put,
     Query,
     Refusal,
     Reply,
-    RequestFailure,
     Scan,
     Several,
     Steps,
     Transact,
-    Unreached,
     Update,
 )
 from epochal.plan.values import Units, number, text

@@ -23,7 +23,8 @@ from epochal.model.versions import Conflict, Outcome
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, read_page
 from epochal.pages.port import appended
-from epochal.plan.ops import Lost, Op, Put, Query, Reply, Update
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Query, Reply, Update
 from epochal.store import joined
 from epochal.store.driver import Patience, Turn, turn
 from epochal.store.encoding import BodyCodec

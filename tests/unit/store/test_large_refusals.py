@@ -12,8 +12,8 @@ from epochal.errors import InvalidRequest
 from epochal.model.versions import Appended, Capacity, Conflict
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
+from epochal.plan.conditions import Absent
 from epochal.plan.ops import (
-    Absent,
     Delete,
     Done,
     Op,

@@ -13,7 +13,8 @@ from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamApp
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge, Unavailable, WrongExpectedVersion
 from epochal.layout.port import archives, store_tables
-from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Reply, Transact, TransactGet
 from epochal.store.also import put
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_streams, memory_tables

@@ -33,7 +33,8 @@ from epochal.deciders.codecs import json_codec
 from epochal.deciders.folding import snapshot
 from epochal.deciders.loading import Cache
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
-from epochal.plan.ops import Lost, Op, Put, Reply
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Put, Reply
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.driver import Driver, Meter
 from epochal.testing.feeds import MemoryFeed

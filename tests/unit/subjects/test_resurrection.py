@@ -15,7 +15,8 @@ from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded, Subjects
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.errors import InvalidInput, SubjectForgotten, Unavailable
-from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Scan
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Delete, Op, Put, Reply, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.contrib.equinox.port import TIPS
-from epochal.plan.ops import Extend, Get, Lost, NotApplied, Op, RequestFailure, Update
+from epochal.plan.failures import Lost, NotApplied, RequestFailure
+from epochal.plan.ops import Extend, Get, Op, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
 

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from epochal.contrib.equinox.port import TIPS
 from epochal.layout.port import INDEX
+from epochal.plan.conditions import Absent, Present
+from epochal.plan.costs import units
 from epochal.plan.ops import (
-    Absent,
     BatchGet,
     Check,
     Delete,
@@ -16,14 +17,12 @@ from epochal.plan.ops import (
     Extend,
     Get,
     Overflow,
-    Present,
     Put,
     Refusal,
     Set,
     Transact,
     TransactGet,
     Update,
-    units,
 )
 from epochal.plan.values import Item, Key, number, sequence, text
 from epochal.testing.memory import MemoryTables

@@ -10,7 +10,8 @@ from epochal.contrib.timers.care import coming, rebuild
 from epochal.contrib.timers.protocol import SHARDS
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event
-from epochal.plan.ops import Delete, NotApplied, Op, Query
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import Delete, Op, Query
 from epochal.scheduling import call_off, in_, later
 from tests.unit.timers.world import World
 

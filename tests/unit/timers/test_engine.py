@@ -15,7 +15,8 @@ from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event, Ticks, format_ticks
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.ops import Delete, Get, Lost, NotApplied, Op, Put, Reply, Update
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Delete, Get, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.scheduling import call_off, in_, later
 from tests.unit.timers.world import World

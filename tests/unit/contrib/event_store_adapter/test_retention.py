@@ -7,7 +7,8 @@ import pytest
 from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.errors import InvalidInput, Unavailable
-from epochal.plan.ops import Delete, Get, NotApplied, Op, Put, Query, Reply
+from epochal.plan.failures import NotApplied
+from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Patience
 from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site

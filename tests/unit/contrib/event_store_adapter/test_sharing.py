@@ -11,7 +11,8 @@ from epochal.contrib.event_store_adapter.port import appended
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict
 from epochal.errors import CorruptData
 from epochal.layout.port import Span, Touched
-from epochal.plan.ops import Done, Put, Set, Transact, Update, equals
+from epochal.plan.conditions import equals
+from epochal.plan.ops import Done, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
 from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 

@@ -15,7 +15,8 @@ from epochal.contrib.event_store_adapter.model import (
     aggregate_id,
 )
 from epochal.contrib.event_store_adapter.store import AggregateStore
-from epochal.plan.ops import Lost, Op, Reply, Transact
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Op, Reply, Transact
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

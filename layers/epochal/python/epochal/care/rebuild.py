@@ -28,7 +28,8 @@ from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span, head_key
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import is_fed
-from epochal.plan.ops import Steps, holds
+from epochal.plan.effects import holds
+from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 from epochal.store.driver import ahead
 

@@ -24,19 +24,10 @@ from epochal.index.tip import event_bytes, read_data
 from epochal.layout.port import Span, source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import from_unix_nanoseconds
-from epochal.plan.ops import (
-    Absent,
-    All,
-    AnyOf,
-    Compare,
-    IndexSpec,
-    KeyAttribute,
-    Scan,
-    Steps,
-    TableSpec,
-    equals,
-    holds,
-)
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
+from epochal.plan.effects import holds
+from epochal.plan.ops import Scan, Steps
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_number, text
 from epochal.store.driver import Driver
 

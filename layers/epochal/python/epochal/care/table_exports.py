@@ -26,7 +26,8 @@ from epochal.errors import CorruptData, InvalidInput, InvalidRequest, MissingTab
 from epochal.feed.indexer import read_value
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Ticks, parse_time
-from epochal.plan import ops
+from epochal.plan import effects, limits, ops
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import AttributeValue, Item, Key
 
 SUMMARY: Final = "manifest-summary.json"
@@ -206,7 +207,7 @@ class SpooledTables:
     exports. An item is found by its keys, and in each index of its table by the keys there. Nothing can be written.
     """
 
-    def __init__(self, file: Path, tables: Mapping[str, ops.TableSpec]) -> None:
+    def __init__(self, file: Path, tables: Mapping[str, TableSpec]) -> None:
         self._specs = dict(tables)
         self._file = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
         self._file.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
@@ -294,7 +295,7 @@ class SpooledTables:
             where += " AND (p, s, kp, ks) > (?, ?, ?, ?)"
             values += [*_ordered(scan.after, names), *_ordered(scan.after, spec.keys)]
         page = self._page(scan, {*spec.keys, *names}, f"{where} ORDER BY p, s, kp, ks", values)
-        return replace(page, items=tuple(each for each in page.items if ops.holds(scan.where, each)))
+        return replace(page, items=tuple(each for each in page.items if effects.holds(scan.where, each)))
 
     def _page(
         self, op: ops.Query | ops.Scan, names: Iterable[str], where: str, values: Sequence[Any]
@@ -305,11 +306,11 @@ class SpooledTables:
         for (fields,) in self._file.execute(statement, values):
             taken.append(_item(json.loads(fields)))
             size += len(fields)
-            if len(taken) == op.limit or size >= ops.PAGE_BYTES:
+            if len(taken) == op.limit or size >= limits.PAGE_BYTES:
                 return ops.Items(items=tuple(taken), last={name: taken[-1][name] for name in names})
         return ops.Items(items=tuple(taken))
 
-    def _spec(self, table: str) -> ops.TableSpec:
+    def _spec(self, table: str) -> TableSpec:
         try:
             return self._specs[table]
         except KeyError:
@@ -320,14 +321,14 @@ def _place(table: str, index: str | None) -> str:
     return table if index is None else f"{table}/{index}"
 
 
-def _places(table: str, spec: ops.TableSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _places(table: str, spec: TableSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The table and its indexes, with the names of the keys there."""
     yield table, spec.keys
     for index in spec.indexes:
         yield _place(table, index.name), _names(spec, index.name)
 
 
-def _names(spec: ops.TableSpec, index: str | None) -> tuple[str, ...]:
+def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
     found = next((each for each in spec.indexes if each.name == index), None)
     return spec.keys if found is None else found.key_names(spec)
 

@@ -47,7 +47,8 @@ from epochal.pages.pruning import prune
 from epochal.pages.reading import query
 from epochal.pages.several import left_in
 from epochal.pages.writes import MARK_BYTES, as_read, marking
-from epochal.plan.ops import Absent, Delete, Get, Present, Put
+from epochal.plan.conditions import Absent, Present
+from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item
 from epochal.store.driver import Driver
 

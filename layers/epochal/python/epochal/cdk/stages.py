@@ -24,7 +24,7 @@ from epochal.errors import InvalidInput
 from epochal.http.operation import operations
 from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
 from epochal.lazy_dataclasses import dataclass, field, fields, replace
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 from epochal.plugins import Layout, brought, layouts, own_settings, parts
 from epochal.settings import DECLARED, Options, partitions_setting
 

@@ -27,7 +27,7 @@ from epochal.feed.reader import FeedReader
 from epochal.hosting.indexer_state import indexer_states
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.quantities import quantity
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 from epochal.plugins import NATIVE
 from epochal.store.reading import StreamState
 

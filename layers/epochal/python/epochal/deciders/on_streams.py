@@ -66,7 +66,7 @@ from epochal.model.versions import (
     check_expected,
     meets,
 )
-from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.appending import several
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key

@@ -26,8 +26,9 @@ from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import Service, Signer, at_hand, hooked
 from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, host_of, roots
 from epochal.lazy_dataclasses import dataclass
-from epochal.plan import ops
-from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply, Unreached
+from epochal.plan import limits
+from epochal.plan.failures import Lost, NotApplied, Unreached
+from epochal.plan.ops import Execute, Op, Reply
 from epochal.settings import LIGHT, Settings
 from epochal.store.driver import Driver, Meter, Patience
 
@@ -55,7 +56,7 @@ def performed(carry: Carrier) -> Execute:
 
     def execute(op: Op) -> Reply:
         nonlocal answered
-        ops.check(op)
+        limits.check(op)
         try:
             reply = _talk(carry, op)
         except DynamoFault as fault:

@@ -19,19 +19,9 @@ from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.checkpoints import SERIES, tip_key
 from epochal.layout.once import PREFIX
 from epochal.layout.port import INDEX, READ_MODELS, TIMERS, archives, every_table
-from epochal.plan.ops import (
-    Execute,
-    Found,
-    Get,
-    Items,
-    Lost,
-    NotApplied,
-    Op,
-    Reply,
-    Scan,
-    TableSpec,
-    tables_of,
-)
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, tables_of
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from epochal.plugins import layouts
 

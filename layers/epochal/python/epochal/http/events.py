@@ -52,7 +52,7 @@ from epochal.model.events import (
     Unfold,
 )
 from epochal.model.versions import MAX_VERSION
-from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.settings import RESPONSE_BYTES
 
 if TYPE_CHECKING:

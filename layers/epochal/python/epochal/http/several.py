@@ -52,7 +52,7 @@ from epochal.model.versions import (
     Undetermined,
     parse_token,
 )
-from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store import bulk
 from epochal.store.bulk import Answer, Bulk, BulkAppend
 from epochal.store.driver import Meter

@@ -17,7 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import StreamName, Ticks, format_ticks, parse_time, read_moment
 from epochal.model.kinds import must_be
-from epochal.plan.ops import Condition, equals
+from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, Key, number, text
 
 # The names of streams, and the keys of their items (FORMATS §4). This outlives the code.

@@ -37,7 +37,8 @@ from epochal.layout.streams import EncodedUnfold, Written
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import StreamName
 from epochal.model.versions import Token
-from epochal.plan.ops import Delete, Put, Query, Steps, get_all
+from epochal.plan.batches import get_all
+from epochal.plan.ops import Delete, Put, Query, Steps
 from epochal.plan.values import Key, number, read_number, read_text, text
 
 READ_UP_TO: Final = "ReadUpTo"

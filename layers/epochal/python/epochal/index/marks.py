@@ -23,7 +23,9 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import REMOVALS, calf_key, mark_name, marks_name
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.plan.ops import Absent, Done, Put, Query, Refusal, Steps, Transact, equals, get_all, side_by_side
+from epochal.plan.batches import get_all, side_by_side
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Done, Put, Query, Refusal, Steps, Transact
 from epochal.plan.values import Item, number, read_number, text
 
 HASH: Final = 9

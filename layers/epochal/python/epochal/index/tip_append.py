@@ -37,22 +37,9 @@ from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Writte
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION, Token, version_of
-from epochal.plan.ops import (
-    ITEM_BYTES,
-    Absent,
-    All,
-    AnyOf,
-    Condition,
-    Done,
-    Extend,
-    Overflow,
-    Put,
-    Refusal,
-    Set,
-    Steps,
-    Update,
-    equals,
-)
+from epochal.plan.conditions import Absent, All, AnyOf, Condition, equals
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, Update
 from epochal.plan.values import (
     WRITE_UNIT,
     AttributeValue,

@@ -60,7 +60,8 @@ from epochal.model.versions import (
     expected_head,
     version_of,
 )
-from epochal.plan.ops import Absent, All, AnyOf, Compare, Condition, Done, Put, Steps, TransactGet, equals
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
+from epochal.plan.ops import Done, Put, Steps, TransactGet
 from epochal.plan.values import Item, Key, binary, number, text
 from epochal.settings import KEY_WINDOW_SECONDS
 

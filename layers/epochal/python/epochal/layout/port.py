@@ -20,7 +20,9 @@ from epochal.declaration import Setting
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import category_of
-from epochal.plan.ops import Condition, KeyAttribute, Steps, TableSpec
+from epochal.plan.conditions import Condition
+from epochal.plan.ops import Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, decodes
 from epochal.plugins import Layout, entries, layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings, partitions_setting, table_setting

@@ -47,9 +47,11 @@ from epochal.pages.writes import (
     place_of,
     unchanged,
 )
+from epochal.plan.batches import settled
+from epochal.plan.conditions import Absent
+from epochal.plan.effects import holds
+from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
-    ITEM_BYTES,
-    Absent,
     Check,
     Done,
     Overflow,
@@ -61,8 +63,6 @@ from epochal.plan.ops import (
     TransactGet,
     TransactionWrite,
     Update,
-    holds,
-    settled,
 )
 from epochal.plan.values import Item
 

@@ -32,7 +32,8 @@ from epochal.pages.items import Page, page_key
 from epochal.pages.reading import load_head, query, sound, whole
 from epochal.pages.streams import ANYWHERE, FoundAppend, written_by
 from epochal.pages.writes import Packed
-from epochal.plan.ops import Steps, settled
+from epochal.plan.batches import settled
+from epochal.plan.ops import Steps
 
 LOOKED_BACK: Final = 8
 """Pages that are read with the head where any stream will do, in the same request: those of small events hold some

@@ -32,7 +32,7 @@ from epochal.pages.frames import (
     referred,
     time_of,
 )
-from epochal.plan.ops import KeyAttribute, PlacedName, TableSpec
+from epochal.plan.tables import KeyAttribute, PlacedName, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,

@@ -44,7 +44,8 @@ from epochal.pages.items import (
     unfolds_size,
 )
 from epochal.pages.reading import advance, begin, query
-from epochal.plan.ops import Condition, Present, Steps
+from epochal.plan.conditions import Condition, Present
+from epochal.plan.ops import Steps
 from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
 

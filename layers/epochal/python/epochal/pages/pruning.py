@@ -31,7 +31,8 @@ from epochal.pages.frames import Frame, stamp_of
 from epochal.pages.items import Page, page_key, read_page, write_page
 from epochal.pages.reading import load_head, load_page, query
 from epochal.pages.writes import as_read, head_from, marking, packed, removing
-from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Present
+from epochal.plan.ops import Done, Put, Set, Steps, Update
 from epochal.plan.values import number
 
 PIECE: Final = 99

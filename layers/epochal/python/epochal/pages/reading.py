@@ -24,7 +24,8 @@ from epochal.layout.streams import ReadPart
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import MAX_VERSION
 from epochal.pages.items import Page, PageSpan, page_key, read_page
-from epochal.plan.ops import Get, Query, Steps, side_by_side
+from epochal.plan.batches import side_by_side
+from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import Item, number
 
 SHORT: Final = 16

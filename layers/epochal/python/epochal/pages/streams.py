@@ -75,7 +75,8 @@ from epochal.pages.writes import (
     rest_of,
     write,
 )
-from epochal.plan.ops import ITEM_BYTES, Items, Steps
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Items, Steps
 from epochal.plugins import deferred
 
 if TYPE_CHECKING:

@@ -32,21 +32,9 @@ from epochal.pages.items import (
     write_page,
 )
 from epochal.pages.reading import load_head, load_page, whole
-from epochal.plan.ops import (
-    ITEM_BYTES,
-    Absent,
-    All,
-    Condition,
-    Done,
-    Extend,
-    Overflow,
-    Put,
-    Refusal,
-    Set,
-    Steps,
-    Update,
-    equals,
-)
+from epochal.plan.conditions import Absent, All, Condition, equals
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, Update
 from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
 
 WHOSE: Final = 5

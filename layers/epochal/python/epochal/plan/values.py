@@ -212,3 +212,8 @@ def write_units(size: int) -> int:
 def read_units(size: int, *, consistent: bool = True) -> float:
     """Units to read `size` bytes in one request; the least is 1, or a half."""
     return max(1, -(-size // READ_UNIT)) * (1.0 if consistent else 0.5)
+
+
+def stored_size(item: Item | None) -> int:
+    """Bytes of what is stored under a key: 0 where nothing is."""
+    return 0 if item is None else item_size(item)

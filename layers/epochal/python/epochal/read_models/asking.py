@@ -23,7 +23,8 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be, must_be_text, must_be_whole
-from epochal.plan.ops import Query, Steps, get_all, side_by_side
+from epochal.plan.batches import get_all, side_by_side
+from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, text
 from epochal.read_models.keys import (
     ALL,

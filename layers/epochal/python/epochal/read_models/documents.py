@@ -28,18 +28,9 @@ from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
-from epochal.plan.ops import (
-    ITEM_BYTES,
-    TRANSACTION_ITEMS,
-    Absent,
-    Condition,
-    Delete,
-    Done,
-    Get,
-    Put,
-    Transact,
-    equals,
-)
+from epochal.plan.conditions import Absent, Condition, equals
+from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
+from epochal.plan.ops import Delete, Done, Get, Put, Transact
 from epochal.plan.values import Item, Key, item_size, number, read_number, read_text, text
 from epochal.reactions.reaction import Delivery
 from epochal.settings import Settings

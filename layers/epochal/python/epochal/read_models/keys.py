@@ -26,7 +26,9 @@ from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
-from epochal.plan.ops import AnyOf, BeginsWith, Delete, Scan, Set, Steps, Update, side_by_side
+from epochal.plan.batches import side_by_side
+from epochal.plan.conditions import AnyOf, BeginsWith
+from epochal.plan.ops import Delete, Scan, Set, Steps, Update
 from epochal.plan.values import AttributeValue, Item, Key, mapping, number, sequence, text
 
 Value: TypeAlias = str | int | float | Decimal

@@ -18,28 +18,19 @@ from typing import Any, Final, TypeAlias, get_args
 
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_text
-from epochal.plan.ops import (
-    ITEM_BYTES,
-    TRANSACTION_BYTES,
-    TRANSACTION_ITEMS,
+from epochal.plan.conditions import (
     Absent,
-    Add,
     All,
     AnyOf,
     BeginsWith,
-    Check,
     Compare,
     Comparison,
     Condition,
-    Delete,
-    Extend,
     Not,
     Present,
-    Put,
-    Set,
-    TransactionWrite,
-    Update,
 )
+from epochal.plan.limits import ITEM_BYTES, TRANSACTION_BYTES, TRANSACTION_ITEMS
+from epochal.plan.ops import Add, Check, Delete, Extend, Put, Set, TransactionWrite, Update
 from epochal.plan.values import AttributeValue, Item, item_size
 
 __all__ = [

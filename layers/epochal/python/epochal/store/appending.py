@@ -44,7 +44,7 @@ from epochal.model.versions import (
 )
 from epochal.pages.tags.append import MixedResult, TaggedBatch
 from epochal.pages.tags.entries import label_of
-from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import all_of, going_with, in_the_way, unmet

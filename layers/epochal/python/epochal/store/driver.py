@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol, Self, TypeVar, overload
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Capacity
-from epochal.plan import ops
+from epochal.plan import costs, failures, ops
 from epochal.plan.values import Item, Units
 from epochal.settings import REQUEST_SECONDS
 
@@ -323,9 +323,9 @@ class Driver:
         while True:
             try:
                 reply = self.execute(op)
-            except ops.RequestFailure as failure:
+            except failures.RequestFailure as failure:
                 tries += 1
-                if isinstance(failure, ops.Lost) and isinstance(op, _WRITES):
+                if isinstance(failure, failures.Lost) and isinstance(op, _WRITES):
                     doubt.add(lost)
                 self.meter.add(Units())
                 self._wait(tries, limit, failure, doubt)
@@ -342,9 +342,9 @@ class Driver:
                 reply = replace(reply, ambiguous=True)
             return reply
 
-    def _wait(self, tries: int, limit: float, failure: ops.RequestFailure, doubt: _Doubt) -> None:
+    def _wait(self, tries: int, limit: float, failure: failures.RequestFailure, doubt: _Doubt) -> None:
         pause = self.patience.wait(tries, self.luck())
-        wrong = isinstance(failure, ops.Unreached) and tries >= UNREACHED
+        wrong = isinstance(failure, failures.Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=bool(doubt)) from failure
         self.sleep(pause)
@@ -401,7 +401,7 @@ def _uncounted(replies: list[ops.Reply], outcome: ops.Reply) -> Units:
     """Units of these requests that were not counted: each request costs the write of all items, and a reply that is
     refused has the cost of the items that it returns.
     """
-    whole = ops.refusal_units(outcome.items, 2) if isinstance(outcome, ops.Refusal) else outcome.units
+    whole = costs.refusal_units(outcome.items, 2) if isinstance(outcome, ops.Refusal) else outcome.units
     return Units(write=sum(max(0.0, whole.write - reply.units.write) for reply in replies))
 
 

@@ -40,7 +40,7 @@ from epochal.model.events import (
 )
 from epochal.model.kinds import must_be_text
 from epochal.model.versions import StreamAppend
-from epochal.plan.ops import ITEM_BYTES
+from epochal.plan.limits import ITEM_BYTES
 from epochal.store.driver import pool
 
 # Bodies between users and items: encoded on the way in, claimed where they are too large, fetched on the way out.

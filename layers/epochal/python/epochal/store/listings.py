@@ -33,7 +33,8 @@ from epochal.pages.tags.reading import (
     stand_after,
     tags_page,
 )
-from epochal.plan.ops import BATCH_KEYS, Scan
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Scan
 from epochal.plan.values import Item
 from epochal.store.tagged import TaggedEvents, TaggedStore
 

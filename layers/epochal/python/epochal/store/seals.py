@@ -26,7 +26,9 @@ from epochal.model.versions import Token
 from epochal.pages.items import origin
 from epochal.pages.reading import query
 from epochal.pages.writes import is_own, place_of
-from epochal.plan.ops import Absent, Done, PlacedName, Put, Steps
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Done, Put, Steps
+from epochal.plan.tables import PlacedName
 from epochal.plan.values import Item, Key, binary, number, text
 from epochal.store.driver import Driver
 

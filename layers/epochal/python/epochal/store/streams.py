@@ -62,7 +62,8 @@ from epochal.model.versions import (
     Undetermined,
     check_expected,
 )
-from epochal.plan.ops import PlacedName, Steps
+from epochal.plan.ops import Steps
+from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (

@@ -65,7 +65,9 @@ from epochal.pages.streams import COMPRESS_FROM, Pages
 from epochal.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.pages.tags.reading import PageReads, events_between, heads_of
-from epochal.plan.ops import TRANSACTION_ITEMS, PlacedName, Steps
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import Steps
+from epochal.plan.tables import PlacedName
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata

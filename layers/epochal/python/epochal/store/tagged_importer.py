@@ -33,7 +33,7 @@ from epochal.model.events import (
 from epochal.model.tags import DatedEvent, parse_place, place_of
 from epochal.model.versions import Appended
 from epochal.pages.tags.append import append
-from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.tagged import TaggedEvents, TaggedStore
 
 _OPENED: Final = b'{"copied":true,'

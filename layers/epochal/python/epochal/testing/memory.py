@@ -24,8 +24,10 @@ from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.plan import ops
-from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
+from epochal.plan import costs, effects, limits, ops
+from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.ops import Execute, Op, Reply
+from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, Key, Units, item_size, read_units, write_units
 from epochal.testing import refusals
 
@@ -36,7 +38,7 @@ _Sort = Any
 class _Table:
     """Items by partition and sort key; sort keys kept in order for queries."""
 
-    spec: ops.TableSpec
+    spec: TableSpec
     partitions: dict[Any, dict[_Sort, Item]] = field(default_factory=dict)
     order: dict[Any, list[_Sort]] = field(default_factory=dict)
     changes: list[Item] = field(default_factory=list)
@@ -51,9 +53,9 @@ class _Table:
 
     def place(self, key: Key) -> tuple[Any, _Sort]:
         sort = self.spec.sort
-        return ops.comparable(key[self.spec.partition.name]), None if sort is None else ops.comparable(
-            key[sort.name]
-        )
+        return effects.comparable(
+            key[self.spec.partition.name]
+        ), None if sort is None else effects.comparable(key[sort.name])
 
     def get(self, key: Key) -> Item | None:
         partition, sort = self.place(key)
@@ -76,7 +78,7 @@ class _Table:
 class MemoryTables:
     """Tables in memory; safe under threads. `execute` is the interpreter."""
 
-    def __init__(self, tables: dict[str, ops.TableSpec], *, response_bytes: int = ops.RESPONSE_BYTES) -> None:
+    def __init__(self, tables: dict[str, TableSpec], *, response_bytes: int = limits.RESPONSE_BYTES) -> None:
         """Empty tables by name.
 
         Args:
@@ -97,7 +99,7 @@ class MemoryTables:
             InvalidRequest: what DynamoDB takes for malformed.
             WrongTable: a table of other keys, or without such an index.
         """
-        ops.check(op)
+        limits.check(op)
         with self._lock:
             refusals.check(op, self._spec)
             if isinstance(op, ops.Query | ops.Scan):
@@ -111,15 +113,15 @@ class MemoryTables:
         match op:
             case ops.Get(table=table, key=key):
                 item = self._stored(table, key)
-                return ops.Found(item=item, units=ops.units(op, _one_by_one((item,))))
+                return ops.Found(item=item, units=costs.units(op, _one_by_one((item,))))
             case ops.BatchGet(table=table, keys=keys):
                 there = [self._stored(table, key) for key in keys]
-                return ops.Items(items=tuple(filter(None, there)), units=ops.units(op, _one_by_one(there)))
+                return ops.Items(items=tuple(filter(None, there)), units=costs.units(op, _one_by_one(there)))
             case ops.TransactGet(keys=keys):
                 found = tuple(self._stored(table, key) for table, key in keys)
-                if not ops.fits_response(found, self._response_bytes):
+                if not limits.fits_response(found, self._response_bytes):
                     return _oversized(op)
-                return ops.Together(items=found, units=ops.units(op, _one_by_one(found)))
+                return ops.Together(items=found, units=costs.units(op, _one_by_one(found)))
             case ops.Transact():
                 return self._transact(op)
             case _:
@@ -150,7 +152,7 @@ class MemoryTables:
         except KeyError:
             raise MissingTable(name) from None
 
-    def _spec(self, table: str) -> ops.TableSpec:
+    def _spec(self, table: str) -> TableSpec:
         return self._table(table).spec
 
     def _stored(self, table: str, key: Key) -> Item | None:
@@ -164,11 +166,11 @@ class MemoryTables:
         for item in _rows(stored, op):
             total += item_size(item)
             taken.append(item)
-            if len(taken) == op.limit or total >= ops.PAGE_BYTES:
+            if len(taken) == op.limit or total >= limits.PAGE_BYTES:
                 last = {name: item[name] for name in _names(stored.spec, op.index)}
                 break
         where = op.where if isinstance(op, ops.Scan) else None
-        found = tuple(item for item in taken if ops.holds(where, item))
+        found = tuple(item for item in taken if effects.holds(where, item))
         cost = Units(read=read_units(total, consistent=op.consistent))
         if isinstance(op, ops.Query) and op.only_count:
             return ops.Items(items=(), counted=len(found), last=last, units=cost)
@@ -176,36 +178,38 @@ class MemoryTables:
 
     def _transact(self, op: ops.Transact) -> ops.Reply:
         if op.token is not None and op.token in self._tokens:
-            cost = ops.units(op, self._stored)
+            cost = costs.units(op, self._stored)
             return ops.Done(units=cost) if self._tokens[op.token] == op else _reused(op, cost)
         reply = self._write(op.writes, times=2)
         if isinstance(reply, ops.Refusal):
             items = tuple(item if op.shows(position) else None for position, item in enumerate(reply.items))
             returned = compress(items, (bad and op.shows(at) for at, bad in enumerate(reply.failed)))
-            if not ops.fits_response(returned, self._response_bytes):
+            if not limits.fits_response(returned, self._response_bytes):
                 return _oversized(op)
             return (
-                reply if op.shown is None else replace(reply, items=items, units=ops.refusal_units(items, 2))
+                reply
+                if op.shown is None
+                else replace(reply, items=items, units=costs.refusal_units(items, 2))
             )
         if op.token is not None and isinstance(reply, ops.Done):
             self._tokens[op.token] = op
         return reply
 
     def _write(self, writes: tuple[ops.TransactionWrite, ...], times: int = 1) -> ops.Reply:
-        """Write all or nothing. What it costs is what `ops.units` says, told here from sizes that are known."""
+        """Write all or nothing. What it costs is what `costs.units` says, told here from sizes that are known."""
         before = [self._stored(write.table, _key(write)) for write in writes]
         failed = tuple(
-            not ops.holds(write.condition, item) for write, item in zip(writes, before, strict=True)
+            not effects.holds(write.condition, item) for write, item in zip(writes, before, strict=True)
         )
         about = zip(writes, before, failed, strict=True)
-        results = [item if bad else ops.after(write, item) for write, item, bad in about]
+        results = [item if bad else effects.after(write, item) for write, item, bad in about]
         sizes = [item_size(result or {}) for result in results]
         largest = map(max, sizes, (item_size(item or {}) for item in before))
         cost = Units(write=times * sum(map(write_units, largest)))
         if any(failed):
             items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
             return ops.Refusal(items=items, failed=failed, units=cost)
-        over = tuple(size > ops.ITEM_BYTES for size in sizes)
+        over = tuple(size > limits.ITEM_BYTES for size in sizes)
         if any(over):
             return ops.Overflow(over=over if len(over) > 1 else (), units=cost)
         self._store(writes, results)
@@ -218,7 +222,7 @@ class MemoryTables:
                 self._table(write.table).put(_key(write), result)
 
 
-def _one_by_one(items: Iterable[Item | None]) -> ops.Lookup:
+def _one_by_one(items: Iterable[Item | None]) -> costs.Lookup:
     """What was found, for who asks for it again in the same order."""
     following = iter(items)
     return lambda *_: next(following)
@@ -241,7 +245,7 @@ def _key(write: ops.TransactionWrite) -> Key:
     return write.item if isinstance(write, ops.Put) else write.key
 
 
-def _names(spec: ops.TableSpec, index: str | None) -> tuple[str, ...]:
+def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
     """Names of the attributes that place an item in a table or an index."""
     return spec.keys if index is None else _index_of(spec, index).key_names(spec)
 
@@ -258,8 +262,12 @@ def _scanned_rows(stored: _Table, scan: ops.Scan) -> Iterator[Item]:
     segment, total = scan.segment
 
     def place(keys: Item) -> tuple[Any, ...]:
-        partition = ops.comparable(keys[names[0]])
-        return crc32(repr(partition).encode()), partition, *(ops.comparable(keys[name]) for name in names[1:])
+        partition = effects.comparable(keys[names[0]])
+        return (
+            crc32(repr(partition).encode()),
+            partition,
+            *(effects.comparable(keys[name]) for name in names[1:]),
+        )
 
     rows = [
         item
@@ -279,19 +287,19 @@ def _scanned_rows(stored: _Table, scan: ops.Scan) -> Iterator[Item]:
 
 
 def _own_rows(stored: _Table, query: ops.Query) -> Iterator[Item]:
-    partition = ops.comparable(query.partition[1])
+    partition = effects.comparable(query.partition[1])
     items = stored.partitions.get(partition, {})
     return (items[sort] for sort in _between(stored.spec, stored.order.get(partition, []), query))
 
 
-def _between(spec: ops.TableSpec, order: list[_Sort], query: ops.Query) -> list[_Sort]:
+def _between(spec: TableSpec, order: list[_Sort], query: ops.Query) -> list[_Sort]:
     """The sort keys a query covers, in its order."""
     low, high = 0, len(order)
     if query.sort is not None:
-        low = bisect_left(order, ops.comparable(query.sort[1]))
-        high = bisect_right(order, ops.comparable(query.sort[2]))
+        low = bisect_left(order, effects.comparable(query.sort[1]))
+        high = bisect_right(order, effects.comparable(query.sort[2]))
     if query.after is not None and spec.sort is not None:
-        last = ops.comparable(query.after[spec.sort.name])
+        last = effects.comparable(query.after[spec.sort.name])
         if query.forward:
             low = max(low, bisect_right(order, last))
         else:
@@ -311,13 +319,13 @@ def _indexed_rows(stored: _Table, query: ops.Query, index: str) -> Iterator[Item
     ]
 
     def place(keys: Item) -> list[Any]:
-        return [ops.comparable(keys[name]) for name in names[1:]]
+        return [effects.comparable(keys[name]) for name in names[1:]]
 
     rows.sort(key=place, reverse=not query.forward)
     if query.sort is not None:
         name, low, high = query.sort
-        bounds = ops.comparable(low), ops.comparable(high)
-        rows = [item for item in rows if bounds[0] <= ops.comparable(item[name]) <= bounds[1]]
+        bounds = effects.comparable(low), effects.comparable(high)
+        rows = [item for item in rows if bounds[0] <= effects.comparable(item[name]) <= bounds[1]]
     if query.after is not None:
         # What stood there may be gone by now.
         last = place(query.after)
@@ -325,7 +333,7 @@ def _indexed_rows(stored: _Table, query: ops.Query, index: str) -> Iterator[Item
     return _projected(stored.spec, index, rows)
 
 
-def _projected(spec: ops.TableSpec, index: str | None, rows: list[Item]) -> Iterator[Item]:
+def _projected(spec: TableSpec, index: str | None, rows: list[Item]) -> Iterator[Item]:
     """Items as a table or an index holds them."""
     if index is None or not _index_of(spec, index).keys_only:
         return iter(rows)
@@ -333,7 +341,7 @@ def _projected(spec: ops.TableSpec, index: str | None, rows: list[Item]) -> Iter
     return ({name: item[name] for name in names} for item in rows)
 
 
-def _index_of(spec: ops.TableSpec, name: str) -> ops.IndexSpec:
+def _index_of(spec: TableSpec, name: str) -> IndexSpec:
     return next(index for index in spec.indexes if index.name == name)
 
 

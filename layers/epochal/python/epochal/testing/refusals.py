@@ -13,7 +13,7 @@ Rules that need nothing but the operation and the keys of its tables:
     several       not none, and nothing twice; tokens of 1 to 36 characters
 
 And one that needs the item: what is no list is not extended, what is no number not raised (`check_stored`).
-`plan.ops` has the limits of sizes.
+`plan.limits` has the limits of sizes.
 
 Source: AWS, "Service, account, and table quotas" and "Expressions", and what DynamoDB Local answers: random plans hold
 these rules to it (tests/contract), and name those that it does not check.
@@ -29,11 +29,12 @@ from typing import Final, NoReturn
 
 from epochal.dynamo.protocol.requests import request_of
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan import ops
-from epochal.plan.ops import after
+from epochal.plan import effects, ops, tables
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.effects import after
 from epochal.plan.values import AttributeValue, Item, Key, value_size
 
-SpecOf = Callable[[str], ops.TableSpec]
+SpecOf = Callable[[str], tables.TableSpec]
 """What a table looks like, by its name; raises `MissingTable`."""
 
 NAME_BYTES: Final = 65_535
@@ -97,7 +98,7 @@ def check_stored(op: ops.Op, stored: Callable[[str, Key], Item | None]) -> None:
         ):
             continue
         before = stored(write.table, write.key)
-        if before is None or not ops.holds(write.condition, before):
+        if before is None or not effects.holds(write.condition, before):
             continue
         if any(each.name in before and _GROWN[type(each)] not in before[each.name] for each in grown):
             _refuse(op, "An operand in the update expression has an incorrect data type")
@@ -143,7 +144,9 @@ def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
     """There are some, and none is there twice."""
     if not places:
         raise _MalformedError("of nothing")
-    known = {(table, *(ops.comparable(key[name]) for name in spec_of(table).keys)) for table, key in places}
+    known = {
+        (table, *(effects.comparable(key[name]) for name in spec_of(table).keys)) for table, key in places
+    }
     if len(known) < len(places):
         raise _MalformedError("multiple operations on one item")
 
@@ -158,7 +161,7 @@ def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
     )
 
 
-def _check_write(write: ops.TransactionWrite, spec: ops.TableSpec) -> None:
+def _check_write(write: ops.TransactionWrite, spec: tables.TableSpec) -> None:
     clauses = 0
     if isinstance(write, ops.Put):
         _check_item(spec, write.table, write.item)
@@ -181,7 +184,7 @@ def _check_expressions(request: Mapping[str, object]) -> None:
             raise _MalformedError(f"Invalid {name}: Expression size has exceeded the maximum allowed size")
 
 
-def _check_item(spec: ops.TableSpec, table: str, item: Item) -> None:
+def _check_item(spec: tables.TableSpec, table: str, item: Item) -> None:
     _check_key_types(spec, table, item)
     for name, value in item.items():
         _check_name(name)
@@ -190,7 +193,7 @@ def _check_item(spec: ops.TableSpec, table: str, item: Item) -> None:
         _check_key_values(index, item)
 
 
-def _check_update(update: ops.Update, spec: ops.TableSpec) -> None:
+def _check_update(update: ops.Update, spec: tables.TableSpec) -> None:
     names = [*(change.name for change in update.sets), *update.removes]
     if not names:
         raise _MalformedError("Invalid UpdateExpression: The expression can not be empty")
@@ -209,32 +212,32 @@ def _check_update(update: ops.Update, spec: ops.TableSpec) -> None:
         _check_key_values(index, values)
 
 
-def _check_key(spec: ops.TableSpec, table: str, key: Key) -> None:
+def _check_key(spec: tables.TableSpec, table: str, key: Key) -> None:
     if len(key) != (1 if spec.sort is None else 2):
         raise WrongTable(table)
     _check_key_types(spec, table, key)
 
 
-def _check_key_types(spec: ops.TableSpec, table: str, item: Item) -> None:
+def _check_key_types(spec: tables.TableSpec, table: str, item: Item) -> None:
     if any(each.type not in item.get(each.name, ()) for each, _ in _limits(spec)):
         raise WrongTable(table)
     _check_key_values(spec, item)
 
 
-def _check_key_values(spec: ops.TableSpec | ops.IndexSpec, item: Item) -> None:
+def _check_key_values(spec: tables.TableSpec | tables.IndexSpec, item: Item) -> None:
     """Those that the item has, of the keys of a table or an index."""
     for attribute, limit in _limits(spec):
         if attribute.name in item:
             _check_key_value(attribute, item[attribute.name], limit)
 
 
-def _limits(spec: ops.TableSpec | ops.IndexSpec) -> list[tuple[ops.KeyAttribute, int]]:
+def _limits(spec: tables.TableSpec | tables.IndexSpec) -> list[tuple[tables.KeyAttribute, int]]:
     """Key attributes, and the most bytes of each."""
     partition = (spec.partition, PARTITION_KEY_BYTES)
     return [partition] if spec.sort is None else [partition, (spec.sort, SORT_KEY_BYTES)]
 
 
-def _check_key_value(attribute: ops.KeyAttribute, value: AttributeValue, limit: int) -> None:
+def _check_key_value(attribute: tables.KeyAttribute, value: AttributeValue, limit: int) -> None:
     text = value.get("S")
     if attribute.type == "S" and type(text) is str and 0 < 4 * len(text) <= limit and len(value) == 1:
         return  # as nearly all are
@@ -247,7 +250,7 @@ def _check_key_value(attribute: ops.KeyAttribute, value: AttributeValue, limit: 
         raise _MalformedError(f"{attribute.name}: a key attribute of more than {limit} bytes")
 
 
-def _check_query(query: ops.Query, spec: ops.TableSpec) -> None:
+def _check_query(query: ops.Query, spec: tables.TableSpec) -> None:
     index = _index_of(query, spec)
     partition, sort = (spec.partition, spec.sort) if index is None else (index.partition, index.sort)
     name, value = query.partition
@@ -262,7 +265,7 @@ def _check_query(query: ops.Query, spec: ops.TableSpec) -> None:
         low, high = query.sort[1:]
         _check_key_value(sort, low, SORT_KEY_BYTES)
         _check_key_value(sort, high, SORT_KEY_BYTES)
-        if ops.comparable(low) > ops.comparable(high):
+        if effects.comparable(low) > effects.comparable(high):
             raise _MalformedError(
                 "Invalid KeyConditionExpression: The BETWEEN operator requires upper bound to be greater than or equal "
                 "to lower bound"
@@ -277,15 +280,15 @@ def _check_query(query: ops.Query, spec: ops.TableSpec) -> None:
 def _could_end(query: ops.Query, after: Key) -> bool:
     """Whether a page of the query may have ended with this key."""
     name, value = query.partition
-    if ops.comparable(after[name]) != ops.comparable(value):
+    if effects.comparable(after[name]) != effects.comparable(value):
         return False
     if query.sort is None:
         return True
     name, low, high = query.sort
-    return bool(ops.comparable(low) <= ops.comparable(after[name]) <= ops.comparable(high))
+    return bool(effects.comparable(low) <= effects.comparable(after[name]) <= effects.comparable(high))
 
 
-def _check_scan(scan: ops.Scan, spec: ops.TableSpec) -> None:
+def _check_scan(scan: ops.Scan, spec: tables.TableSpec) -> None:
     segment, total = scan.segment
     if not 0 <= segment < total <= SEGMENTS:
         raise _MalformedError(f"there is no segment {segment} of {total}")
@@ -294,7 +297,7 @@ def _check_scan(scan: ops.Scan, spec: ops.TableSpec) -> None:
         _check_expressions(request_of(scan).parameters)
 
 
-def _check_paging(op: ops.Query | ops.Scan, spec: ops.TableSpec, index: ops.IndexSpec | None) -> None:
+def _check_paging(op: ops.Query | ops.Scan, spec: tables.TableSpec, index: tables.IndexSpec | None) -> None:
     if op.limit is not None and op.limit < 1:
         raise _MalformedError("Limit must be greater than or equal to 1")
     if op.after is None:
@@ -306,7 +309,7 @@ def _check_paging(op: ops.Query | ops.Scan, spec: ops.TableSpec, index: ops.Inde
         _check_key_values(index, op.after)
 
 
-def _index_of(op: ops.Query | ops.Scan, spec: ops.TableSpec) -> ops.IndexSpec | None:
+def _index_of(op: ops.Query | ops.Scan, spec: tables.TableSpec) -> tables.IndexSpec | None:
     if op.index is None:
         return None
     index = next((each for each in spec.indexes if each.name == op.index), None)
@@ -317,21 +320,21 @@ def _index_of(op: ops.Query | ops.Scan, spec: ops.TableSpec) -> ops.IndexSpec | 
     return index
 
 
-def _clauses_of(condition: ops.Condition) -> int:
+def _clauses_of(condition: Condition) -> int:
     """How many clauses a condition has; raises where it is malformed."""
     match condition:
-        case ops.Absent(name) | ops.Present(name) | ops.BeginsWith(name):
+        case Absent(name) | Present(name) | BeginsWith(name):
             _check_name(name)
-        case ops.Compare(name, operator, value):
+        case Compare(name, operator, value):
             _check_name(name)
             _check_value(value, LEVELS + 1)
             if operator != "=" and not value.keys() & _ORDERED:
                 raise _MalformedError(
                     f"Invalid ConditionExpression: Incorrect operand type for operator {operator}"
                 )
-        case ops.Not(compared):
+        case Not(compared):
             return _clauses_of(compared)
-        case ops.All(conditions) | ops.AnyOf(conditions):
+        case All(conditions) | AnyOf(conditions):
             if not conditions:
                 raise _MalformedError("Invalid ConditionExpression: The expression can not be empty")
             return sum(map(_clauses_of, conditions))
@@ -370,7 +373,7 @@ def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
     found = [{kind: member} for member in members]
     for each in found:
         _check_value(each, 1)
-    if not found or len({ops.comparable(each) for each in found}) < len(found):
+    if not found or len({effects.comparable(each) for each in found}) < len(found):
         raise _MalformedError("a set has something, and nothing twice")
 
 

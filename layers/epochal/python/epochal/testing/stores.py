@@ -12,7 +12,7 @@ from epochal.errors import MissingBody
 from epochal.layout.port import declared, store_tables
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim
-from epochal.plan.ops import KeyAttribute, TableSpec
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import verified

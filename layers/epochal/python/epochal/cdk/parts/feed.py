@@ -38,7 +38,8 @@ from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, change
 from epochal.cdk.stages import Stage
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import replace
-from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec
+from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.tables import TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings
 

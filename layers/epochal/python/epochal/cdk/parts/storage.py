@@ -32,7 +32,7 @@ from epochal.cdk.parts.grants import UPLOADS
 from epochal.cdk.stages import Stage
 from epochal.layout.port import INDEX, declared
 from epochal.lazy_dataclasses import dataclass
-from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

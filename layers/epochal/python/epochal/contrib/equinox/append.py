@@ -51,7 +51,8 @@ from epochal.model.versions import (
     expected_head,
     version_of,
 )
-from epochal.plan.ops import ITEM_BYTES, Done, Items, Overflow, Refusal, Steps, Transact, Update
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Items, Overflow, Refusal, Steps, Transact, Update
 from epochal.plan.values import Item, Key
 from epochal.settings import Settings, variable
 

@@ -31,7 +31,9 @@ from epochal.layout.port import (
 )
 from epochal.layout.streams import ReadPart
 from epochal.lazy_dataclasses import replace
-from epochal.plan.ops import BeginsWith, Condition, KeyAttribute, Not, Steps, TableSpec, TransactGet, equals
+from epochal.plan.conditions import BeginsWith, Condition, Not, equals
+from epochal.plan.ops import Steps, TransactGet
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, read_list, read_number
 from epochal.settings import Options, Settings, variable
 

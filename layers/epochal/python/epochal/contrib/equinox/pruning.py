@@ -30,7 +30,8 @@ from epochal.index.tip_append import Known, WireBatch, etag_over, token_of, unch
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import NO_STREAM, ExpectedVersion, version_of
-from epochal.plan.ops import Absent, Compare, Delete, Done, Put, Set, Steps, Update
+from epochal.plan.conditions import Absent, Compare
+from epochal.plan.ops import Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
 
 DELETES: Final = 500

@@ -19,7 +19,8 @@ from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.ops import ITEM_BYTES, Steps
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec

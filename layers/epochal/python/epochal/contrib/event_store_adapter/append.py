@@ -44,8 +44,8 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import MAX_EXPIRES
 from epochal.model.kinds import must_be_whole
 from epochal.model.versions import NO_STREAM, meets
-from epochal.plan import ops
-from epochal.plan.ops import after
+from epochal.plan import conditions, limits, ops
+from epochal.plan.effects import after
 from epochal.plan.values import AttributeValue, Item, Key, binary, item_size, number, sequence, text
 from epochal.settings import KEY_WINDOW_SECONDS
 
@@ -204,7 +204,7 @@ def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Step
     """A head that has no room for the types of the events beside the snapshot that it keeps."""
     reply = yield ops.Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
     left = after(transaction(site, batch, base).writes[0], reply.item)
-    return TooLarge("events", max(ops.ITEM_BYTES + 1, item_size(left or {})), ops.ITEM_BYTES)
+    return TooLarge("events", max(limits.ITEM_BYTES + 1, item_size(left or {})), limits.ITEM_BYTES)
 
 
 def _was_ours(
@@ -313,15 +313,15 @@ def lock_after(batch: AggregateBatch, base: Base) -> Lock:
     return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
 
 
-def unchanged(base: Base) -> ops.Condition:
+def unchanged(base: Base) -> conditions.Condition:
     """That the head is still the one that an append builds on."""
     if base.lock is None:
-        return ops.Absent("pkey")
-    version = ops.equals("version", number(base.lock.version))
+        return conditions.Absent("pkey")
+    version = conditions.equals("version", number(base.lock.version))
     if base.looked_up:
         return version
-    ours = ops.equals("head_version", number(base.lock.version))
-    return ops.All((version, ours, ops.equals("last_seq_nr", number(base.lock.seq_nr))))
+    ours = conditions.equals("head_version", number(base.lock.version))
+    return conditions.All((version, ours, conditions.equals("last_seq_nr", number(base.lock.seq_nr))))
 
 
 def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Transact:
@@ -337,7 +337,7 @@ def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Tra
             event, seq_nr=base.first + offset, append_id=batch.append_id if offset == 0 else None
         )
         item = write_event(site.keys, batch.aggregate, numbered, as_text=site.serializer.text)
-        writes.append(ops.Put(table=site.journal, item=item, condition=ops.Absent("pkey")))
+        writes.append(ops.Put(table=site.journal, item=item, condition=conditions.Absent("pkey")))
     if batch.keep_copy and batch.payload is not None:
         payload = payload_of(batch.payload, as_text=site.serializer.text)
         copy = write_copy(site.keys, batch.aggregate, after, payload, batch.now)
@@ -359,7 +359,7 @@ def _key_record(
         "version": number(after.version),
         "ttl": number(key.now + KEY_WINDOW_SECONDS),
     }
-    free = ops.AnyOf((ops.Absent("pkey"), ops.Compare("ttl", "<", number(key.now))))
+    free = conditions.AnyOf((conditions.Absent("pkey"), conditions.Compare("ttl", "<", number(key.now))))
     return ops.Put(table=site.snapshot, item=item, condition=free)
 
 
@@ -472,5 +472,5 @@ def _retired(site: JournalSite, item: Item, retention: Retention, now: int) -> o
         key=key,
         sets=(ops.Set("ttl", number(now + retention.ttl_seconds)),),
         removes=("active_ttl_seq_nr",),
-        condition=ops.Present("active_ttl_seq_nr"),
+        condition=conditions.Present("active_ttl_seq_nr"),
     )

@@ -71,7 +71,7 @@ from epochal.model.kinds import (
     must_be_whole,
 )
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
-from epochal.plan.ops import BATCH_KEYS
+from epochal.plan.limits import BATCH_KEYS
 from epochal.store.driver import Driver
 
 C = TypeVar("C")

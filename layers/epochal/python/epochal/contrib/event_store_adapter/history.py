@@ -15,7 +15,7 @@ from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate, faulty, together
 from epochal.layout.port import end_since
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.plan.ops import BATCH_KEYS
+from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec

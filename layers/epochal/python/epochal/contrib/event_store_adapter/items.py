@@ -31,7 +31,7 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,

@@ -38,7 +38,9 @@ from epochal.layout.port import (
 )
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import category_of
-from epochal.plan.ops import BatchGet, Condition, Steps, TableSpec, equals
+from epochal.plan.conditions import Condition, equals
+from epochal.plan.ops import BatchGet, Steps
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, number, read_number
 from epochal.settings import Options, Settings, variable
 

@@ -29,7 +29,9 @@ from epochal.contrib.event_store_adapter.items import JournalEvent, JournalSite,
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.plan.ops import BATCH_KEYS, BatchGet, Query, Steps, TransactGet, get_all, settled
+from epochal.plan.batches import get_all, settled
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import BatchGet, Query, Steps, TransactGet
 from epochal.plan.values import Item, number, text
 
 Via = Literal["table", "index"]

@@ -29,7 +29,7 @@ from epochal.errors import brought_by
 from epochal.model.events import TAG_STREAMS, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Undetermined
-from epochal.plan.ops import BATCH_KEYS
+from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import variable
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams

@@ -31,21 +31,10 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, Recorded, content_of
 from epochal.model.tags import EVERYTHING, UNTAGGED, DatedEvent, own_tags, repeats, type_tag
 from epochal.model.versions import Appended, Conflict, Position, Reached
-from epochal.plan.ops import (
-    TRANSACTION_BYTES,
-    TRANSACTION_ITEMS,
-    Absent,
-    All,
-    Check,
-    Done,
-    Put,
-    Refusal,
-    Steps,
-    Transact,
-    TransactionWrite,
-    equals,
-    settled,
-)
+from epochal.plan.batches import settled
+from epochal.plan.conditions import Absent, All, equals
+from epochal.plan.limits import TRANSACTION_BYTES, TRANSACTION_ITEMS
+from epochal.plan.ops import Check, Done, Put, Refusal, Steps, Transact, TransactionWrite
 from epochal.plan.values import Key, item_size, number, text
 
 # The transaction as a plan: events, entries, heads moved, heads fenced. Pure arithmetic on FORMATS §3.

@@ -17,7 +17,8 @@ from epochal.layout.queries import Fence, types_fenced_by
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.tags import TagCount, TagEntry, is_reserved
 from epochal.model.versions import Reached
-from epochal.plan.ops import Absent, BatchGet, Query, Scan, Steps
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import BatchGet, Query, Scan, Steps
 from epochal.plan.values import Item, Key, decodes, read_number, text
 
 # Listing all events in order, the entries of a tag, the tags of a group.

@@ -18,7 +18,7 @@ from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate, faulty, of_tag
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.tags import TagEntry
-from epochal.plan.ops import BATCH_KEYS
+from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec

@@ -16,7 +16,8 @@ from epochal.model.events import MAX_EXPIRES, Claim, Event, Recorded, Ticks, con
 from epochal.model.kinds import must_be, must_be_whole
 from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, place_of
 from epochal.model.versions import Reached
-from epochal.plan.ops import IndexSpec, KeyAttribute, Query, TableSpec
+from epochal.plan.ops import Query
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,

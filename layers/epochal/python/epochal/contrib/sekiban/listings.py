@@ -35,7 +35,8 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
 from epochal.model.tags import TagCount, TagEntry, Trail, check_tag
-from epochal.plan.ops import BATCH_KEYS, Items, Scan
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import ahead, pool
 from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole

@@ -41,7 +41,9 @@ from epochal.layout.port import (
     soundly,
 )
 from epochal.model.tags import UNTAGGED, group_of, is_reserved
-from epochal.plan.ops import All, BeginsWith, Condition, Steps, TableSpec, equals
+from epochal.plan.conditions import All, BeginsWith, Condition, equals
+from epochal.plan.ops import Steps
+from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, read_list, read_number, text
 from epochal.settings import Options, Settings, variable
 

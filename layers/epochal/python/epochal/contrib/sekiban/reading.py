@@ -41,7 +41,9 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
 from epochal.model.versions import Position, Reached
-from epochal.plan.ops import BATCH_KEYS, Steps, get_all, settled
+from epochal.plan.batches import get_all, settled
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number
 
 

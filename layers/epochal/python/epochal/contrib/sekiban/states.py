@@ -17,7 +17,8 @@ from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.items import Keys
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass
-from epochal.plan.ops import Absent, AnyOf, Compare, Delete, Done, Get, Put, Query, Scan, Steps
+from epochal.plan.conditions import Absent, AnyOf, Compare
+from epochal.plan.ops import Delete, Done, Get, Put, Query, Scan, Steps
 from epochal.plan.values import AttributeValue, Item, Key, number, read_number, read_text, text
 
 

@@ -24,7 +24,8 @@ from epochal.model.events import Claim, Event, format_ticks, from_unix_nanosecon
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
 from epochal.model.tags import place_of
 from epochal.model.versions import Appended, Conflict
-from epochal.plan.ops import TRANSACTION_ITEMS, Steps
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.tagged import MAX_FIELD_BYTES, TaggedStore

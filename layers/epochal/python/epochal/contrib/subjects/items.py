@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from epochal.lazy_dataclasses import dataclass
-from epochal.plan.ops import Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Done, Get, Put, Steps
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, text
 
 SUBJECT_KEYS: Final = TableSpec(kind="subject-keys", partition=KeyAttribute(name="pk", type="S"))

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 from epochal.dynamo.protocol.requests import DynamoRequest, asked_again, request_of
-from epochal.plan import ops
+from epochal.plan import failures, ops
 from epochal.plan.values import Item, Units
 
 Answer = dict[str, Any]
@@ -59,7 +59,7 @@ def _batch(op: ops.BatchGet) -> Generator[DynamoRequest, Answer, ops.Items]:
         if not unprocessed:
             return ops.Items(items=tuple(items), units=cost)
         if not found:
-            raise ops.NotApplied("UnprocessedKeys")
+            raise failures.NotApplied("UnprocessedKeys")
         request = asked_again(unprocessed)
 
 
@@ -68,7 +68,7 @@ def _cost(answer: Answer, member: str) -> Units:
     boto takes that for an answer without contents, so that what is there would look as if it were not.
     """
     if member not in answer:
-        raise ops.Lost("an answer that was cut off")
+        raise failures.Lost("an answer that was cut off")
     return Units(read=_total(answer))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from epochal.plan import ops
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.values import AttributeValue, text
 
 
@@ -25,24 +26,24 @@ class Expressions:
         found = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": self._values}
         return {name: marks for name, marks in found.items() if marks}
 
-    def condition(self, condition: ops.Condition) -> str:
+    def condition(self, condition: Condition) -> str:
         """The text of a condition."""
         match condition:
-            case ops.Absent(name):
+            case Absent(name):
                 return f"attribute_not_exists({self.name(name)})"
-            case ops.Present(name):
+            case Present(name):
                 return f"attribute_exists({self.name(name)})"
-            case ops.Compare(name, operator, value):
+            case Compare(name, operator, value):
                 return f"{self.name(name)} {operator} {self.value(value)}"
-            case ops.BeginsWith(name, prefix):
+            case BeginsWith(name, prefix):
                 return f"begins_with({self.name(name)}, {self.value(text(prefix))})"
-            case ops.Not(compared):
+            case Not(compared):
                 return f"NOT ({self.condition(compared)})"
-            case ops.All((only,)) | ops.AnyOf((only,)):
+            case All((only,)) | AnyOf((only,)):
                 return self.condition(only)  # DynamoDB refuses redundant parentheses
-            case ops.All(conditions):
+            case All(conditions):
                 return " AND ".join(f"({self.condition(each)})" for each in conditions)
-            case ops.AnyOf(conditions):
+            case AnyOf(conditions):
                 return " OR ".join(f"({self.condition(each)})" for each in conditions)
 
     def update(self, update: ops.Update) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Final
 from epochal.dynamo.protocol.denials import advised
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
 from epochal.lazy_dataclasses import replace
-from epochal.plan import ops
+from epochal.plan import costs, failures, ops
 from epochal.plan.values import Item
 
 
@@ -128,16 +128,16 @@ def _error_of(fault: DynamoFault, op: ops.Op) -> Exception:
         return _throttled(code, fault)
     # Without a body, the status stands for the code: the answer was cut off.
     if code in _UNCERTAIN or code.isdigit() or fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return ops.Lost(code)
+        return failures.Lost(code)
     if fault.retried and isinstance(op, ops.Put | ops.Update | ops.Delete | ops.Transact):
-        return ops.Lost(code)  # what is said of the carrier's last try is not true of those before
+        return failures.Lost(code)  # what is said of the carrier's last try is not true of those before
     if code in DENIED:
         return Refused(fault.operation, advised(code, message))
     return InvalidRequest(fault.operation, code, message)
 
 
-def _throttled(cause: str, fault: DynamoFault) -> ops.RequestFailure:
-    return ops.Lost(cause) if fault.retried else ops.NotApplied(cause)
+def _throttled(cause: str, fault: DynamoFault) -> failures.RequestFailure:
+    return failures.Lost(cause) if fault.retried else failures.NotApplied(cause)
 
 
 def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
@@ -160,7 +160,7 @@ def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     ):
         raise _throttled(", ".join(sorted(set(codes) - {"None"})), fault) from fault
     if fault.retried:
-        raise ops.Lost(fault.code) from fault
+        raise failures.Lost(fault.code) from fault
     told = "; ".join(
         f"{reason['Code']}: {reason.get('Message', '')}" for reason in reasons if "Message" in reason
     )
@@ -171,7 +171,7 @@ def _refusal(
     items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
 ) -> ops.Refusal:
     found = tuple(item or None for item in items)
-    cost = ops.refusal_units(found, factor)
+    cost = costs.refusal_units(found, factor)
     return ops.Refusal(items=found, failed=failed, ambiguous=fault.retried, units=cost)
 
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.dynamo.protocol.requests import DynamoRequest
-from epochal.plan import ops
+from epochal.plan import failures
 
 READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
 
@@ -46,7 +46,7 @@ def answer_of(request: DynamoRequest, status: int, headers: Mapping[str, str], b
     """
     checksum = headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(crc32(body)):
-        raise ops.Lost("an answer that was damaged on its way")
+        raise failures.Lost("an answer that was damaged on its way")
     if status >= HTTPStatus.MOVED_PERMANENTLY:
         raise _fault(request, status, body)
     if request.operation in READS:
@@ -61,7 +61,7 @@ def of_a_write(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, 
     DynamoDB's own an answer that cannot be read says no less than one without contents: the write was made.
     """
     if "ConsumedCapacity" not in answer and "x-amzn-requestid" not in headers:
-        raise ops.Lost("an answer that is not DynamoDB's")
+        raise failures.Lost("an answer that is not DynamoDB's")
     return answer
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from epochal.dynamo.protocol.expressions import Expressions
 from epochal.lazy_dataclasses import dataclass
-from epochal.plan import ops
+from epochal.plan import conditions, ops
 
 _MEASURED: Final = {"ReturnConsumedCapacity": "TOTAL"}
 
@@ -119,7 +119,9 @@ def _write(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
     return request
 
 
-def _condition(condition: ops.Condition | None, expressions: Expressions, *, shown: bool) -> dict[str, str]:
+def _condition(
+    condition: conditions.Condition | None, expressions: Expressions, *, shown: bool
+) -> dict[str, str]:
     if condition is None:
         return {}
     written = {"ConditionExpression": expressions.condition(condition)}

@@ -69,7 +69,9 @@ from epochal.pages.tags.entries import (
 )
 from epochal.pages.tags.reading import PageReads, altered, matches
 from epochal.pages.writes import AHEAD, Packed, Planned, index_of, packed, place_of
-from epochal.plan.ops import TRANSACTION_ITEMS, Put, Refusal, Steps, settled
+from epochal.plan.batches import settled
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import Put, Refusal, Steps
 from epochal.plan.values import Item
 
 MOST_READ: Final = 20_000

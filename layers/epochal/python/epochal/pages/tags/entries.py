@@ -46,7 +46,9 @@ from epochal.model.tags import EVERYTHING, RANDOM_DIGITS, UNTAGGED, Trail, is_re
 from epochal.model.versions import Reached
 from epochal.pages.frames import ByteReader, Writer, time_of
 from epochal.pages.items import Page, PageSpan, page_key, read_page
-from epochal.plan.ops import Absent, Put, Steps, get_all, settled
+from epochal.plan.batches import get_all, settled
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Put, Steps
 from epochal.plan.values import Item, Key, binary, number, text
 
 

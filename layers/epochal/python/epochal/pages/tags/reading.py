@@ -49,19 +49,10 @@ from epochal.pages.tags.entries import (
     recorded_all,
     stream_of,
 )
-from epochal.plan.ops import (
-    BATCH_KEYS,
-    All,
-    AnyOf,
-    BeginsWith,
-    Condition,
-    Items,
-    Query,
-    Scan,
-    Steps,
-    equals,
-    side_by_side,
-)
+from epochal.plan.batches import side_by_side
+from epochal.plan.conditions import All, AnyOf, BeginsWith, Condition, equals
+from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import Items, Query, Scan, Steps
 from epochal.plan.values import Item, number, text
 
 Cursors = Mapping[str, Cursor]

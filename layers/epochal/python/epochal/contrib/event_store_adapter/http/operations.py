@@ -51,7 +51,7 @@ from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_TYPE_BYTES
 from epochal.model.versions import MAX_VERSION, AtVersion
-from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES
 

@@ -33,7 +33,7 @@ from epochal.layout.port import Source, every_table
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import parse_time
 from epochal.model.quantities import quantity
-from epochal.plan.ops import TableSpec
+from epochal.plan.tables import TableSpec
 
 if TYPE_CHECKING:
     import duckdb

@@ -28,20 +28,8 @@ from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim, Event, Recorded
 from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
-from epochal.plan.ops import (
-    BatchGet,
-    Done,
-    Found,
-    Get,
-    Items,
-    Op,
-    Query,
-    Reply,
-    Scan,
-    Together,
-    TransactGet,
-    units,
-)
+from epochal.plan.costs import units
+from epochal.plan.ops import BatchGet, Done, Found, Get, Items, Op, Query, Reply, Scan, Together, TransactGet
 from epochal.plan.values import write_units
 from epochal.plugins import NATIVE
 from epochal.settings import Settings

@@ -1,0 +1,61 @@
+"""What a plan costs, in DynamoDB's capacity units, before it is sent.
+
+    write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a write
+    read    1 unit per 4 KB strongly consistent, half eventually; a query or a scan rounds the sum of its items up,
+            not each
+
+In a transaction both count twice; each index of a table is written besides.
+
+Source: AWS, "Read/write capacity mode" and "DynamoDB item sizes and formats". A cost depends on what is stored, so
+`units` takes a function that tells the item under a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from epochal.plan.effects import after, holds
+from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Scan, Transact, TransactGet, TransactionWrite
+from epochal.plan.values import Item, Key, Units, item_size, read_units, stored_size, write_units
+
+
+def refusal_units(items: Iterable[Item | None], times: int) -> Units:
+    """Units of a refused write, which DynamoDB does not report, as far as the items that came back tell them: by its
+    rules it costs the write of what is stored. `times` is 2 in a transaction.
+    """
+    return Units(write=times * sum(write_units(stored_size(item)) for item in items))
+
+
+Lookup = Callable[[str, Key], Item | None]
+"""The item stored under a key of a table (for a Put: under the whole item's own key attributes), or None."""
+
+
+def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
+    """Units of one operation on a table without indexes.
+
+    Args:
+        op: what would be sent.
+        stored: what is there now.
+        results: for a Query or a Scan, the items it would read, since only they tell.
+    """
+    match op:
+        case Get(table=table, key=key, consistent=consistent):
+            return Units(read=read_units(stored_size(stored(table, key)), consistent=consistent))
+        case BatchGet(table=table, keys=keys, consistent=consistent):
+            return Units(
+                read=sum(read_units(stored_size(stored(table, key)), consistent=consistent) for key in keys)
+            )
+        case TransactGet(keys=keys):
+            return Units(read=sum(2 * read_units(stored_size(stored(table, key))) for table, key in keys))
+        case Query(consistent=consistent) | Scan(consistent=consistent):
+            return Units(read=read_units(sum(map(item_size, results)), consistent=consistent))
+        case Transact(writes=writes):
+            return Units(write=sum(2 * _written(write, stored) for write in writes))
+        case _:
+            return Units(write=_written(op, stored))
+
+
+def _written(write: TransactionWrite, stored: Lookup) -> int:
+    before = stored(write.table, write.item if isinstance(write, Put) else write.key)
+    left = after(write, before) if holds(write.condition, before) else before
+    return write_units(max(stored_size(before), stored_size(left)))

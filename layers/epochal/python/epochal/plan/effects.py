@@ -1,0 +1,92 @@
+"""What a write does to an item, and whether a condition holds: DynamoDB's semantics, as far as we use them.
+
+The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold them to
+DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from typing import Any, Final
+
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.ops import Add, Check, Delete, Extend, Put, TransactionWrite, Update
+from epochal.plan.values import AttributeValue, Item
+
+_ARITHMETIC: Final = Context(prec=300)
+"""Of any two numbers that DynamoDB has, the sum is exact."""
+
+
+def holds(condition: Condition | None, item: Item | None) -> bool:
+    """Evaluate a condition against what is stored; None always holds."""
+    match condition:
+        case None:
+            return True
+        case Absent(name):
+            return item is None or name not in item
+        case Present(name):
+            return item is not None and name in item
+        case Compare():
+            return item is not None and condition.name in item and _compares(condition, item[condition.name])
+        case BeginsWith(name, prefix):
+            found = None if item is None else item.get(name, {}).get("S")
+            return found is not None and found.startswith(prefix)
+        case Not(compared):
+            return not holds(compared, item)
+        case All(conditions):
+            return all(holds(each, item) for each in conditions)
+        case AnyOf(conditions):
+            return any(holds(each, item) for each in conditions)
+
+
+def after(write: TransactionWrite, before: Item | None) -> Item | None:
+    """The item that a write leaves behind."""
+    match write:
+        case Put(item=item):
+            return item
+        case Update():
+            return _updated(write, before)
+        case Delete():
+            return None
+        case Check():
+            return before
+
+
+def comparable(value: AttributeValue) -> Any:
+    """A value as Python may compare it: numbers by size, strings by their UTF-8."""
+    ((kind, content),) = value.items()
+    if kind == "N":
+        return Decimal(content)
+    return content.encode("utf-8") if kind == "S" else content
+
+
+def _compares(condition: Compare, stored: AttributeValue) -> bool:
+    if stored.keys() != condition.value.keys():
+        return False
+    left, right = comparable(stored), comparable(condition.value)
+    match condition.operator:
+        case "=":
+            return bool(left == right)
+        case "<":
+            return bool(left < right)
+        case "<=":
+            return bool(left <= right)
+        case ">=":
+            return bool(left >= right)
+
+
+def _updated(update: Update, before: Item | None) -> Item:
+    item = dict(update.key if before is None else before)
+    for name in update.removes:
+        item.pop(name, None)
+    for change in update.sets:
+        if isinstance(change, Extend):
+            present = item[change.name]["L"] if change.name in item else []
+            item[change.name] = {"L": [*present, *change.value["L"]]}
+        elif isinstance(change, Add):
+            number = item.get(change.name, {"N": "0"})["N"]
+            total = _ARITHMETIC.add(Decimal(number), Decimal(change.value["N"]))
+            item[change.name] = {"N": f"{total.normalize(_ARITHMETIC):f}" if total else "0"}
+        else:
+            item[change.name] = change.value
+    return item
