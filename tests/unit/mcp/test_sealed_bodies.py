@@ -97,6 +97,14 @@ OPAQUE: Final[Mapping[str, Wrap]] = {
     "zlib": zlib.compress,
     "gzip in base64 in JSON": partial(in_text, lambda content: b64encode(gzip.compress(content, mtime=0))),
     "zlib in hexadecimal in JSON": partial(in_text, lambda content: zlib.compress(content).hex().encode()),
+    "zlib in hexadecimal pairs": lambda content: zlib.compress(content).hex(" ").encode(),
+    "zlib in hexadecimal pairs in JSON": partial(
+        in_text, lambda content: zlib.compress(content).hex(":").encode()
+    ),
+    "zlib as numbers": lambda content: as_numbers(zlib.compress(content)),
+    "zlib as numbers in text": lambda content: json.dumps(
+        {"log": as_text(as_numbers(zlib.compress(content)))}
+    ).encode(),
 }
 
 
@@ -279,6 +287,10 @@ ORDINARY: Final = {
         json.dumps({"note": "nothing that is sealed", "number": 7}).encode() * 1
     ).decode(),
     "numbers": [[1.10, 2, 3_000_000_000_000]] * 20,
+    "many small numbers": [*range(20, 120)],
+    "a list in text": "stock: " + ", ".join(map(str, range(20, 120))),
+    "a fingerprint": bytes(range(100, 132)).hex(":"),
+    "pairs of words": "an ox is in it, as we go up to it. " * 9,
     "one letter": "x" * 500,
     "marks": "$1, $seal and sealed are words",
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -35,6 +37,40 @@ SEALED = b'{"$sealed":1,"subject":"ada@example.com","nonce":"AAECAwQFBgcICQoL","
 )
 def test_a_body_holds_a_seal_wherever_that_stands_in_it(body: bytes) -> None:
     assert holds_seal(body)
+
+
+def as_utf_16(content: bytes) -> bytes:
+    return content.decode("latin-1").encode("utf-16")
+
+
+def as_json_text(content: bytes) -> bytes:
+    return json.dumps({"of": content.decode("latin-1")}).encode()
+
+
+def as_pairs_of_digits(content: bytes) -> bytes:
+    return content.hex(" ").encode()
+
+
+def as_list_of_numbers(content: bytes) -> bytes:
+    return json.dumps([*content]).encode()
+
+
+@pytest.mark.parametrize(
+    "wraps",
+    [
+        (as_utf_16, as_json_text),
+        (as_utf_16, as_json_text, as_pairs_of_digits),
+        (as_utf_16, as_json_text, as_list_of_numbers),
+        (as_utf_16, as_json_text, as_json_text, b64encode),
+        (as_utf_16, as_json_text, as_utf_16),
+        (as_utf_16, as_json_text, as_utf_16, as_json_text),
+        (as_utf_16, as_json_text, as_utf_16, as_json_text, b64encode, as_utf_16, as_json_text),
+    ],
+    ids=lambda wraps: " ".join(wrap.__name__ for wrap in wraps),
+)
+def test_a_seal_is_found_in_utf_16_that_is_escaped_as_json(wraps: tuple[Callable[[bytes], bytes], ...]) -> None:
+    """JSON escapes each zero of UTF-16: they are there once the escapes are undone, and not before."""
+    assert holds_seal(reduce(lambda content, wrap: wrap(content), wraps, SEALED))
 
 
 def test_a_body_in_the_bucket_counts_as_sealed() -> None:
