@@ -202,6 +202,31 @@ def test_a_sealed_body_is_not_shown_whatever_encodings_follow_one_another(
 
 
 @pytest.mark.parametrize(
+    "names",
+    [
+        ("hexadecimal pairs", "base64 without padding"),
+        ("UTF-16", "hexadecimal pairs", "base64", "hexadecimal"),
+        ("UTF-16", "array of texts", "hexadecimal"),
+        ("numbers", "numbers"),
+        ("UTF-16",),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("last", [a85encode, b85encode, b32encode])
+def test_a_sealed_body_is_not_shown_in_base85_that_looks_like_a_link(
+    names: tuple[str, ...], last: Wrap
+) -> None:
+    """What repeats itself, as digits of digits do, has few characters in base85 that a link has not."""
+    body = SEALED
+    for name in names:
+        body = ENCODINGS[name](body)
+    wrapped = in_text(last, body)
+    feed = MemoryFeed()
+    feed.streams.append("Order-1", [Event(type="Placed", data=wrapped)])
+    check(feed, [SEALED, body, wrapped])
+
+
+@pytest.mark.parametrize(
     "wrap",
     [bytes, b64encode, without_padding_urlsafe, partial(in_text, bytes)],
     ids=["plain", "64", "64url", "in JSON"],

@@ -68,7 +68,9 @@ def as_list_of_numbers(content: bytes) -> bytes:
     ],
     ids=lambda wraps: " ".join(wrap.__name__ for wrap in wraps),
 )
-def test_a_seal_is_found_in_utf_16_that_is_escaped_as_json(wraps: tuple[Callable[[bytes], bytes], ...]) -> None:
+def test_a_seal_is_found_in_utf_16_that_is_escaped_as_json(
+    wraps: tuple[Callable[[bytes], bytes], ...],
+) -> None:
     """JSON escapes each zero of UTF-16: they are there once the escapes are undone, and not before."""
     assert holds_seal(reduce(lambda content, wrap: wrap(content), wraps, SEALED))
 
