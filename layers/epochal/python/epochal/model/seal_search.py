@@ -20,10 +20,10 @@ from epochal.model.events import SEALED
 _MARK: Final = SEALED.encode()
 
 _ESCAPE: Final = re.compile(
-    rb"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[nrt])?"
-    rb"|%([0-9a-fA-F]{2})|&#[xX]([0-9a-fA-F]{1,6});|&#([0-9]{1,7});"
+    rb"\\(?:u(?P<json>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})|[nrt]|(?P<itself>(?s:.)))?"
+    rb"|%(?P<address>[0-9a-fA-F]{2})|&#[xX](?P<markup>[0-9a-fA-F]{1,6});|&#(?P<decimal>[0-9]{1,7});"
 )
-"""A character as JSON, an address or markup escapes it. Any number of backslashes is taken for one."""
+"""A character as JSON, an address or markup escapes it."""
 
 _BLANKS: Final = re.compile(rb"=?\s+")
 """Between lines of base64, pairs of digits, and numbers; with `=`, the end of a line in quoted-printable."""
@@ -50,7 +50,7 @@ def finds_seal(body: bytes) -> bool:
         left -= len(content)
         if left < 0 or _MARK in content:
             return True
-        plain = _without_escapes(content.replace(b"\0", b""))  # of UTF-16 and UTF-32
+        plain = _without_escapes(content)
         if plain is None:
             return True
         joined = _BLANKS.sub(b"", plain)
@@ -61,8 +61,12 @@ def finds_seal(body: bytes) -> bool:
 
 
 def _without_escapes(content: bytes) -> bytes | None:
-    """None where escapes go on and on."""
+    """The content without escapes, nor the zeros of UTF-16 and UTF-32; None where escapes go on and on.
+
+    Zeros may be escaped, and escapes may be in UTF-16, so each round removes the zeros that the one before has left.
+    """
     for _ in range(_ROUNDS):
+        content = content.replace(b"\0", b"")
         if b"\\" not in content and b"%" not in content and b"&#" not in content:
             return content
         plain = _ESCAPE.sub(_unescaped, content)
@@ -73,11 +77,12 @@ def _without_escapes(content: bytes) -> bytes | None:
 
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:
-    *hexadecimal, decimal = escape.groups()
-    digits = next(filter(None, hexadecimal), None)
-    if digits is None and decimal is None:
-        return b""  # of a line's end, or of a character that stands for itself
-    code = int(decimal) if digits is None else int(digits, 16)
+    if escape["itself"] is not None:
+        return escape["itself"]
+    digits = escape["json"] or escape["byte"] or escape["address"] or escape["markup"]
+    if digits is None and escape["decimal"] is None:
+        return b""  # of a line's end, or of nothing
+    code = int(escape["decimal"]) if digits is None else int(digits, 16)
     return bytes((code,)) if code <= _ASCII else b"?"
 
 
