@@ -140,6 +140,35 @@ def test_the_etag_of_an_append_makes_the_next_one_a_single_request() -> None:
     assert second.etag != first.etag
 
 
+def test_the_token_of_an_answer_is_its_etag_without_the_quotes(api: Api) -> None:
+    made = api.append("Cat-1", "A")
+    read = api.call("GET", "/streams/Cat-1")
+    in_body = api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "B"}], "expected": 7})
+    in_header = api.call(
+        "POST", "/streams/Cat-1/events", {"events": [{"type": "B"}]}, headers={"If-Match": '"7"'}
+    )
+    assert (in_body.status, in_header.status) == (409, 412)
+    for answer in (made, read, in_body, in_header):
+        assert f'"{answer.json["token"]}"' == answer.etag
+
+
+def test_a_token_in_the_body_is_expected_like_the_etag_in_a_header(api: Api) -> None:
+    token = api.append("Cat-1", "A").json["token"]
+    sent = {"events": [{"type": "B"}], "expected": token}
+    second = api.call("POST", "/streams/Cat-1/events", sent)
+    assert (second.status, second.json["version"]) == (201, 2)
+    assert second.json["capacity"] == {"read": 0.0, "write": 1.0}
+    stale = api.call("POST", "/streams/Cat-1/events", sent)
+    assert (stale.status, stale.json["version"], stale.json["token"]) == (409, 2, second.json["token"])
+
+
+def test_a_token_in_the_body_notices_that_only_unfolds_were_replaced(api: Api) -> None:
+    token = api.append("Cat-1", "A").json["token"]
+    api.call("POST", "/streams/Cat-1/events", {"unfolds": [{"type": "S", "data": 1}]})
+    stale = api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "B"}], "expected": token})
+    assert (stale.status, stale.problem) == (409, "version-conflict")
+
+
 def test_a_stale_etag_is_412_with_the_version_and_the_etag_to_go_on_from(api: Api) -> None:
     stale = api.append("Cat-1", "A")
     current = api.append("Cat-1", "B")

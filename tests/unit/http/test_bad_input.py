@@ -165,6 +165,12 @@ BODIES: dict[str, tuple[object, str]] = {
     "a version that is true": ({"events": [EVENT], "expected": True}, "expected"),
     "a version that is null": ({"events": [EVENT], "expected": None}, "expected"),
     "a version beyond all": ({"events": [EVENT], "expected": 2**31}, "expected"),
+    "a token without its hash": ({"events": [EVENT], "expected": "1."}, "expected"),
+    "a token with quotes": ({"events": [EVENT], "expected": f'"1.{DIGEST[:32]}.0.0.0.0.0"'}, "expected"),
+    "a token of a version beyond all": (
+        {"events": [EVENT], "expected": f"9999999999.{DIGEST[:32]}.0.0.0.0.0"},
+        "expected",
+    ),
     "an expectation that is none": ({"events": [EVENT], "expected": "ANY"}, "expected"),
     "an expectation that is a list": ({"events": [EVENT], "expected": [1]}, "expected"),
 }
