@@ -36,7 +36,7 @@ from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVA
 from epochal.http.schemas import Schema, array, flag, ref, whole
 from epochal.http.schemas import text as text_schema
 from epochal.http.several import IN_THE_WAY
-from epochal.http.streams import APPEND, APPEND_UNTAGGED, VERSION
+from epochal.http.streams import APPEND, APPEND_UNTAGGED, TOKEN, VERSION
 from epochal.plugins import layouts, parts
 
 ALWAYS: Final = (
@@ -76,6 +76,10 @@ _PROBLEM: Final[Schema] = {
         "version": {
             "description": "Where what is concerned stands; of a state, the projection's version.",
             "anyOf": [VERSION, text_schema("A projection's version.")],
+        },
+        "token": {
+            **TOKEN,
+            "description": "The state that the stream is in, where it exists: its ETag, without the quotes.",
         },
         "index": INDEX,
         "partition": whole("The partition asked for."),

@@ -32,7 +32,9 @@ def etag(token: Token) -> str:
 
 
 def precondition(
-    request: Request, in_body: Expected | AtVersion | None, parse: Callable[[str, str], Named | AtVersion]
+    request: Request,
+    in_body: Expected | AtVersion | Named | None,
+    parse: Callable[[str, str], Named | AtVersion],
 ) -> tuple[Expected | AtVersion | Named, bool]:
     """The writer's expectation, wherever it is given, `ANY` where it is not; and whether it was in a header, where its
     failure is 412; in the body it is 409.

@@ -18,7 +18,6 @@ from epochal.http.idempotency import checked_key, idempotency_key
 from epochal.http.metering import streams_for
 from epochal.http.nodes import Node
 from epochal.http.operation import Request, Response
-from epochal.http.preconditions import expectation_of
 from epochal.http.problems import Problem, problem_of
 from epochal.http.query_strings import QueryString
 from epochal.http.streams import (
@@ -50,7 +49,6 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
     Undetermined,
-    parse_token,
 )
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store import bulk
@@ -69,14 +67,7 @@ _OF_ALL: Final = ("transaction", "item", "events")
 """What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
 
 
-def _expected(node: Node) -> ExpectedVersion:
-    """A version, a word, or a token, which has points."""
-    if isinstance(node.value, str) and "." in node.value:
-        return parse_token(node.value, node.name)
-    return expectation_of(node)
-
-
-STREAM_APPEND: Final = append_form("StreamAppend", _expected, TOKEN, stream={"stream": STREAM}, condition={})
+STREAM_APPEND: Final = append_form("StreamAppend", stream={"stream": STREAM}, condition={})
 
 
 def append_of(node: Node) -> StreamAppend:
@@ -403,8 +394,6 @@ def _refused(place: int, stream: str, problem: Problem) -> Mapping[str, Any]:
     kind, members = problem.kind, dict(problem.members)
     if "field" in members:
         members["field"] = f"appends[{place}].{members['field']}"
-    if (etag := problem.headers.get("ETag")) is not None:
-        members["token"] = etag.strip('"')
     said = {} if problem.detail is None else {"detail": problem.detail}
     return {
         "stream": stream,

@@ -123,21 +123,23 @@ def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
     return {"events": events, "unfolds": unfolds}
 
 
+def expected_of(node: Node) -> ExpectedVersion:
+    """A version, a word, or a token, which has points."""
+    if isinstance(node.value, str) and "." in node.value:
+        return parse_token(node.value, node.name)
+    return expectation_of(node)
+
+
 def append_form(
     name: str,
-    expected: Read,
-    *expectations: schemas.Schema,
+    *,
     stream: Mapping[str, schemas.Schema],
     condition: Mapping[str, schemas.Schema],
     event: schemas.Schema = IN_STREAM,
     **rest: Any,
 ) -> Component:
     """An append to a stream, which is a member where the path does not name it."""
-    choices = [
-        schemas.whole("Its version.", 0, MAX_VERSION),
-        {"enum": list(EXPECTATIONS)},
-        *expectations,
-    ]
+    choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, TOKEN]
     schema = schemas.record(
         {
             **stream,
@@ -162,16 +164,14 @@ def append_form(
         "stream": lambda node: no_step(stream_name(node.value, node.name), node.name),
         "events": event_of,
         "unfolds": unfold_of,
-        "expected": expected,
+        "expected": expected_of,
     }
     return Component(name, schema, reads=reads)
 
 
-APPEND: Final = append_form(
-    "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
-)
+APPEND: Final = append_form("Append", stream={}, condition=CONDITION, dependentRequired=WITH_QUERY)
 APPEND_UNTAGGED: Final = append_form(
-    "AppendUntagged", expectation_of, stream={}, condition={}, event=schemas.ref("NewUntaggedEvent")
+    "AppendUntagged", stream={}, condition={}, event=schemas.ref("NewUntaggedEvent")
 )
 APPENDED: Final = Shown(
     "Appended",
@@ -179,6 +179,7 @@ APPENDED: Final = Shown(
         "stream": STREAM,
         "first": (FIRST, "first"),
         "version": (VERSION, "version"),
+        "token": TOKEN,
         "replayed": (REPLAYED, "replayed"),
         "position": REACHED,
         "capacity": schemas.CAPACITY,
@@ -190,6 +191,7 @@ STATE: Final = Shown(
     {
         "stream": (STREAM, "stream"),
         "version": (VERSION, "version"),
+        "token": TOKEN,
         "lowWater": (_LOW_WATER, "low_water"),
         "headEvents": schemas.whole("How many of the last events its head carries."),
         "unfolds": schemas.array(schemas.ref("Unfold"), "State derived from the events."),
@@ -297,7 +299,11 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     )
     outcome = made(store, meter, stream, came, condition, in_header=in_header)
     view = APPENDED(
-        outcome, stream=stream, capacity=answers.capacity(meter.units), **reached_by(outcome, store)
+        outcome,
+        stream=stream,
+        token=outcome.token.text(),
+        capacity=answers.capacity(meter.units),
+        **reached_by(outcome, store),
     )
     return answers.answer(
         meter,
@@ -476,7 +482,7 @@ def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
     headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
     if unchanged(request, token):
         return Response(status=304, headers=headers, figures=answers.consumed(meter.units))
-    view = _state(UnopenedHead(head=head, codec=store.codec), on.link, events=events)
+    view = _state(UnopenedHead(head=head, codec=store.codec), token, on.link, events=events)
     return answers.answer(meter, view, headers=headers)
 
 
@@ -542,7 +548,7 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
 # How their answers look.
 
 
-def _state(unopened: UnopenedHead, link: Link, *, events: bool) -> dict[str, Any]:
+def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
     """A stream's head. The events that it carries are opened only if they are wanted: they may be large."""
     unfolds = unopened.unfolds()
     frames = [*map(event_frame, unopened.outlines())] if events else []
@@ -553,7 +559,7 @@ def _state(unopened: UnopenedHead, link: Link, *, events: bool) -> dict[str, Any
     if events:
         shown = zip(unopened.events(), frames, strict=True)
         carried = {"events": [answer.put(event(recorded, link), frame) for recorded, frame in shown]}
-    return STATE(unopened.head, headEvents=unopened.count, unfolds=views, **carried)
+    return STATE(unopened.head, token=token.text(), headEvents=unopened.count, unfolds=views, **carried)
 
 
 def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
@@ -577,13 +583,15 @@ def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) 
     figures = {"Conflicts": 1.0, **answers.consumed(units)}
     if conflict.deleted:
         return _deleted(stream, conflict.version, figures)
+    token = conflict.token
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
         f"{stream} is at version {conflict.version}",
-        headers={} if conflict.token is None else {"ETag": etag(conflict.token)},
+        headers={} if token is None else {"ETag": etag(token)},
         figures=figures,
         stream=stream,
         version=conflict.version,
+        **({} if token is None else {"token": token.text()}),
     )
 
 
