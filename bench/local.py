@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from botocore.config import Config
 
-from epochal.care.status import create_table
+from epochal.care.table_creation import create_table
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.local import processes

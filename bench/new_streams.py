@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from bench.report import Report
-from epochal.care.catch_up import Mender
-from epochal.care.rebuild import SPANS, Rebuilder, Spool
+from epochal.care.mender import Mender
+from epochal.care.rebuild import SPANS, Rebuilder
+from epochal.care.spool import Spool
 from epochal.contrib.equinox.port import tips_source
 from epochal.feed.indexer import Indexer, Record
 from epochal.index.checkpoints import calf_key

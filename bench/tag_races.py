@@ -18,7 +18,7 @@ from botocore.config import Config
 from bench.local import dynamodb
 from bench.report import Report
 from bench.tagging import SPECS, event, opened
-from epochal.care.status import create_table
+from epochal.care.table_creation import create_table
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.store import DcbEvents

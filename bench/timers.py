@@ -19,7 +19,7 @@ from botocore.config import Config
 
 from bench.local import Local, dynamodb
 from bench.report import Report
-from epochal.care.status import create_table
+from epochal.care.table_creation import create_table
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
 from epochal.dynamo.interpreter import Carrier, LightCarrier, performed

@@ -18,7 +18,7 @@ from typing import Final
 
 from botocore.config import Config
 
-from epochal.care.status import create_table
+from epochal.care.table_creation import create_table
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wire.http import KEPT

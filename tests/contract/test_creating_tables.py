@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from epochal import Event, open_streams, open_tagged_events
-from epochal.care.status import create_table
+from epochal.care.table_creation import create_table
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent

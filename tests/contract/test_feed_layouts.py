@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.quarantined import PoisonRecords
 from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import TIPS

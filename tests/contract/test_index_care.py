@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from epochal.care.auditor import Auditor, read_cursor
-from epochal.care.catch_up import Mender
-from epochal.care.rebuild import Rebuilder, Spool
+from epochal.care.audit_cursor import read_cursor
+from epochal.care.auditor import Auditor
+from epochal.care.mender import Mender
+from epochal.care.rebuild import Rebuilder
+from epochal.care.repair import Repairer
+from epochal.care.spool import Spool
 from epochal.care.status import standings
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of

@@ -16,9 +16,10 @@ import boto3
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.feed.indexer import sources_of
 from epochal.index.chain_check import Kind
 from epochal.index.epochs import EpochLimits, register

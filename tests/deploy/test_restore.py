@@ -22,9 +22,10 @@ from typing import Any
 import pytest
 
 from epochal import Event, Unfold
-from epochal.care.catch_up import Mender
-from epochal.care.status import create_table
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.mender import Mender
+from epochal.care.repair import Repairer
+from epochal.care.table_creation import create_table
+from epochal.care.verify import Verifier
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
 from epochal.contrib.local import deploy, ministack, processes

@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 
 from epochal import Event
-from epochal.care.status import create_table
+from epochal.care.table_creation import create_table
 from epochal.cdk.stages import RULES
 from epochal.cli.main import epochal
 from epochal.contrib.equinox import open_tips

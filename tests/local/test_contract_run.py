@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.care.status import Provisioned, create_table
+from epochal.care.table_creation import Provisioned, create_table
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.sekiban.items import TAGS

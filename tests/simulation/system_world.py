@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from epochal.care.auditor import Auditor
-from epochal.care.catch_up import Mender
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.mender import Mender
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.history import AggregateHistory

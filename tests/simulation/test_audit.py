@@ -16,9 +16,10 @@ from typing import ClassVar
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.rebuild import Rebuilder
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry

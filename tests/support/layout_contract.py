@@ -14,7 +14,7 @@ from math import inf
 import pytest
 
 from epochal.care.auditor import Audit, Auditor
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.verify import Verifier
 from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from botocore.config import Config
 from botocore.credentials import Credentials
 
-from epochal.care.status import Provisioned, create_table
+from epochal.care.table_creation import Provisioned, create_table
 from epochal.contrib.local.endpoint import KEY, SECRET, Endpoint
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import LightCarrier

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import SERIES, calf_key, epoch_stream, marks_name, tip_key

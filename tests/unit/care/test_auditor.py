@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochal.care.auditor import Audit, AuditCursor, Auditor, read_cursor
+from epochal.care.audit_cursor import AuditCursor, read_cursor
+from epochal.care.auditor import Audit, Auditor
 from epochal.errors import Unavailable
 from epochal.index.checkpoints import Checkpoint, tip_key
 from epochal.plan.ops import Delete, Op, Put, Reply, Scan, Update

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from epochal.care.catch_up import Mender
 from epochal.care.head_comparison import HeadComparison, compare_heads
+from epochal.care.mender import Mender
 from epochal.index.epochs import read_series
 from epochal.index.feed_walk import SKEW
 from epochal.layout.port import Source

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
+from epochal.care.rebuild import Rebuilder, Rebuilt
+from epochal.care.repair import Repairer
+from epochal.care.spool import Spool
 from epochal.care.table_exports import export_at
-from epochal.care.verify import Repairer
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import register

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from epochal.care.catch_up import Mender
-from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
+from epochal.care.mender import Mender
+from epochal.care.rebuild import Rebuilder, Rebuilt
+from epochal.care.spool import Spool
 from epochal.care.table_exports import export_at
 from epochal.contrib.equinox.port import tips_source
 from epochal.dynamo.bucket import S3Objects

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.care.verify import Repairer
+from epochal.care.repair import Repairer
 from epochal.plan.ops import Delete, Op, Put, Update
 from tests.unit.care.damage import Damaged, told
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL

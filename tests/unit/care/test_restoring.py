@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from epochal import Delivery, Event, reaction
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.rebuild import Rebuilder
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.port import journal_source

@@ -12,8 +12,9 @@ from epochal import Event, Unfold
 from epochal.care import auditor as auditing
 from epochal.care import retention
 from epochal.care.auditor import Audit, Auditor
-from epochal.care.catch_up import Mender
-from epochal.care.retention import Prunable, Rule, keep, prunable, rule_of, rules_of
+from epochal.care.mender import Mender
+from epochal.care.retention import Rule, keep, rule_of, rules_of
+from epochal.care.retention_preview import Prunable, prunable
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import BEGINNING
 from epochal.layout.port import INDEX, READ_MODELS, Removal, store_tables

@@ -1,4 +1,7 @@
-"""What a replica has in part after a failover is found, and mended before writers return (`epochal.care.torn`)."""
+"""What a replica has in part after a failover is found, and mended before writers return.
+
+See `epochal.care.partial_replication`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from functools import cache
 import pytest
 
 from epochal import Event, StreamAppend, Unfold
-from epochal.care.torn import Replica, Torn
+from epochal.care.partial_replication import Replica
+from epochal.care.torn import Torn
 from epochal.errors import CorruptData, EventsPruned
 from epochal.layout.once import KeyRecord
 from epochal.pages.items import is_page, read_page

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import tips_source
 from epochal.index.checkpoints import tip_key

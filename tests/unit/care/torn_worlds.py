@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from epochal import Event, StreamAppend, Unfold
-from epochal.care.torn import Replica, Torn
+from epochal.care.partial_replication import Replica
+from epochal.care.torn import Torn
 from epochal.errors import EpochalError
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from epochal.care.catch_up import Mender
 from epochal.care.head_comparison import compare_heads
+from epochal.care.mender import Mender
 from epochal.errors import CorruptData, Refused
 from epochal.index.epochs import register
 from epochal.index.indexer_failures import record_failures

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from epochal import Event, StreamAppend
-from epochal.care.torn import Replica
+from epochal.care.partial_replication import Replica
 from epochal.cli import stats
 from epochal.cli.inputs import Unsound
 from epochal.pages.items import page_key

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from epochal import Event
-from epochal.care.table_exports import SpooledTables, export_at
+from epochal.care.spooled_tables import SpooledTables
+from epochal.care.table_exports import export_at
 from epochal.contrib.transfer.export.origins import (
     TablesOrigin,
     begin_feed,

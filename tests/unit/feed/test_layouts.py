@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent

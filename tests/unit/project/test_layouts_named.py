@@ -82,7 +82,7 @@ PLUGINS = {
 """The layouts of others, by the libraries that they are of."""
 
 PAGES = Plugin(
-    home=("pages/", "care/torn.py"),
+    home=("pages/", "care/partial_replication.py", "care/torn_pages.py", "care/torn_keys.py"),
     exact=frozenset({"streams_table", "pages_partitions"}),
 )
 """The layout that is Epochal's own."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.retention import rules_of
 from epochal.model.events import Event
 from epochal.pages.port import pages_source

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.retention import keep, rules_of
 from epochal.layout.port import INDEX
 from epochal.model.events import Event

@@ -14,21 +14,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, grouped, read_heads, scan
+from epochal.care.audit_cursor import AuditCursor, read_cursor, write_cursor
+from epochal.care.heads import ScannedHead, by_partition, grouped, read_heads, scan
+from epochal.care.mender import Behind, Mender
 from epochal.errors import CorruptData, EpochalError
 from epochal.feed.indexer import sources_of
-from epochal.index.checkpoints import calf_key
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import from_unix_nanoseconds
-from epochal.plan.ops import Found, Get, Put, Steps
-from epochal.plan.values import Key, mapping, number, read_number, read_text, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 if TYPE_CHECKING:
     from epochal.care.retention import Overdue, Rule
     from epochal.store.streams import Streams
+
 
 PAGES: Final = 100
 """Pages of an invocation, 1 MB each: 12,800 read units, less than half a cent."""
@@ -207,12 +207,6 @@ class Auditor:
         self.mender.driver.run(write_cursor(self.mender.index_table, scanning.source.base, cursor))
 
 
-# Where the auditor stands in each source's table, so that it goes on there the next time. FORMATS §4.
-#
-# A pass is one scan of a table from its beginning to its end. A cursor only saves work: lost or set back, some heads
-# are looked at again.
-
-
 def auditor_of(settings: Settings, driver: Driver) -> Auditor:
     """The auditor of a deployment."""
     mender = Mender(driver=driver, index_table=settings.index_table)
@@ -235,50 +229,3 @@ def _streams(settings: Settings, driver: Driver) -> Streams:
     from epochal.store.streams import streams_of  # noqa: PLC0415
 
     return streams_of(settings, driver, BodyCodec())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditCursor:
-    """A pass under way.
-
-    Attributes:
-        after: the last key that was scanned; None before the first.
-        began: when the pass did.
-        heads: looked at in it.
-        ended: when the pass before it did; empty while there was none.
-    """
-
-    after: Key | None = None
-    began: str = ""
-    heads: int = 0
-    ended: str = ""
-
-
-def cursor_name(base: int) -> str:
-    """Partition key of the cursor of the source whose first partition is `base`."""
-    return f"$Audit-{base}"
-
-
-def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
-    """Where the auditor of a source stands."""
-    reply: Found = yield Get(table=table, key=calf_key(cursor_name(base), 0))
-    item = reply.item
-    if item is None:
-        return AuditCursor()
-    return AuditCursor(
-        after=item["k"]["M"] if "k" in item else None,
-        began=read_text(item, "t") or "",
-        heads=read_number(item, "n") or 0,
-        ended=read_text(item, "x") or "",
-    )
-
-
-def write_cursor(table: str, base: int, cursor: AuditCursor) -> Steps[None]:
-    """Keep where the auditor of a source stands; the last write wins between two auditors."""
-    item = {**calf_key(cursor_name(base), 0), "n": number(cursor.heads)}
-    for name, value in (("t", cursor.began), ("x", cursor.ended)):
-        if value:
-            item[name] = text(value)
-    if cursor.after is not None:
-        item["k"] = mapping(cursor.after)
-    yield Put(table=table, item=item)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_heads, scan
+from epochal.care.heads import ScannedHead, by_partition, read_heads, scan
+from epochal.care.mender import Mender
 from epochal.errors import CorruptData
 from epochal.index.epochs import Series
 from epochal.index.feed_walk import SKEW, last_written

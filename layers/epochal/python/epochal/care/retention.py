@@ -14,20 +14,19 @@ A full page and the last one tell their own times, so no stream is read for this
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from epochal.care.catch_up import Mender, grouped, heads, read_heads
 from epochal.errors import InvalidInput
 from epochal.layout.port import Source, layout_named
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.events import PER_SECOND, Ticks
 from epochal.model.kinds import must_be_text, must_be_whole
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
-    from epochal.care.catch_up import ScannedHead
+    from epochal.care.heads import ScannedHead
     from epochal.store.reading import Pruned
 
 
@@ -141,39 +140,3 @@ class Overdue:
     def prune(self, stream: str, before: int) -> Pruned | None:
         """Prune a stream; what there is an archive for, it has by then."""
         return self.streams().archive_and_prune(stream, before)
-
-
-# What rules of retention would prune now, counted: nothing is written. Every head is read, and what the index has of
-# the streams that have more than they keep: an auditor prunes no more. What an archive lacks is counted too, which a
-# prune would copy first.
-
-
-@dataclass(slots=True, kw_only=True)
-class Prunable:
-    """Streams of a category that have more than they keep, and the events that would go."""
-
-    category: str
-    streams: int = 0
-    events: int = 0
-
-
-def prunable(mender: Mender, sources: Iterable[Source], rules: Mapping[str, Rule]) -> list[Prunable]:
-    """What would go, by the category of each rule."""
-    found = {category: Prunable(category=category) for category in rules}
-    for source in sources:
-        overdue = Overdue(rules=dict(rules), streams=_never)
-        for page in heads(mender.driver, source):
-            overdue.take(source, read_heads(source, page), from_unix_nanoseconds(mender.now()))
-        due, category_of = dict(overdue.all()), layout_named(source.name).port.categories.of
-        for partition, streams in grouped(source, due).items():
-            known = mender.reached(partition, streams)
-            for stream in streams:
-                events = min(due[stream], known[stream]) - overdue.gone[stream]
-                if events > 0:
-                    counted = found[category_of(stream)]
-                    counted.streams, counted.events = counted.streams + 1, counted.events + events
-    return list(found.values())
-
-
-def _never() -> Streams:
-    raise AssertionError("nothing is pruned here")

@@ -11,12 +11,14 @@ from typing import Any, Final
 import click
 
 from epochal.care.auditor import auditor_of
-from epochal.care.catch_up import Mender
+from epochal.care.mender import Mender
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
-from epochal.care.rebuild import Rebuilder, Spool
+from epochal.care.rebuild import Rebuilder
+from epochal.care.repair import Repaired, Repairer
+from epochal.care.spool import Spool
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.care.table_exports import export_at
-from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
+from epochal.care.verify import STREAMS, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.inputs import IndexUnsound, Seconds
 from epochal.cli.target import OpenedStore, given, on_store

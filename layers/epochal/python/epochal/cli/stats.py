@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import click
 
-from epochal.care.catch_up import Mender
-from epochal.care.retention import prunable, rules_of
-from epochal.care.status import Provisioned, complete, create_table, differs
-from epochal.care.torn import SECONDS, Replica, Torn
+from epochal.care.mender import Mender
+from epochal.care.partial_replication import SECONDS, Replica
+from epochal.care.retention import rules_of
+from epochal.care.retention_preview import prunable
+from epochal.care.table_creation import Provisioned, complete, create_table, differs
 from epochal.care.torn import Kind as TornKind
+from epochal.care.torn import Torn
 from epochal.cli import output
 from epochal.cli.inputs import Seconds, Unsound
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store

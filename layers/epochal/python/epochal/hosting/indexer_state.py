@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.care.catch_up import Mender
 from epochal.care.head_comparison import HeadComparison, compare_heads
+from epochal.care.mender import Mender
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, Refused
 from epochal.feed.indexer import table_of

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from epochal.care.auditor import AuditCursor, auditor_of, read_cursor
-from epochal.care.catch_up import ScannedHead, by_partition, read_heads, scan
+from epochal.care.arrivals import Arrival, arrivals
+from epochal.care.audit_cursor import AuditCursor, read_cursor
+from epochal.care.auditor import auditor_of
+from epochal.care.heads import ScannedHead, by_partition, read_heads, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
-from epochal.care.status import Arrival, PartitionStanding, arrivals, standings
+from epochal.care.status import PartitionStanding, standings
 from epochal.contrib.console.page import Plot, Services, body, clock, over_time, whole
 from epochal.contrib.console.reactions import oldest
 from epochal.deployment import Deployment

@@ -8,7 +8,8 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any, Final
 
-from epochal.care.status import GroupStanding, PartitionStanding, arrivals, groups_of, standings
+from epochal.care.arrivals import arrivals
+from epochal.care.status import GroupStanding, PartitionStanding, groups_of, standings
 from epochal.contrib.console.page import Plot, Services, clock, plot, whole
 from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import engine_of

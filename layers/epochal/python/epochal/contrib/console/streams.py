@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from epochal.care.catch_up import PAGE_BYTES, PAGE_UNITS, named
+from epochal.care.stream_search import PAGE_BYTES, PAGE_UNITS, named
 from epochal.codec import json
 from epochal.contrib.console.page import LOOKED_AT, Services, read_key, whole, written_key
 from epochal.deployment import Deployment

@@ -19,7 +19,8 @@ from typing import Any, Final
 import click
 
 from epochal.care.auditor import auditor_of
-from epochal.care.verify import Repairer, Verifier
+from epochal.care.repair import Repairer
+from epochal.care.verify import Verifier
 from epochal.cli import index, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import tables_of

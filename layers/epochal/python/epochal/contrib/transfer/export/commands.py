@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from epochal.care.table_exports import SpooledTables, export_at
+from epochal.care.spooled_tables import SpooledTables
+from epochal.care.table_exports import export_at
 from epochal.cli import inputs, output
 from epochal.cli.feed import CATEGORIES
 from epochal.cli.inputs import Unsound

@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from epochal.care.catch_up import UnreadableHead, read_heads, scan
+from epochal.care.heads import UnreadableHead, read_heads, scan
 from epochal.contrib.transfer.export.parts import (
     BATCH_BYTES,
     EventExport,
@@ -209,7 +209,7 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
 
 # The tables themselves: every event of every stream, also where no index tells of them.
 #
-# A range is a segment of a scan for heads (`care.catch_up`), which DynamoDB makes of a hash of the keys: whatever is
+# A range is a segment of a scan for heads (`care.heads`), which DynamoDB makes of a hash of the keys: whatever is
 # appended meanwhile, a stream stays in its segment. What a head tells is read from the store, stream by stream; so a
 # stream is as long as it was when its head was read, and streams come in no order. What was pruned has no rows.
 

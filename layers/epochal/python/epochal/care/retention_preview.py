@@ -1,0 +1,48 @@
+"""Counts what rules of retention would prune now; nothing is written.
+
+Every head is read, and what the index has of the streams that have more than they keep: an auditor prunes no more.
+What an archive lacks is counted too, which a prune would copy first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from epochal.care.heads import grouped, heads, read_heads
+from epochal.care.mender import Mender
+from epochal.care.retention import Overdue, Rule
+from epochal.layout.port import Source, layout_named
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.events import from_unix_nanoseconds
+from epochal.store.streams import Streams
+
+
+@dataclass(slots=True, kw_only=True)
+class Prunable:
+    """Streams of a category that have more than they keep, and the events that would go."""
+
+    category: str
+    streams: int = 0
+    events: int = 0
+
+
+def prunable(mender: Mender, sources: Iterable[Source], rules: Mapping[str, Rule]) -> list[Prunable]:
+    """What would go, by the category of each rule."""
+    found = {category: Prunable(category=category) for category in rules}
+    for source in sources:
+        overdue = Overdue(rules=dict(rules), streams=_never)
+        for page in heads(mender.driver, source):
+            overdue.take(source, read_heads(source, page), from_unix_nanoseconds(mender.now()))
+        due, category_of = dict(overdue.all()), layout_named(source.name).port.categories.of
+        for partition, streams in grouped(source, due).items():
+            known = mender.reached(partition, streams)
+            for stream in streams:
+                events = min(due[stream], known[stream]) - overdue.gone[stream]
+                if events > 0:
+                    counted = found[category_of(stream)]
+                    counted.streams, counted.events = counted.streams + 1, counted.events + events
+    return list(found.values())
+
+
+def _never() -> Streams:
+    raise AssertionError("nothing is pruned here")

@@ -1,0 +1,175 @@
+"""Tables in a file on disk, which answer reads as DynamoDB would: they are filled from exports."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+from epochal.care.table_exports import Fields, read_fields
+from epochal.errors import CorruptData, InvalidRequest, MissingTable
+from epochal.lazy_dataclasses import replace
+from epochal.plan import effects, limits, ops
+from epochal.plan.tables import TableSpec
+from epochal.plan.values import AttributeValue, Item, Key
+
+_CACHE_KB: Final = 64 * 1024
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS items (number INTEGER PRIMARY KEY, fields TEXT);
+CREATE TABLE IF NOT EXISTS places (
+    place TEXT, hash INTEGER, p, s, kp, ks, number INTEGER, PRIMARY KEY (place, p, s, kp, ks)
+) WITHOUT ROWID;
+"""
+
+
+class SpooledTables:
+    """Tables in a file, by their names; a file is filled once, and then read by any number of processes.
+
+    Plans read them unchanged, since an interpreter is all that a driver asks for: whatever reads a store reads its
+    exports. An item is found by its keys, and in each index of its table by the keys there. Nothing can be written.
+    """
+
+    def __init__(self, file: Path, tables: Mapping[str, TableSpec]) -> None:
+        self._specs = dict(tables)
+        self._file = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        self._file.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+        self._lock = threading.Lock()
+
+    def fill(self, table: str, items: Iterable[Fields]) -> int:
+        """Take in the items of a table as an export's files have them; how many there were."""
+        spec, count = self._spec(table), 0
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._file.executescript(_TABLES)
+        self._file.execute("BEGIN")
+        for count, fields in enumerate(items, 1):  # noqa: B007  it is returned
+            number = self._file.execute(
+                "INSERT INTO items (fields) VALUES (?)", (json.dumps(fields),)
+            ).lastrowid
+            for place, names in _places(table, spec):
+                if all(name in fields for name in names):
+                    key = _ordered(fields, names), _ordered(fields, spec.keys)
+                    self._file.execute(
+                        "INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        (place, crc32(repr(key[0][0]).encode()), *key[0], *key[1], number),
+                    )
+        self._file.execute("COMMIT")
+        return count
+
+    def execute(self, op: ops.Op) -> ops.Reply:
+        """Perform one operation that reads.
+
+        Raises:
+            MissingTable: no such table.
+            InvalidRequest: it would write.
+        """
+        with self._lock:
+            return self._perform(op)
+
+    def _perform(self, op: ops.Op) -> ops.Reply:
+        match op:
+            case ops.Get(table=table, key=key):
+                return ops.Found(item=self._one(table, key))
+            case ops.BatchGet(table=table, keys=keys):
+                found = (self._one(table, key) for key in keys)
+                return ops.Items(items=tuple(item for item in found if item is not None))
+            case ops.TransactGet(keys=places):
+                return ops.Together(items=tuple(self._one(table, key) for table, key in places))
+            case ops.Query():
+                return self._query(op)
+            case ops.Scan():
+                return self._scan(op)
+            case _:
+                raise InvalidRequest(type(op).__name__, "ValidationException", "an export can only be read")
+
+    def _one(self, table: str, key: Key) -> Item | None:
+        p, s = _ordered(key, self._spec(table).keys)
+        row = self._file.execute(
+            "SELECT fields FROM places JOIN items USING (number) WHERE place = ? AND p = ? AND s = ?",
+            (table, p, s),
+        ).fetchone()
+        return None if row is None else read_fields(json.loads(row[0]))
+
+    def _query(self, query: ops.Query) -> ops.Items:
+        spec = self._spec(query.table)
+        names = _names(spec, query.index)
+        where, values = (
+            "place = ? AND p = ?",
+            [_place(query.table, query.index), _comparable(query.partition[1])],
+        )
+        if query.sort is not None:
+            where += " AND s BETWEEN ? AND ?"
+            values += map(_comparable, query.sort[1:])
+        if query.after is not None:
+            where += f" AND (s, kp, ks) {'>' if query.forward else '<'} (?, ?, ?)"
+            values += [_ordered(query.after, names)[1], *_ordered(query.after, spec.keys)]
+        way = "ASC" if query.forward else "DESC"
+        page = self._page(
+            query, {*spec.keys, *names}, f"{where} ORDER BY s {way}, kp {way}, ks {way}", values
+        )
+        return replace(page, items=(), counted=len(page.items)) if query.only_count else page
+
+    def _scan(self, scan: ops.Scan) -> ops.Items:
+        spec = self._spec(scan.table)
+        names = _names(spec, scan.index)
+        segment, total = scan.segment
+        where, values = "place = ? AND hash % ? = ?", [_place(scan.table, scan.index), total, segment]
+        if scan.after is not None:
+            where += " AND (p, s, kp, ks) > (?, ?, ?, ?)"
+            values += [*_ordered(scan.after, names), *_ordered(scan.after, spec.keys)]
+        page = self._page(scan, {*spec.keys, *names}, f"{where} ORDER BY p, s, kp, ks", values)
+        return replace(page, items=tuple(each for each in page.items if effects.holds(scan.where, each)))
+
+    def _page(
+        self, op: ops.Query | ops.Scan, names: Iterable[str], where: str, values: Sequence[Any]
+    ) -> ops.Items:
+        """What is read up to a limit or 1 MB; `names` are those of the keys to go on from."""
+        taken, size = list[Item](), 0
+        statement = f"SELECT fields FROM places JOIN items USING (number) WHERE {where}"  # noqa: S608  ours
+        for (fields,) in self._file.execute(statement, values):
+            taken.append(read_fields(json.loads(fields)))
+            size += len(fields)
+            if len(taken) == op.limit or size >= limits.PAGE_BYTES:
+                return ops.Items(items=tuple(taken), last={name: taken[-1][name] for name in names})
+        return ops.Items(items=tuple(taken))
+
+    def _spec(self, table: str) -> TableSpec:
+        try:
+            return self._specs[table]
+        except KeyError:
+            raise MissingTable(table) from None
+
+
+def _place(table: str, index: str | None) -> str:
+    return table if index is None else f"{table}/{index}"
+
+
+def _places(table: str, spec: TableSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The table and its indexes, with the names of the keys there."""
+    yield table, spec.keys
+    for index in spec.indexes:
+        yield _place(table, index.name), _names(spec, index.name)
+
+
+def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
+    found = next((each for each in spec.indexes if each.name == index), None)
+    return spec.keys if found is None else found.key_names(spec)
+
+
+def _ordered(fields: Fields, names: tuple[str, ...]) -> tuple[Any, Any]:
+    """Two keys as SQLite orders them as DynamoDB does: numbers by size, text by its UTF-8."""
+    keys = [_comparable(fields[name]) for name in names[:2]]
+    return keys[0], keys[1] if len(keys) > 1 else 0
+
+
+def _comparable(value: AttributeValue) -> int | str:
+    ((kind, content),) = value.items()
+    if kind != "N":
+        return str(content)
+    if not -(1 << 63) <= (whole := int(content)) < 1 << 63:
+        raise CorruptData(f"a key is the number {content}, which is beyond 64 bits")
+    return whole

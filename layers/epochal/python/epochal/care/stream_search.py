@@ -1,0 +1,36 @@
+"""Searches the tables themselves for names of streams: no index is ordered by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from epochal.care.heads import read_heads, scan
+from epochal.layout.port import Source
+from epochal.lazy_dataclasses import dataclass
+from epochal.plan.values import Key
+from epochal.store.driver import Driver
+
+PAGE_BYTES: Final = 1024 * 1024
+PAGE_UNITS: Final = 128
+"""Read units of one request, at most: 1 MB, read without consistency."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """What a search has come upon: streams in no order, and the key to go on from; None at the end of the table."""
+
+    streams: tuple[str, ...]
+    after: Key | None
+
+
+def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int) -> SearchPage:
+    """Streams of a source whose names begin with `prefix`, among those that so many requests read."""
+    streams: dict[str, None] = {}
+    for _ in range(requests):
+        page = driver.ask(scan(source, after=after, consistent=False))
+        found = (head.end.stream for head in read_heads(source, page.items))
+        streams.update(dict.fromkeys(stream for stream in found if stream.startswith(prefix)))
+        after = page.last
+        if after is None:
+            break
+    return SearchPage(streams=tuple(streams), after=after)

@@ -1,0 +1,163 @@
+"""Finds records of idempotency keys whose appends were replicated in part or not at all.
+
+A record does not say whose it is, but of each stream which page its append left, with what first event, and when, to
+100 ns. It is compared with the pages that were written last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from epochal.care.torn import Kind, Torn
+from epochal.layout.once import Remembered
+from epochal.layout.streams import decided_events
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.events import Ticks, format_ticks
+from epochal.pages.frames import ByteReader, time_of
+from epochal.pages.items import Page, state_of
+from epochal.pages.several import left_in
+
+MOST: Final = 500_000
+"""Writes that are remembered before those that are too old are forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A write of a page: the page's index, the time, and the first event or, without any, the version. A `state` is
+    known to have none.
+    """
+
+    index: int
+    time: Ticks
+    first: int
+    state: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Later:
+    """A page that was written to, so that it may lack what it has had: events since they were pruned, and a state since
+    it has another, or none.
+
+    Attributes:
+        writes: those that it tells of.
+        stateless: it has no unfolds, and nothing says that it was emptied.
+    """
+
+    time: Ticks
+    version: int
+    base: int
+    writes: tuple[_Part, ...]
+    stateless: bool
+
+    def may_have_had(self, part: _Part) -> bool:
+        """Whether it may have had a write that it does not tell of, which then was before and after what it does."""
+        if self.time <= part.time or self.version < part.first:
+            return False
+        if self.base > part.first:
+            return True
+        # An append to several streams is of events, where nothing is seen of a state.
+        told = not self.stateless or part.state
+        return told and all((each.first < part.first) == (each.time < part.time) for each in self.writes)
+
+
+@dataclass(slots=True, kw_only=True)
+class RecentWrites:
+    """What was written in the time before the latest write.
+
+    Attributes:
+        until: no write was later; a clock that is ahead does not count.
+        within: ticks before the latest write.
+        latest: time of that.
+        writes: each, with the streams of whose pages it is.
+        pages: by the index.
+    """
+
+    until: Ticks
+    within: int
+    latest: int = 0
+    writes: dict[_Part, set[str]] = field(default_factory=dict)
+    pages: dict[int, list[_Later]] = field(default_factory=dict)
+    records: dict[str, tuple[_Part, ...]] = field(default_factory=dict)
+    most: int = MOST
+
+    @property
+    def since(self) -> int:
+        """What was before is not looked at."""
+        return self.latest - self.within
+
+    def add(self, page: Page) -> None:
+        """Remember a page, if it was written to."""
+        if page.time <= self.until:
+            self.latest = max(self.latest, page.time)
+        if page.time < self.since:
+            return
+        writes = tuple(_writes(page))
+        for each in writes:
+            if each.time >= self.since:
+                self.writes.setdefault(each, set()).add(page.stream)
+        later = _Later(
+            time=page.time,
+            version=page.version,
+            base=page.base,
+            writes=writes,
+            stateless=not page.unfolds and not page.low_water,
+        )
+        self.pages.setdefault(page.index, []).append(later)
+        if len(self.writes) > self.most:
+            self._forget()
+
+    def remember(self, name: str, found: Remembered) -> None:
+        """Remember a record, if it says what was made."""
+        parts = tuple(_parts(found))
+        if any(part.time >= self.since for part in parts):
+            self.records[name] = parts
+
+    def torn(self) -> Iterator[tuple[str, Torn]]:
+        """Records that have come without all of their appends."""
+        for name, parts in self.records.items():
+            moment = max(part.time for part in parts)
+            streams = {part: self.writes.get(part, ()) for part in parts}
+            missing = [part for part, count in Counter(parts).items() if len(streams[part]) < count]
+            if moment < self.since or not missing:
+                continue
+            there = {stream for part in parts for stream in streams[part]}
+            kind: Kind = "doubt" if any(map(self._may_be, missing)) else "part" if there else "key"
+            has = f", which is in {', '.join(sorted(there))}" if there else ""
+            yield name, Torn(kind=kind, stream=name, cause=f"of an append at {format_ticks(moment)}{has}")
+
+    def _may_be(self, part: _Part) -> bool:
+        """Whether a page that was written to since may have had the part."""
+        return any(each.may_have_had(part) for each in self.pages.get(part.index, ()))
+
+    def _forget(self) -> None:
+        self.writes = {place: each for place, each in self.writes.items() if place.time >= self.since}
+        kept = {
+            index: [each for each in pages if each.time >= self.since] for index, pages in self.pages.items()
+        }
+        self.pages = {index: pages for index, pages in kept.items() if pages}
+        self.most = max(self.most, 2 * len(self.writes))
+
+
+def _writes(page: Page) -> Iterator[_Part]:
+    """Those that a page tells of."""
+    at = page.base
+    for frame in page.frames:
+        yield _Part(index=page.index, time=time_of(frame.stamp), first=at)
+        at += frame.count
+    if page.stamp is not None:
+        yield _Part(index=page.index, time=page.time, first=page.version)
+
+
+def _parts(found: Remembered) -> Iterator[_Part]:
+    """What the append of a record left of each stream that it wrote to."""
+    if found.etag is not None and (state := state_of(found.etag)) is not None:
+        yield _Part(index=state.index, time=state.time, first=found.first, state=True)
+    source = ByteReader(found.made)
+    decided = found.append_id is not None and decided_events(found.append_id) is not None
+    while not source.at_end:
+        first, events, etag = left_in(source, counted=decided)
+        state = state_of(etag)
+        if (events or not decided) and state is not None and state.time:
+            yield _Part(index=state.index, time=state.time, first=first)

@@ -1,0 +1,87 @@
+"""Finds what is wrong with the pages of one stream that were replicated in part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from epochal.care.torn import Torn
+from epochal.lazy_dataclasses import dataclass
+from epochal.pages.items import Page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFacts:
+    """What a page says besides its events.
+
+    Attributes:
+        base: the first event that it was not emptied of.
+        held: the first that readers get.
+        state: it has unfolds itself.
+        unfolds_at: the page that has them, where that is another.
+    """
+
+    index: int
+    version: int
+    base: int
+    held: int
+    low_water: int
+    full: bool
+    state: bool
+    unfolds_at: int | None
+
+    @classmethod
+    def of(cls, page: Page) -> PageFacts:
+        """Take the facts from a page, so that its events need not be kept."""
+        return cls(
+            index=page.index,
+            version=page.version,
+            base=page.base,
+            held=page.span.base,
+            low_water=page.low_water,
+            full=page.full,
+            state=bool(page.unfolds) and page.unfolds_at is None,
+            unfolds_at=page.unfolds_at,
+        )
+
+
+def pruned_below(pages: Sequence[PageFacts]) -> int:
+    """Below which all is gone, as far as the stream has come: up to what is missing, and was not pruned."""
+    end = pages[-1].version
+    told = (each.low_water for each in pages if each.low_water <= end)
+    mark = max(0, *told, *(each.base for each in pages if each.base > each.index))
+    at = 0
+    for page in pages:
+        if page.index > max(at, mark):
+            return min(mark, at)
+        at = page.version
+    return mark
+
+
+def torn_pages(stream: str, pages: Sequence[PageFacts]) -> Iterator[Torn]:
+    """What is wrong with pages that are all of a stream."""
+    mark, head, at = pruned_below(pages), pages[-1], 0
+    lacking = head.low_water < mark and any(page.held < min(page.version, mark) for page in pages)
+    if lacking or pages[0].low_water > head.version or any(_filled(pages, mark)):
+        yield Torn(kind="pruned", stream=stream, end=mark)
+    for page in pages:
+        if page.index > max(at, mark) or page.index < at:
+            yield Torn(kind="hole", stream=stream, index=min(at, page.index), end=max(at, page.index))
+        at = page.version
+    for page, following in pairwise(pages):
+        if not page.full and page.version == following.index:
+            yield Torn(kind="open", stream=stream, index=page.index, end=page.version)
+    if lacks_state(pages):
+        yield Torn(kind="state", stream=stream, index=head.unfolds_at or 0, end=head.version)
+
+
+def lacks_state(pages: Sequence[PageFacts]) -> bool:
+    """Whether the page that has the unfolds is not there, or not as it was left."""
+    at = pages[-1].unfolds_at
+    return at is not None and not any(page.index == at and page.state and page.full for page in pages)
+
+
+def _filled(pages: Sequence[PageFacts], mark: int) -> Iterator[int]:
+    """Where pages lack whose events are gone."""
+    ends = (0, *(page.version for page in pages))
+    return (page.index for page, end in zip(pages, ends, strict=False) if end < page.index <= mark)
