@@ -166,6 +166,30 @@ def test_a_body_that_does_not_show_yet_is_asked_for_again_and_one_that_is_gone_i
         store.read(of("b"))
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_an_event_whose_id_has_a_record_is_found_though_its_page_does_not_show_it_yet(before: int) -> None:
+    """Of a transaction under way, a read may see the record of an id and not the page, which it waits for then."""
+    world = World()
+    store = world.store()
+    for _ in range(before):
+        store.append([event("a")])
+    earlier = [item for item in world.tables.items(TABLE) if item["p"]["S"] == "$tag-a"]
+    (made,) = store.append([event("a", id=OWN)]).events
+    waited: list[str] = []
+
+    def late(op: Op, perform: Callable[[Op], Reply]) -> Reply:
+        if isinstance(op, TransactGet):
+            waited.extend(key["p"]["S"] for _, key in op.keys)
+        if isinstance(op, PlanQuery) and "$tag-a" not in waited:
+            return Items(items=tuple(earlier))
+        return perform(op)
+
+    world.fault = late
+    assert store.event(OWN) is not None
+    assert [each.id for each in store.events([OWN]).values()] == [made.id]
+    assert "$tag-a" in waited
+
+
 def test_one_stamp_is_agreed_on_at_the_second_try_where_a_page_is_closed_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -440,3 +440,23 @@ def test_an_archive_has_the_tags_of_what_it_keeps_and_either_way_into_a_store_re
     for streams in (store.streams, store.tagged.streams, store.streams.tagged.streams):
         assert list(streams.read("Student-1")) == before
     assert [each.tags for each in before] == [(COURSE,), (TERM,)]
+
+
+@pytest.mark.parametrize("events", [0, 1])
+def test_a_key_of_an_append_alone_is_refused_to_one_on_a_query_that_writes_something_else(
+    events: int,
+) -> None:
+    streams = memory_streams()
+    streams.append("Bill-1", [Event(type="Billed")], idempotency_key="k")
+    unfolds = [Unfold(type="Total", data=b"1")] * (1 - events)
+    with pytest.raises(InvalidInput, match="idempotency_key: was used before"):
+        streams.append(
+            "Bill-1",
+            [Event(type="Paid")] * events,
+            unfolds=unfolds or None,
+            fail_if=of(COURSE),
+            idempotency_key="k",
+        )
+    state = streams.load("Bill-1")
+    assert state is not None
+    assert ([event.type for event in state.events], state.unfolds) == (["Billed"], ())

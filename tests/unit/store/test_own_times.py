@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import StreamAppend
@@ -45,6 +47,18 @@ def test_any_other_time_is_kept_under_tags_and_none_is_the_moment_of_the_append(
     ).events
     assert (own.timestamp, bare.timestamp) == ("1997-05-23T19:20:00.0000000+00:00", OWN)
     assert store.read(OF_A).events == (own, bare)
+
+
+@pytest.mark.parametrize("tags", [("a",), ("a", "b")])
+def test_the_answer_and_a_read_agree_on_the_time_of_an_event_without_one_beside_an_event_with_one(
+    tags: tuple[str, ...],
+) -> None:
+    """Stamps run ahead of a clock that stands still, so they differ from the times of the events."""
+    store = replace(memory_tagged_events(), now=lambda: NOON)
+    events = [Event(type="T", tags=tags, timestamp=OWN), Event(type="T", tags=tags)]
+    appended = [event for _ in range(3) for event in store.append(events).events]
+    assert [event.timestamp for event in appended] == [OWN] * 6
+    assert [event.timestamp for event in store.read(OF_A).events] == [OWN] * 6
 
 
 def test_an_event_of_a_stream_with_tags_has_one_time_in_all_of_its_streams() -> None:
