@@ -364,6 +364,22 @@ def test_a_file_of_strangers_among_the_parts_is_named(tmp_path: Path) -> None:
         exported(feed, tmp_path / "out")
 
 
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_complete_export_of_which_a_part_was_removed_is_not_taken_for_whole(
+    tmp_path: Path, place: int
+) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "out")
+    export = parts.found_in(tmp_path / "out")
+    assert export is not None
+    part = [part for range_ in export.ranges for part in export.parts(range_)][place]
+    for path in (export.note(part.partition, part.start), export.file(part.partition, part.start)):
+        path.unlink(missing_ok=True)
+    missing = f"what is behind {part.start} is missing of partition {part.partition}"
+    with pytest.raises(CorruptData, match=missing):
+        exported(feed, tmp_path / "out")
+
+
 def test_two_runs_do_not_write_one_range(tmp_path: Path) -> None:
     feed = filled()
     export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))

@@ -522,6 +522,18 @@ def test_writers_keep_to_their_pace() -> None:
     assert now[0] == pytest.approx(9.5)
 
 
+@pytest.mark.parametrize("idle", [5.0, 500.0])
+def test_time_in_which_nothing_was_written_is_not_spent_later(idle: float) -> None:
+    """A table takes so many units a second, however long it has had nothing to do."""
+    now, slept = [0.0], list[float]()
+    pace = Pace(rate=10, clock=lambda: now[0], sleep=slept.append)
+    pace.spend(5)
+    now[0] += idle
+    for _ in range(3):
+        pace.spend(20)
+    assert slept == [2.0, 4.0]
+
+
 def test_an_import_keeps_to_the_pace_that_it_was_given() -> None:
     slept = list[float]()
     pace = Pace(rate=100, clock=lambda: 0.0, sleep=slept.append)

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -14,7 +14,7 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Event
-from epochal.model.tags import Query, QueryItem, parse_down, read_position, write_position
+from epochal.model.tags import REST, Query, QueryItem, parse_down, read_position, write_position
 from epochal.model.versions import Conflict, Position, Reached
 from epochal.pages import writes
 from epochal.pages.frames import time_of
@@ -437,6 +437,36 @@ def test_a_read_newest_first_goes_on_where_its_text_says_and_refuses_another() -
     wrong = replace(rest, at={"a": Reached(3, made[0].place)})
     with pytest.raises(InvalidInput, match="does not fit"):
         store.page_back(of("a"), rest=wrong, takes=lambda _: True)
+
+
+@pytest.mark.parametrize("tag", ["a", "b"])
+def test_a_read_newest_first_that_is_to_go_on_without_a_tag_of_its_query_is_refused(tag: str) -> None:
+    store, query = World().store(), Query(items=(*of("a").items, *of("b").items))
+    for _ in range(3):
+        store.append([event("a")])
+        store.append([event("b")])
+    left = iter(range(2))
+    rest = store.page_back(query, takes=lambda _: next(left, None) is not None).rest
+    assert rest is not None
+    lacking = replace(rest, at={name: reached for name, reached in rest.at.items() if name != tag})
+    with pytest.raises(InvalidInput, match=f"did not ask for '{tag}'") as refused:
+        store.page_back(query, rest=lacking, takes=lambda _: True)
+    assert refused.value.field == REST
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("further", [0, 1])
+def test_a_read_after_a_position_that_its_tag_never_had_is_refused_also_where_nothing_is_new(
+    direction: Literal["forward", "backward"], further: int
+) -> None:
+    """A tag of two events never had three, and never another second event."""
+    store = World().store()
+    first, second = store.append([event("a"), event("a")]).events
+    forged = Position(seen={"a": Reached(2 + further, second.place if further else first.place)})
+    for limit in (None, 1):
+        with pytest.raises(InvalidInput, match="does not fit what is stored of 'a'") as refused:
+            store.read(of("a"), after=forged, limit=limit, direction=direction)
+        assert refused.value.field == "after"
 
 
 def test_a_read_newest_first_shows_the_event_that_one_part_ends_at_once() -> None:
