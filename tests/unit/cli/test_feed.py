@@ -253,6 +253,8 @@ def test_stats_show_partitions_epochs_checkpoints_and_table_sizes(filled: Termin
     assert found == {
         "partitions": {"0": {"epochs": 1, "tail": "0@2"}},
         "indexer": {"tips": "the index has all events of 3 streams"},
+        "groups": {},
+        "allGroups": True,
         "tables": {"tips": {"items": 3, "bytes": 4_096}},
     }
     assert filled.lines("stats") == [

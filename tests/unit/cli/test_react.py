@@ -11,12 +11,15 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.care.status import REQUESTS
 from epochal.cli import inputs
-from epochal.errors import GroupMissing, InvalidInput
+from epochal.errors import GroupMissing, InvalidInput, Refused
 from epochal.index.epochs import register
 from epochal.index.indexer_failures import record_failures
 from epochal.index.tip_append import Ids
+from epochal.plan.ops import Op, Reply, Scan
 from epochal.reactions.reaction import Delivery, reaction
+from epochal.testing.memory import MemoryTables
 from tests.support.failed_runs import DUE, LAST, block
 from tests.support.terminal import Terminal
 
@@ -323,7 +326,9 @@ def test_groups_show_has_the_stream_and_the_cause_of_the_last_failure(filled: Te
     assert any(last["cause"] in line for line in said)
 
 
-@pytest.mark.parametrize("command", ["groups show board", "groups list", "index status --group board"])
+@pytest.mark.parametrize(
+    "command", ["groups show board", "groups list", "stats", "index status --group board"]
+)
 def test_a_group_that_is_blocked_is_shown_until_when_and_why(filled: Terminal, command: str) -> None:
     filled.run("react", "boards:board", "--until-done")
     filled.lines("append", "Cart-1", "Added")
@@ -354,6 +359,59 @@ def test_groups_list_and_show_without_a_group_have_every_group(filled: Terminal)
             ("board", 2, 0),
             ("panel", 2, 0),
         ]
+
+
+def test_stats_have_every_group_in_the_words_of_groups_list(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("groups", "begin", "panel", "--like", "board")
+    filled.lines("groups", "pause", "panel")
+    filled.lines("append", "Cart-1", "Added")
+    filled.index()
+    block(filled.store.feed.driver, filled.store.feed.table, "Cart-1")
+    listed = dict(line.split("  ", 1) for line in filled.lines("groups", "list"))
+    assert listed.keys() == {"board", "panel"}
+    said = filled.lines("stats")
+    for group, words in listed.items():
+        (line,) = [line for line in said if line.startswith(f"groups {group} ")]
+        assert line.removeprefix(f"groups {group} ").lstrip() == words
+    (shown,) = filled.documents("stats")
+    assert shown["allGroups"]
+    assert shown["groups"] == {each.pop("group"): each for each in filled.documents("groups", "list")}
+
+
+def test_stats_look_for_groups_by_few_requests_and_say_that_some_may_be_missing(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    execute, index, scans = MemoryTables.execute, filled.store.feed.table, list[Op]()
+
+    def scan_an_item(tables: MemoryTables, op: Op) -> Reply:
+        if isinstance(op, Scan) and op.table == index:
+            scans.append(op)
+            op = replace(op, limit=1)
+        return execute(tables, op)
+
+    monkeypatch.setattr(MemoryTables, "execute", scan_an_item)
+    said = [" ".join(line.split()) for line in filled.lines("stats")]
+    assert len(scans) == REQUESTS
+    assert "groups (others) not all were found: the index is large, and groups list reads all of it" in said
+    assert filled.documents("stats")[0]["allGroups"] is False
+
+
+def test_stats_say_of_groups_that_the_credentials_may_not_look_for_them(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute, index = MemoryTables.execute, filled.store.feed.table
+
+    def refuse(tables: MemoryTables, op: Op) -> Reply:
+        if isinstance(op, Scan) and op.table == index:
+            raise Refused("Scan", "not authorized")
+        return execute(tables, op)
+
+    monkeypatch.setattr(MemoryTables, "execute", refuse)
+    (line,) = [line for line in filled.lines("stats") if line.startswith("groups ")]
+    assert " ".join(line.split()) == "groups (others) not all were found: Scan was denied: not authorized"
+    assert filled.documents("stats")[0]["allGroups"] is False
 
 
 def test_groups_list_tells_of_an_indexer_that_does_not_start(filled: Terminal) -> None:
