@@ -383,6 +383,8 @@ def test_stats_look_for_groups_by_few_requests_and_say_that_some_may_be_missing(
     filled: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled.run("react", "boards:board", "--until-done")
+    for group in ("panel", "screen", "wall"):
+        filled.lines("groups", "begin", group, "--like", "board")
     execute, index, scans = MemoryTables.execute, filled.store.feed.table, list[Op]()
 
     def scan_an_item(tables: MemoryTables, op: Op) -> Reply:

@@ -39,6 +39,9 @@ _OF_USERS: Final = Compare("p", ">=", text("%"))
 _ODD: Final = All((equals("i", number(TIP)), AnyOf((Absent("c"), _OF_USERS))))
 """The groups' states, and streams that do not belong in an index."""
 
+REQUESTS: Final = 4
+"""Scans of an index, of 1 MB each, that look for groups where nobody asks for all of them."""
+
 _NAME: Final = re.compile(r"\$ReaderCheckpoint-[a-z]+_\d+_(?P<group>[A-Za-z0-9-]+)")
 
 
@@ -99,6 +102,19 @@ def groups_of(driver: Driver, table: str) -> list[str]:
     for page in driver.pages(Scan(table=table, where=_STATES)):
         found.update(_groups_in(page.items))
     return sorted(found)
+
+
+def some_groups_of(driver: Driver, table: str) -> tuple[list[str], bool]:
+    """The names of groups that `REQUESTS` requests find, and whether these are all that there are."""
+    names: set[str] = set()
+    scan = Scan(table=table, where=_STATES)
+    for _ in range(REQUESTS):
+        page = driver.ask(scan)
+        names.update(_groups_in(page.items))
+        if page.last is None:
+            return sorted(names), True
+        scan = replace(scan, after=page.last)
+    return sorted(names), False
 
 
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:

@@ -7,9 +7,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Any, TypeVar
@@ -22,19 +21,20 @@ from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
+from epochal.hosting.group_summaries import lag_words, state_of, summaries_of
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import Unit, group_stream, load
 from epochal.layout.port import source_of
-from epochal.lazy_dataclasses import asdict, dataclass, replace
+from epochal.lazy_dataclasses import asdict, replace
 from epochal.model.quantities import quantity
 from epochal.reactions.composite import composite_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction, two_of_one_name
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.steering import GroupFigures, blocked_view, reset_view, standing_view, start_of
+from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
 
 T = TypeVar("T")
 
@@ -200,92 +200,11 @@ def _list_groups(store: OpenedStore) -> None:
     with output.progress("scanning"):
         names = groups_of(store.feed.driver, store.feed.table)
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
-    output.stream(_summaries(store, names, states), _summary_view, _summary_line)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Summary:
-    """A group in all partitions where it has begun."""
-
-    group: str
-    figures: Sequence[GroupFigures]
-    states: Sequence[IndexerState]
-
-    @property
-    def events(self) -> int | None:
-        """Events that it is behind; None where a checkpoint is of another index."""
-        counts = [each.events for each in self.figures]
-        return None if None in counts else sum(each or 0 for each in counts)
-
-    @property
-    def of_all(self) -> bool:
-        """Whether all events are counted somewhere, and not those alone that it reads."""
-        return any(figures.of_all for figures in self.figures)
-
-    @property
-    def parked(self) -> int:
-        """Streams that are parked."""
-        return sum(each.parked for each in self.figures)
-
-    @property
-    def paused(self) -> str:
-        """Since when it pauses; empty where it does not."""
-        return min((each.paused for each in self.figures if each.paused), default="")
-
-    @property
-    def indexer(self) -> IndexerState:
-        """The state of the indexers that feed it: one of which more is wrong than of the others."""
-        return min(self.states, key=lambda each: (not each.failure, not each.missing, not each.unknown))
-
-
-def _summaries(
-    store: OpenedStore, names: Iterable[str], states: Mapping[str, IndexerState]
-) -> Iterator[_Summary]:
-    for name in names:
-        with suppress(GroupMissing):  # deleted since the scan
-            figures = store.deployment.groups.standing(name)
-            indexers = [_state_of(standing.partition, states) for standing in figures]
-            yield _Summary(group=name, figures=figures, states=indexers)
-
-
-def _state_of(partition: int, states: Mapping[str, IndexerState]) -> IndexerState:
-    """The state of the indexer of a partition."""
-    source = source_of(partition)
-    return states.get(source, IndexerState(unknown=f"no table of {source} is named"))
-
-
-def _summary_view(each: _Summary) -> dict[str, Any]:
-    return {
-        "group": each.group,
-        "events": each.events,
-        "ofAllEvents": each.of_all,
-        "parked": each.parked,
-        "paused": each.paused or None,
-        "blocked": [
-            {"partition": figures.partition, **blocked_view(run)}
-            for figures in each.figures
-            for run in figures.blocked
-        ],
-        "indexer": each.indexer.view,
-    }
-
-
-def _summary_line(each: _Summary) -> str:
-    seconds = max((figures.seconds for figures in each.figures), default=0.0)
-    parts = [
-        each.group,
-        _lag(each.events, seconds, each.indexer, of_all=each.of_all),
-        f"{each.parked:,} parked",
-    ]
-    if each.paused:
-        parts.append(f"paused since {each.paused}")
-    blocked = [run for figures in each.figures for run in figures.blocked]
-    if blocked:
-        latest = max(blocked, key=lambda run: run.last)
-        parts.append(" ".join(output.harmless(latest.words)))
-    if not each.indexer.works:
-        parts.append(each.indexer.text)
-    return "  ".join(parts)
+    output.stream(
+        summaries_of(store.deployment.groups, names, states),
+        lambda summary: {"group": summary.group, **summary.view},
+        lambda summary: f"{summary.group}  {summary.words}",
+    )
 
 
 @groups.command("show")
@@ -306,9 +225,7 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
     group = asked if isinstance(asked, str) else asked.name
     standings, members = steered.standing(asked), steered.members(group)
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
-    indexers = {
-        source_of(standing.partition): _state_of(standing.partition, states) for standing in standings
-    }
+    indexers = {source_of(standing.partition): state_of(standing.partition, states) for standing in standings}
     view = {
         "partitions": [
             standing_view(replace(standing, indexer=indexers[source_of(standing.partition)].failure))
@@ -318,7 +235,7 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
         "processes": list(map(asdict, members)),
     }
     lines = [
-        f"{standing.partition}  {standing.checkpoint}  {_behind(standing, indexers)}  {standing.parked:,} parked"
+        f"{standing.partition}  {standing.checkpoint}  {_lag(standing, indexers)}  {standing.parked:,} parked"
         f"{f'  paused since {standing.paused}' if standing.paused else ''}"
         for standing in standings
     ]
@@ -429,18 +346,9 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
     output.document({"group": group, "partitions": partitions}, [f"{group} {done}"])
 
 
-def _behind(each: GroupFigures, states: Mapping[str, IndexerState]) -> str:
-    return _lag(each.events, each.seconds, states[source_of(each.partition)], of_all=each.of_all)
-
-
-def _lag(events: int | None, seconds: float, indexer: IndexerState, *, of_all: bool) -> str:
-    if events is None:
-        return "beyond the end"
-    if events:
-        return f"{quantity(events)} behind{', of all events' if of_all else ''}, {seconds:,.0f} s"
-    if indexer.works:
-        return "up to date"
-    return "at the end of an index that gets no events" if indexer.failure else "at the end of the index"
+def _lag(standing: GroupFigures, states: Mapping[str, IndexerState]) -> str:
+    indexer = states[source_of(standing.partition)]
+    return lag_words(standing.events, standing.seconds, indexer, of_all=standing.of_all)
 
 
 def _failures(group: str, each: GroupFigures) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,6 +14,7 @@ from epochal.care.mender import Mender
 from epochal.care.partial_replication import SECONDS, Replica
 from epochal.care.retention import rules_of
 from epochal.care.retention_preview import prunable
+from epochal.care.status import some_groups_of
 from epochal.care.table_creation import Provisioned, complete, create_table, differs
 from epochal.care.torn import Kind as TornKind
 from epochal.care.torn import Torn
@@ -23,10 +24,11 @@ from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.table_kinds import specs
-from epochal.errors import InvalidInput, InvalidRequest
+from epochal.errors import InvalidInput, InvalidRequest, Refused
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
-from epochal.hosting.indexer_state import indexer_states
+from epochal.hosting.group_summaries import GroupSummary, summaries_of
+from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.quantities import quantity
 from epochal.plan.tables import TableSpec
@@ -49,10 +51,14 @@ def stats(store: OpenedStore, *, stream: str | None, count: bool) -> None:
     if stream is not None:
         if count:
             raise click.UsageError("--count is for the whole store; a stream's version counts its events.")
-        view = _stream(existing(store.streams, stream))
+        view = shown = _stream(existing(store.streams, stream))
     else:
-        view = _store(store) | (_count(store).view() if count else {})
-    output.document(view, output.table(_flat(view)))
+        states = indexer_states(store.deployment, partial(store.client, "lambda"))
+        groups = _groups(store, states)
+        counted = _count(store).view() if count else {}
+        view = _store(store, states, groups.view) | counted
+        shown = _store(store, states, groups.words) | counted
+    output.document(view, output.table(_flat(shown)))
 
 
 @dataclass(slots=True)
@@ -84,14 +90,53 @@ class _Tally:
         }
 
 
-def _store(store: OpenedStore) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FoundGroups:
+    """Groups that few requests find.
+
+    Attributes:
+        missing: why there may be others; empty where these are all.
+    """
+
+    summaries: Sequence[GroupSummary]
+    missing: str
+
+    @property
+    def view(self) -> dict[str, Any]:
+        """Groups as JSON."""
+        return {
+            "groups": {summary.group: summary.view for summary in self.summaries},
+            "allGroups": not self.missing,
+        }
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """Groups as `groups list` shows them."""
+        words = {summary.group: summary.words for summary in self.summaries}
+        if self.missing:
+            words["(others)"] = f"not all were found: {self.missing}"
+        return {"groups": {group: " ".join(output.harmless(line)) for group, line in words.items()}}
+
+
+def _groups(store: OpenedStore, states: Mapping[str, IndexerState]) -> _FoundGroups:
+    try:
+        names, whole = some_groups_of(store.feed.driver, store.feed.table)
+    except Refused as error:
+        return _FoundGroups(summaries=(), missing=str(error))
+    return _FoundGroups(
+        summaries=list(summaries_of(store.deployment.groups, names, states)),
+        missing="" if whole else "the index is large, and groups list reads all of it",
+    )
+
+
+def _store(store: OpenedStore, states: Mapping[str, IndexerState], groups: dict[str, Any]) -> dict[str, Any]:
     tails = store.feed.partitions()
-    states = indexer_states(store.deployment, partial(store.client, "lambda"))
     return {
         "partitions": {
             str(each.partition): {"epochs": each.tail.epoch + 1, "tail": str(each.tail)} for each in tails
         },
         "indexer": {source: state.text for source, state in states.items()},
+        **groups,
         "tables": {each.name: {"items": each.items, "bytes": each.bytes} for each in store.sizes()},
     }
 

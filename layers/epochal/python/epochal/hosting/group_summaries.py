@@ -1,0 +1,125 @@
+"""How far each group is in all partitions, and why it does not get on: in the same words wherever that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from epochal.errors import GroupMissing
+from epochal.hosting.indexer_state import IndexerState
+from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.quantities import quantity
+from epochal.reactions.steering import GroupFigures, Groups, blocked_view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """A group in all partitions where it has begun.
+
+    Attributes:
+        figures: of the group in each of these partitions.
+        states: of the indexers that feed them.
+    """
+
+    group: str
+    figures: Sequence[GroupFigures]
+    states: Sequence[IndexerState]
+
+    @property
+    def events(self) -> int | None:
+        """Events that it is behind; None where a checkpoint is of another index."""
+        counts = [figures.events for figures in self.figures]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def of_all(self) -> bool:
+        """Whether all events are counted somewhere, and not those alone that it reads."""
+        return any(figures.of_all for figures in self.figures)
+
+    @property
+    def parked(self) -> int:
+        """Streams that are parked."""
+        return sum(figures.parked for figures in self.figures)
+
+    @property
+    def paused(self) -> str:
+        """Since when it pauses; empty where it does not."""
+        return min((figures.paused for figures in self.figures if figures.paused), default="")
+
+    @property
+    def indexer(self) -> IndexerState:
+        """The state of the indexers that feed it: one of which more is wrong than of the others."""
+        return min(self.states, key=lambda state: (not state.failure, not state.missing, not state.unknown))
+
+    @property
+    def view(self) -> dict[str, Any]:
+        """The state as JSON, without the name."""
+        return {
+            "events": self.events,
+            "ofAllEvents": self.of_all,
+            "parked": self.parked,
+            "paused": self.paused or None,
+            "blocked": [
+                {"partition": figures.partition, **blocked_view(run)}
+                for figures in self.figures
+                for run in figures.blocked
+            ],
+            "indexer": self.indexer.view,
+        }
+
+    @property
+    def words(self) -> str:
+        """The state in a line."""
+        seconds = max((figures.seconds for figures in self.figures), default=0.0)
+        parts = [
+            lag_words(self.events, seconds, self.indexer, of_all=self.of_all),
+            f"{self.parked:,} parked",
+        ]
+        if self.paused:
+            parts.append(f"paused since {self.paused}")
+        blocked = [run for figures in self.figures for run in figures.blocked]
+        if blocked:
+            parts.append(" ".join(max(blocked, key=lambda run: run.last).words.splitlines()))
+        if not self.indexer.works:
+            parts.append(self.indexer.text)
+        return "  ".join(parts)
+
+
+def summaries_of(
+    groups: Groups, names: Iterable[str], states: Mapping[str, IndexerState]
+) -> Iterator[GroupSummary]:
+    """Summaries of those of these groups that have begun anywhere.
+
+    Args:
+        states: of indexers, by source.
+    """
+    for name in names:
+        with suppress(GroupMissing):  # deleted since it was found
+            figures = groups.standing(name)
+            indexers = [state_of(standing.partition, states) for standing in figures]
+            yield GroupSummary(group=name, figures=figures, states=indexers)
+
+
+def state_of(partition: int, states: Mapping[str, IndexerState]) -> IndexerState:
+    """The state of the indexer of a partition."""
+    source = source_of(partition)
+    return states.get(source, IndexerState(unknown=f"no table of {source} is named"))
+
+
+def lag_words(events: int | None, seconds: float, indexer: IndexerState, *, of_all: bool) -> str:
+    """How far a group is behind. It is up to date only where the indexer is known to work.
+
+    Args:
+        events: that it is behind; None where a checkpoint is of another index.
+        seconds: since the oldest of them was indexed.
+        of_all: all events are counted, and not those alone that the group reads.
+    """
+    if events is None:
+        return "beyond the end"
+    if events:
+        return f"{quantity(events)} behind{', of all events' if of_all else ''}, {seconds:,.0f} s"
+    if indexer.works:
+        return "up to date"
+    return "at the end of an index that gets no events" if indexer.failure else "at the end of the index"
