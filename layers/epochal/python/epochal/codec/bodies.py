@@ -132,7 +132,7 @@ def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
     if encoding == DEFLATE:
         return _inflate(data, limit)
     if encoding == CLAIM:
-        return _claim(data)
+        return _read_claim(data)
     raise UnknownEncoding(encoding)
 
 
@@ -186,7 +186,7 @@ def _was_flushed(inflater: zlib._Decompress, data: bytes) -> bool:
     return inflater.eof and not rest and not inflater.unused_data
 
 
-def _claim(data: bytes) -> Claim:
+def _read_claim(data: bytes) -> Claim:
     try:
         fields = json.loads(data)
         claim = Claim(

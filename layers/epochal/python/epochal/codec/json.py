@@ -27,8 +27,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of these members; raises `ValueError` where a name appears twice."""
     record = dict(pairs)
     if len(record) != len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"a name stands twice in one object: {twice[:64]!r}")
+        ((repeated, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"a name stands twice in one object: {repeated[:64]!r}")
     return record
 
 
@@ -84,7 +84,7 @@ def dumps_again(value: Any) -> bytes:
 def with_members(text: bytes, members: Mapping[str, Any]) -> bytes | None:
     """An object, or nothing, with the members that it lacks; None where the text is no object."""
     try:
-        found = loads(text) if text else {}
+        present = loads(text) if text else {}
     except ValueError:
         return None
-    return dumps({**members, **found}) if isinstance(found, dict) else None
+    return dumps({**members, **present}) if isinstance(present, dict) else None

@@ -18,7 +18,15 @@ from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, holds_seal, json_of, maker
+from epochal.model.events import (
+    TAG_STREAMS,
+    Body,
+    Recorded,
+    content_of,
+    fast_constructor,
+    holds_seal,
+    json_of,
+)
 from epochal.plugins import Layout, at, parts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
@@ -648,7 +656,7 @@ def _shown(event: Recorded) -> FeedEvent:
     )  # fmt: skip
 
 
-_fed: Final = maker(FeedEvent)
+_fed: Final = fast_constructor(FeedEvent)
 
 
 def _unreadable(stream: str, found: Unreadable) -> FeedEvent:

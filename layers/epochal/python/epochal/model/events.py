@@ -100,9 +100,9 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
     return Ticks(ticks)
 
 
-def time_or_now(given: str | None, now: str, field: str) -> str:
+def time_or_now(text: str | None, now: str, field: str) -> str:
     """A time that a caller gave, as it is stored, or `now`; raises as `parse_time`."""
-    return now if given is None else format_ticks(parse_time(given, field))
+    return now if text is None else format_ticks(parse_time(text, field))
 
 
 @lru_cache(maxsize=256)
@@ -324,18 +324,18 @@ class Recorded:
 T = TypeVar("T")
 
 
-def maker(kind: type[T]) -> Callable[..., T]:
+def fast_constructor(kind: type[T]) -> Callable[..., T]:
     """What makes values of a frozen dataclass with slots, of all fields in their order, in a sixth of the time: a class
     of the same slots, in which nothing is frozen, makes each and gives it away.
     """
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # it is one
+    names = [member.name for member in fields(kind)]  # type: ignore[arg-type]  # it is one
     body = "".join(f"\n self.{name} = {name}" for name in names)
-    made: dict[str, Any] = {"__slots__": names}
-    exec(f"def __init__(self, {', '.join(names)}):{body}\n self.__class__ = _kind", {"_kind": kind}, made)  # noqa: S102  names of fields
-    return type(kind.__name__, (), made)
+    attrs: dict[str, Any] = {"__slots__": names}
+    exec(f"def __init__(self, {', '.join(names)}):{body}\n self.__class__ = _kind", {"_kind": kind}, attrs)  # noqa: S102  names of fields
+    return type(kind.__name__, (), attrs)
 
 
-recorded: Final = maker(Recorded)
+recorded: Final = fast_constructor(Recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,13 +423,13 @@ def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
     """What in it is sealed for a subject (FORMATS §7)."""
     level = [value]
     while level:
-        yield from (each for each in level if isinstance(each, dict) and SEALED in each)
+        yield from (node for node in level if isinstance(node, dict) and SEALED in node)
         nested = (
-            each.values() if isinstance(each, dict) else each
-            for each in level
-            if isinstance(each, dict | list)
+            node.values() if isinstance(node, dict) else node
+            for node in level
+            if isinstance(node, dict | list)
         )
-        level = [inner for each in nested for inner in each]
+        level = [inner for node in nested for inner in node]
 
 
 def holds_seal(body: Body) -> bool:
@@ -453,10 +453,10 @@ def write_json(value: Any) -> bytes:
         try:
             return _ENCODER.encode(value).encode()
         except (TypeError, ValueError):
-            path, culprit = _culprit("value", value)
+            path, culprit = _find_non_json("value", value)
     except RecursionError:
         raise InvalidInput("value", "must not be nested so deep, nor hold itself") from None
-    raise InvalidInput(path, f"must be JSON, and {_told(culprit)} is not")
+    raise InvalidInput(path, f"must be JSON, and {_describe(culprit)} is not")
 
 
 def read_json(body: bytes | str, where: str) -> Any:
@@ -486,13 +486,13 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _culprit(path: str, value: Any) -> tuple[str, object]:
+def _find_non_json(path: str, value: Any) -> tuple[str, object]:
     """The innermost value that is not JSON, and the path to it."""
-    for name, each in _inside(value):
+    for name, member in _inside(value):
         try:
-            _ENCODER.encode(each).encode()
+            _ENCODER.encode(member).encode()
         except (TypeError, ValueError):
-            return _culprit(f"{path}.{name}", each)
+            return _find_non_json(f"{path}.{name}", member)
     return path, value
 
 
@@ -502,7 +502,7 @@ def _inside(value: Any) -> Iterable[tuple[object, Any]]:
     return enumerate(value) if isinstance(value, list | tuple) else ()
 
 
-def _told(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, float):
         return str(value)
     if isinstance(value, str):

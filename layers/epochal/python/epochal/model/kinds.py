@@ -49,8 +49,8 @@ def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
     if isinstance(values, str | bytes):
         raise InvalidInput(field, f"must be a list of numbers, not {type(values).__name__}")
     must_be(Collection, values, field, "a list of numbers")
-    for each in values:
-        must_be_whole(each, field)
+    for number in values:
+        must_be_whole(number, field)
     if len({*values}) < len(values):
         raise InvalidInput(field, "must name each number once")
     return tuple(values)
@@ -63,15 +63,15 @@ def must_be_list(kind: type, values: object, field: str) -> None:
         raise InvalidInput(field, f"must be {rule}, not {type(values).__name__}")
     must_be(Sequence, values, field, rule)
     if isinstance(values, Sequence):
-        for position, each in enumerate(values):
-            must_be(kind, each, f"{field}[{position}]", f"{kind.__name__}")
+        for position, item in enumerate(values):
+            must_be(kind, item, f"{field}[{position}]", f"{kind.__name__}")
 
 
 def must_be_texts(values: Sequence[str], longest: int, field: str) -> None:
     """Raise `InvalidInput` unless `values` is a list of texts that can be stored, each of 1 to so many bytes."""
     must_be_list(str, values, field)
-    for each in values:
-        must_be_text(each, longest, field)
+    for text in values:
+        must_be_text(text, longest, field)
 
 
 def must_be_names(values: object, field: str) -> None:
@@ -80,8 +80,8 @@ def must_be_names(values: object, field: str) -> None:
         raise InvalidInput(field, "must be a list of names, not one")
     must_be(Collection, values, field, "a list of names")
     if isinstance(values, Collection):
-        for each in values:
-            must_be(str, each, field, "a list of names")
+        for name in values:
+            must_be(str, name, field, "a list of names")
 
 
 def must_be_text(value: object, longest: int, field: str) -> None:
@@ -111,10 +111,13 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
     """
     if not callable(function):
         raise InvalidInput(field, f"must be a function, not {type(function).__name__}")
-    called = _called(function)
-    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called):
+    callables = _callables_of(function)
+    if any(
+        inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate)
+        for candidate in callables
+    ):
         raise InvalidInput(field, "must be a plain function: nothing awaits an async one")
-    if not may_yield and any(map(inspect.isgeneratorfunction, called)):
+    if not may_yield and any(map(inspect.isgeneratorfunction, callables)):
         raise InvalidInput(field, "must be a plain function: nothing runs one that yields")
 
 
@@ -132,10 +135,10 @@ def must_take_one(function: Callable[..., object], field: str, what: str) -> Non
 
 def is_async(function: object) -> bool:
     """Whether a function can be seen to be an `async def`, without calling it."""
-    return any(map(inspect.iscoroutinefunction, _called(function)))
+    return any(map(inspect.iscoroutinefunction, _callables_of(function)))
 
 
-def _called(function: object) -> tuple[object, ...]:
+def _callables_of(function: object) -> tuple[object, ...]:
     """The function itself, and its `__call__` where it is an object with one."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -179,6 +182,6 @@ def must_be_events(result: Iterable[T] | None, field: str = "decide") -> Iterabl
     # Of NamedTuples and Pydantic's models one alone can be iterated, too: over its fields.
     is_one = isinstance(result, str | bytes) or hasattr(result, "_fields")
     if is_one or not isinstance(result, Sequence | AbstractSet | Iterator):
-        wanted = "return [] where there is nothing to do" if result is None else "put it into a list"
-        raise InvalidInput(field, f"must return a list of events, not {type(result).__name__}: {wanted}")
+        remedy = "return [] where there is nothing to do" if result is None else "put it into a list"
+        raise InvalidInput(field, f"must return a list of events, not {type(result).__name__}: {remedy}")
     return result

@@ -57,7 +57,7 @@ _READABLE: Final = 0.9
 
 def without_opaque_strings(text: str) -> str:
     """JSON text, each string and each list of bytes in it that cannot be read replaced by how long it is."""
-    return _LITERAL.sub(_withheld, text)
+    return _LITERAL.sub(_withhold_if_opaque, text)
 
 
 def is_readable(text: str) -> bool:
@@ -79,7 +79,7 @@ def is_readable(text: str) -> bool:
             texts += _strings_in(value)
             continue
         for token in _TOKEN.findall(_TAG.sub(" ", _LINE_END.sub("", text))):
-            decoded = _read_token(token)
+            decoded = _encoded_texts(token)
             if decoded is None:
                 return False
             texts += decoded
@@ -105,7 +105,7 @@ def _is_opaque(content: bytes) -> bool:
         return True
 
 
-def _withheld(found: re.Match[str]) -> str:
+def _withhold_if_opaque(found: re.Match[str]) -> str:
     literal = found.group()
     if literal.startswith("["):
         count = literal.count(",") + 1
@@ -120,18 +120,18 @@ def _strings_in(value: Any) -> list[str]:
     strings: list[str] = []
     values = [value]
     while values:
-        each = values.pop()
-        if isinstance(each, str):
-            strings.append(each)
-        elif isinstance(each, dict):
-            strings += each
-            values += each.values()
-        elif isinstance(each, list):
-            values += each
+        node = values.pop()
+        if isinstance(node, str):
+            strings.append(node)
+        elif isinstance(node, dict):
+            strings += node
+            values += node.values()
+        elif isinstance(node, list):
+            values += node
     return strings
 
 
-def _read_token(token: str) -> list[str] | None:
+def _encoded_texts(token: str) -> list[str] | None:
     """What has to be readable for a token to be so; None where it is not."""
     if sum(map(len, _USUAL.findall(token))) < _READABLE * len(token):
         return None
@@ -139,7 +139,7 @@ def _read_token(token: str) -> list[str] | None:
     for run in _BASE64.findall(token):
         if len({*run}) < _FEW or all(map(_WORD.fullmatch, re.split("[-/_]", run))):
             continue
-        text = _decoded(run)
+        text = _decode_base64(run)
         if text is None:
             return None
         texts.append(text)
@@ -150,7 +150,7 @@ def _read_token(token: str) -> list[str] | None:
     return None if any(len({*run}) >= _FEW for run in _BASE85.findall(rest)) else texts
 
 
-def _decoded(run: str) -> str | None:
+def _decode_base64(run: str) -> str | None:
     """The text that is in base64; None where it is no text."""
     digits = run.rstrip("=").replace("+", "-").replace("/", "_")
     try:

@@ -43,12 +43,12 @@ _LEAST_WORK: Final = 100_000
 
 def finds_seal(body: bytes) -> bool:
     """Whether a body holds a sealed one, or takes too long to search."""
-    left = max(_LEAST_WORK, _WORK * len(body))
+    budget = max(_LEAST_WORK, _WORK * len(body))
     contents = [body]
     while contents:
         content = contents.pop()
-        left -= len(content)
-        if left < 0 or _MARK in content:
+        budget -= len(content)
+        if budget < 0 or _MARK in content:
             return True
         plain = _without_escapes(content)
         if plain is None:
@@ -56,7 +56,7 @@ def finds_seal(body: bytes) -> bool:
         joined = _BLANKS.sub(b"", plain)
         if _MARK in plain or _MARK in joined:
             return True
-        contents += _decoded(joined)
+        contents += _decode_runs(joined)
     return False
 
 
@@ -69,14 +69,14 @@ def _without_escapes(content: bytes) -> bytes | None:
         content = content.replace(b"\0", b"")
         if b"\\" not in content and b"%" not in content and b"&#" not in content:
             return content
-        plain = _ESCAPE.sub(_unescaped, content)
+        plain = _ESCAPE.sub(_unescape, content)
         if plain == content:
             return content
         content = plain
     return None
 
 
-def _unescaped(escape: re.Match[bytes]) -> bytes:
+def _unescape(escape: re.Match[bytes]) -> bytes:
     if escape["itself"] is not None:
         return escape["itself"]
     digits = escape["json"] or escape["byte"] or escape["address"] or escape["markup"]
@@ -86,7 +86,7 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
     return bytes((code,)) if code <= _ASCII else b"?"
 
 
-def _decoded(content: bytes) -> Iterator[bytes]:
+def _decode_runs(content: bytes) -> Iterator[bytes]:
     """What may be encoded in it. Where it begins is not known, since something may stand right before it."""
     for run in _BASE64.findall(content):
         digits = run.translate(_STANDARD)

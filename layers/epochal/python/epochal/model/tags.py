@@ -219,7 +219,7 @@ def read_position(written: str, field: str = "after") -> Position:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         body = json.loads(raw)
         items = frozenset(body.get("q", ()))
-        position = Position(seen=_reached(body["s"]), heads=_reached(body["h"]), items=items)
+        position = Position(seen=_parse_reached(body["s"]), heads=_parse_reached(body["h"]), items=items)
         if all(isinstance(mark, str) for mark in items) and write_position(position) == written:
             return position
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -236,16 +236,16 @@ def _figures(reached: Reached) -> list[object]:
     return [reached.count, reached.last, *token]
 
 
-def _reached(body: Mapping[str, list[Any]]) -> dict[str, Reached]:
-    found: dict[str, Reached] = {}
+def _parse_reached(body: Mapping[str, list[Any]]) -> dict[str, Reached]:
+    reached: dict[str, Reached] = {}
     for tag, (count, last, *token) in body.items():
         if type(count) is not int or not 0 <= count <= MAX_COUNT or not isinstance(last, str):
             raise ValueError("not a position")
-        if len(token) > 1 or not all(isinstance(each, str) for each in token):
+        if len(token) > 1 or not all(isinstance(text, str) for text in token):
             raise ValueError("not a position")
-        known = parse_token(token[0]) if token else None
-        found[tag] = Reached(count, parse_place(last) if count else "", known)
-    return found
+        head_token = parse_token(token[0]) if token else None
+        reached[tag] = Reached(count, parse_place(last) if count else "", head_token)
+    return reached
 
 
 # What appends of tagged events, reads of them and listings of their tags answer with.
@@ -343,9 +343,9 @@ def parse_rest(written: str) -> Rest:
     """Read `Rest.text` back; raises `InvalidInput` naming `REST`."""
     at, dot, end = written.partition(".")
     if dot:
-        begun, position = read_position(at, REST), read_position(end, REST)
-        if begun <= position:
-            return Rest(at=begun.seen, position=position)
+        start, position = read_position(at, REST), read_position(end, REST)
+        if start <= position:
+            return Rest(at=start.seen, position=position)
     raise InvalidInput(REST, "must be what `next` of the page before says")
 
 

@@ -157,8 +157,8 @@ def meets(expected: Expected | AtVersion, version: int | None) -> bool:
             return version is None
         case Expected.STREAM_EXISTS:
             return version is not None
-        case AtVersion(version=wanted):
-            return (version or 0) == wanted
+        case AtVersion(version=required):
+            return (version or 0) == required
 
 
 class Unread(Enum):
@@ -177,9 +177,9 @@ def expected_head(expected: ExpectedVersion) -> Token | Unread | None:
     return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
 
 
-def version_of(known: Any) -> int:
+def version_of(head: Any) -> int:
     """The next index, as far as a writer knows: a head, a token, or None for no stream."""
-    return 0 if known is None else known.version
+    return 0 if head is None else head.version
 
 
 def check_expected(expected: object) -> None:

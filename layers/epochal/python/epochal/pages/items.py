@@ -20,7 +20,7 @@ from epochal.codec.bodies import Encoded, may_be_large
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import END, Recorded, Ticks, maker
+from epochal.model.events import END, Recorded, Ticks, fast_constructor
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.pages.frames import (
     STAMP_BYTES,
@@ -262,7 +262,7 @@ def _read(item: Item, table: str, before: tuple[Page, ...]) -> Page:
     )  # fmt: skip
 
 
-_page: Final = maker(Page)
+_page: Final = fast_constructor(Page)
 
 
 def _check(page: Page) -> None:
@@ -458,4 +458,4 @@ class PageSpan:
         raise IndexError(index)
 
 
-_span: Final = maker(PageSpan)
+_span: Final = fast_constructor(PageSpan)
