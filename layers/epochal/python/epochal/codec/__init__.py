@@ -1,1 +1,1 @@
-"""Bodies as they are stored: compressed, claimed, or as they are; and JSON that loses nothing."""
+"""Bodies in their stored form (direct, compressed or as claim checks), and JSON that loses nothing."""

@@ -65,7 +65,7 @@ MAX_KEY_BYTES: Final = 1024
 
 
 class Encoded(NamedTuple):
-    """A body as stored: its encoding and bytes."""
+    """A body in its stored form: the number of its encoding, and bytes."""
 
     encoding: int
     data: bytes
@@ -75,7 +75,7 @@ EMPTY: Final = Encoded(DIRECT, b"")
 
 
 def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Encoded:
-    """Encode a body under brotli where that gains, else direct."""
+    """Compress a body with brotli if that saves bytes; otherwise keep it as it is."""
     if compress and len(body) >= MIN_SIZE:
         packed: bytes = brotli.compress(body, quality=quality)
         if len(packed) < len(body) - MIN_GAIN:
@@ -84,7 +84,7 @@ def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Enc
 
 
 def may_be_large(encoded: Encoded) -> bool:
-    """Whether a body may have more than `ONE_BLOCK` bytes: a compressed one says so in its first byte."""
+    """Return whether a body may decode to more than `ONE_BLOCK` bytes, judged by its first byte."""
     encoding, data = encoded
     if encoding == BROTLI:
         return data[:1] != _ONE_BLOCK
@@ -92,13 +92,13 @@ def may_be_large(encoded: Encoded) -> bool:
 
 
 def may_gain(encoded: Encoded) -> int:
-    """Bytes that `denser` may save."""
+    """Estimate how many bytes `denser` would save on this body."""
     fits = encoded.encoding == BROTLI and len(encoded.data) <= LATE_MOST
     return len(encoded.data) // LATE_GAIN if fits else 0
 
 
 def denser(encoded: Encoded) -> Encoded:
-    """A body that is as small as brotli makes it, at fifteen times the CPU."""
+    """Compress a body again at brotli's highest quality, which takes fifteen times the CPU."""
     if not may_gain(encoded):
         return encoded
     packed: bytes = brotli.compress(decode_inline(encoded), quality=DENSEST)
@@ -106,7 +106,7 @@ def denser(encoded: Encoded) -> Encoded:
 
 
 def encode_claim(claim: Claim) -> Encoded:
-    """The claim check that stands in for a body in the bucket."""
+    """Encode the claim check that replaces a body in the bucket."""
     fields: dict[str, str | int] = {"key": claim.key, "sha256": claim.sha256, "bytes": claim.size}
     if claim.encoding:
         fields["encoding"] = claim.encoding
@@ -115,7 +115,7 @@ def encode_claim(claim: Claim) -> Encoded:
 
 
 def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
-    """Decode a stored body; a claim check is returned as the `Claim` that it is.
+    """Decode a stored body into bytes, or into a `Claim` if it is in the bucket.
 
     Args:
         limit: bytes that it inflates to at most.
@@ -137,7 +137,7 @@ def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
 
 
 def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
-    """`decode` for bodies that are never in the bucket: a claim check is corruption there."""
+    """Decode a body that is never in the bucket; a claim check counts as corruption."""
     decoded = decode(encoded, limit)
     if isinstance(decoded, Claim):
         raise CorruptData("a claim check where the body itself must be")
@@ -145,7 +145,7 @@ def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
 
 
 def unbrotli(data: bytes, limit: int) -> bytes:
-    """Decode a body under brotli; raises as `decode`."""
+    """Decompress a brotli body of at most `limit` bytes; raises as `decode`."""
     try:
         if (
             data[:1] == _ONE_BLOCK and limit >= ONE_BLOCK
@@ -163,6 +163,7 @@ def unbrotli(data: bytes, limit: int) -> bytes:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
+    """Decompress a raw deflate body of at most `limit` bytes; raise `CorruptData` if it is damaged."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         decoded = inflater.decompress(data, limit)
@@ -176,7 +177,10 @@ def _inflate(data: bytes, limit: int) -> bytes:
 
 
 def _was_flushed(inflater: zlib._Decompress, data: bytes) -> bool:
-    """Whether all of `data` has been inflated, and ends with a flush: between blocks, where a last one may follow."""
+    """Return whether deflate data end complete with a flush instead of a last block.
+
+    FsCodec before 3.0 ended bodies so. All of the data must be decompressed, and a last block must be able to follow.
+    """
     if inflater.unconsumed_tail or not data.endswith(_FLUSHED):
         return False
     try:
@@ -187,6 +191,7 @@ def _was_flushed(inflater: zlib._Decompress, data: bytes) -> bool:
 
 
 def _read_claim(data: bytes) -> Claim:
+    """Parse and check a stored claim check; raise `CorruptData` if it is malformed."""
     try:
         fields = json.loads(data)
         claim = Claim(
@@ -206,7 +211,10 @@ def _read_claim(data: bytes) -> Claim:
 
 
 def check_claim(claim: Claim) -> None:
-    """Raise `CorruptData` for a claim check that no bucket can answer: asked for, it would keep more than its event."""
+    """Raise `CorruptData` for a claim check that no bucket can satisfy.
+
+    A request for it would fail and keep back more than this one event.
+    """
     if claim.encoding == CLAIM:
         raise CorruptData("a claim check of a claim check")
     if claim.encoding not in (DIRECT, DEFLATE, BROTLI):
@@ -217,6 +225,7 @@ def check_claim(claim: Claim) -> None:
 
 
 def _in_utf8(text: str) -> bool:
+    """Return whether UTF-8 can hold a text, which lone surrogates prevent."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -240,10 +249,10 @@ CLAIM_BYTES: Final = 240
 
 
 def overflowing(sizes: Sequence[int], budget: int) -> tuple[int, ...]:
-    """Positions of the bodies to move out so that the rest, with the claim checks, fit `budget` bytes.
+    """Choose the bodies to move to the bucket so that an item fits `budget` bytes; return their indices.
 
-    Bodies that are no larger than a claim check stay. Where even moving all others is not enough, they are returned all
-    the same: the plan's own limit check then refuses, with the sizes.
+    Each moved body leaves a claim check. Bodies that are no larger than a claim check stay. If moving all others is not
+    enough, they are returned all the same: the plan's own limit check then refuses, with the sizes.
     """
     total = sum(sizes)
     moved: list[int] = []
@@ -256,11 +265,14 @@ def overflowing(sizes: Sequence[int], budget: int) -> tuple[int, ...]:
 
 
 def claim_for(body: Encoded) -> Claim:
-    """The claim check of an encoded body: its key is its content's hash, so equal bodies share one object."""
+    """Create the claim check of an encoded body.
+
+    The object's key is the hash of the content, so equal bodies share one object.
+    """
     digest = hashlib.sha256(body.data).hexdigest()
     return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=len(body.data), encoding=body.encoding)
 
 
 def upload_of(claim: Claim) -> str | None:
-    """Key of the upload that a claim may be of; None where it names an object of somebody's own."""
+    """Return the key of the upload behind a claim, or None if the claim names any other object."""
     return f"{UPLOADS}{claim.sha256}" if claim.key == f"{PREFIX}{claim.sha256}" else None

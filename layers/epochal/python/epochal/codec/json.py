@@ -24,7 +24,7 @@ class TooDeep(ValueError):
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of these members; raises `ValueError` where a name appears twice."""
+    """Build an object from its members; raise `ValueError` if a name appears twice."""
     record = dict(pairs)
     if len(record) != len(pairs):
         ((repeated, _),) = Counter(name for name, _ in pairs).most_common(1)
@@ -50,7 +50,7 @@ _ENCODER: Final = simplejson.JSONEncoder(
 
 
 def loads(text: bytes | str) -> Any:
-    """Parse JSON; decimals become `Decimal`.
+    """Parse JSON without losing precision: decimals become `Decimal`.
 
     Raises `ValueError` on NaN, Infinity and repeated names, on numbers beyond what Python takes, and `TooDeep`.
     """
@@ -65,7 +65,7 @@ def loads(text: bytes | str) -> Any:
 
 
 def dumps(value: Any, errors: str = "strict") -> bytes:
-    """Compact UTF-8 JSON.
+    """Encode a value as compact JSON in UTF-8, with decimals written exactly.
 
     Raises `ValueError` on NaN, Infinity and half of a surrogate pair, `TooDeep`, and `TypeError` on what is not JSON.
     """
@@ -77,12 +77,12 @@ def dumps(value: Any, errors: str = "strict") -> bytes:
 
 
 def dumps_again(value: Any) -> bytes:
-    """`dumps` of what `loads` has read, whoever wrote it: half of a surrogate pair stays escaped, as it was."""
+    """Encode a value that `loads` has read, with lone surrogates escaped as they were."""
     return dumps(value, "backslashreplace")
 
 
 def with_members(text: bytes, members: Mapping[str, Any]) -> bytes | None:
-    """An object, or nothing, with the members that it lacks; None where the text is no object."""
+    """Add default members to a JSON object, or to empty text; return None if the text is not an object."""
     try:
         present = loads(text) if text else {}
     except ValueError:

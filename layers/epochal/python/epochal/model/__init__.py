@@ -1,9 +1,10 @@
-"""The vocabulary, as plain values. In the order of reading:
+"""The vocabulary of the library, as plain values. In reading order:
 
-events     events and unfolds, their bodies, and the names of streams
-versions   what a writer expects of a stream, tokens, positions, and how an append can end
-tags       tags, queries, and what reads of them answer
-spans      what a layout tells of a stream
-times      time to the 100 ns
-kinds      checks of what a caller hands in
+events       events, unfolds and their bodies, times to the 100 ns, and stream names
+versions     what a writer expects of a stream, tokens, positions, and how an append can end
+tags         tags, queries, and what reads of them return
+kinds        checks of arguments that callers pass in
+quantities   numbers with their nouns, for messages
+opaque_text  withholding text that nobody can read
+seal_search  finding sealed bodies inside other bodies
 """

@@ -45,12 +45,12 @@ _ISO: Final = re.compile(
 
 
 def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
-    """Ticks of `time.time_ns()`."""
+    """Convert `time.time_ns()` into ticks."""
     return Ticks(_UNIX_EPOCH_TICKS + nanoseconds // 100)
 
 
 def read_moment(moment: datetime | str, field: str) -> Ticks:
-    """A moment that a caller names: with a time zone, or ISO 8601 text, which is UTC where it has no offset.
+    """Convert a datetime with a time zone, or ISO 8601 text (UTC without an offset), into ticks.
 
     Raises:
         InvalidInput: `field` is neither.
@@ -63,12 +63,12 @@ def read_moment(moment: datetime | str, field: str) -> Ticks:
 
 
 def unix_seconds(ticks: Ticks) -> int:
-    """Whole seconds since 1970, as TTL attributes want them."""
+    """Convert ticks into whole seconds since 1970, the unit of TTL attributes."""
     return (ticks - _UNIX_EPOCH_TICKS) // PER_SECOND
 
 
 def format_ticks(ticks: Ticks) -> str:
-    """The stored form: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
+    """Format ticks as they are stored: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
     minute, rest = divmod(ticks, _PER_MINUTE)
     second = str(1_000_000_000 + rest)  # a format of nine digits takes twice as long
     return f"{_day(minute // 1_440)}{_clock(minute % 1_440)}{second[1:3]}.{second[3:]}+00:00"
@@ -80,7 +80,7 @@ _clock = lru_cache(maxsize=1_440)(lambda minute: f"{minute // 60:02d}:{minute % 
 
 
 def parse_time(text: str, field: str = "timestamp") -> Ticks:
-    """Read any ISO 8601 date and time; without an offset it is UTC. Digits below 100 ns are cut.
+    """Parse ISO 8601 text into ticks; it is UTC without an offset, and digits below 100 ns are cut.
 
     Raises:
         InvalidInput: `field` is not an ISO 8601 date and time, or is outside the years 1 to 9999.
@@ -101,17 +101,21 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
 
 
 def time_or_now(text: str | None, now: str, field: str) -> str:
-    """A time that a caller gave, as it is stored, or `now`; raises as `parse_time`."""
+    """Return a caller's time in its stored form, or `now` if the text is None; raises as `parse_time`."""
     return now if text is None else format_ticks(parse_time(text, field))
 
 
 @lru_cache(maxsize=256)
 def _whole_seconds(text: str, zone: str | None) -> int:
-    """Neighbours in a stream often happened within a second."""
+    """Parse a time without a fraction into seconds since year 1.
+
+    Cached, because neighbouring events of a stream often happened within a second.
+    """
     return (datetime.fromisoformat(text).replace(tzinfo=_zone(zone)) - _EPOCH) // timedelta(seconds=1)
 
 
 def _zone(text: str | None) -> timezone:
+    """Parse an offset such as `+02:00` or `Z` into a timezone; None is UTC."""
     if text is None or text in "Zz":
         return UTC
     offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
@@ -120,7 +124,7 @@ def _zone(text: str | None) -> timezone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A body that is in the bucket, not in the item.
+    """The claim check of a body that is stored in the bucket instead of the item.
 
     Attributes:
         key: object key.
@@ -142,19 +146,19 @@ Body = bytes | Claim
 
 
 def content_of(body: Body) -> bytes:
-    """A body itself; raises `InvalidInput` where it was left in the bucket."""
+    """Return a body's bytes; raise `InvalidInput` if it was left in the bucket."""
     if isinstance(body, Claim):
         raise InvalidInput("fetch", f"must be true for what lies in the bucket, as {body.key} does")
     return body
 
 
 def body_size(body: Body) -> int:
-    """Bytes of a body; of one in the bucket, those there."""
+    """Return the size of a body in bytes, wherever it is stored."""
     return body.size if isinstance(body, Claim) else len(body)
 
 
 def json_of(body: Body, where: str) -> Any:
-    """The value of a body that is plain JSON; raises as `read_json`, and `InvalidInput` for one in the bucket."""
+    """Parse a body that is plain JSON; raises as `read_json`, and `InvalidInput` if it is in the bucket."""
     if isinstance(body, Claim):
         raise InvalidInput("fetch", f"must be true to read {where}: its body is in the bucket, as {body.key}")
     return read_json(body, where)
@@ -189,7 +193,7 @@ class Event:
     untagged: object = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse values of another kind: bodies that are not encoded yet, or a tag for each letter of a text."""
+        """Check the types of all fields: bodies must be bytes, and tags a list, not one text."""
         _check_fields(self.type, self.data, self.meta, self.timestamp)
         _check_text(self.correlation_id, "correlation_id")
         _check_text(self.causation_id, "causation_id")
@@ -211,7 +215,7 @@ class Event:
         tags: tuple[str, ...] = (),
         id: str | None = None,  # noqa: A002  likewise
     ) -> Event:
-        """An event whose data are a value in plain JSON: what `json.dumps` takes, and as it writes it.
+        """Build an event whose data are a value as plain JSON, written as `json.dumps` writes it.
 
         Raises:
             InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members
@@ -229,12 +233,12 @@ class Event:
         )
 
     def plain(self, field: str) -> Event:  # noqa: ARG002  what it has besides, it may have to refuse by name
-        """The event, without what only another library's tables keep of it."""
+        """Return the event without fields that only another library's tables keep."""
         return self
 
     @property
     def content(self) -> bytes:
-        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
         return content_of(self.data)
 
 
@@ -268,11 +272,11 @@ class Recorded:
 
     @property
     def besides(self) -> Mapping[str, str | None]:
-        """What only another library's tables keep of it, by the names that answers have for it."""
+        """Fields that only another library's tables keep of the event, by their names in answers."""
         return {}
 
     def again(self) -> Event:
-        """The event, to append it elsewhere."""
+        """Return a new `Event` with the same content, to append it elsewhere."""
         return Event(
             type=self.type,
             data=self.data,
@@ -286,31 +290,31 @@ class Recorded:
 
     @property
     def position(self) -> Position | None:
-        """The position to append `after`, which includes the events up to this one.
+        """The position to append `after` that includes the events up to this one.
 
-        After a query it is a position of that query. Of an event that an append answers it is of all tags of the event;
-        of one that was found by its id or in a listing, of the tag that it was found in. None for events
-        that calls on named streams answer.
+        After a query it is a position of that query. For an event in the answer to an append it covers all tags of the
+        event; for one that was found by its id or in a listing, it covers the tag in which it was found. None for
+        events that calls on named streams return.
         """
         return None if self.trail is None else self.trail.at(self.key)
 
     @property
     def size(self) -> int:
-        """Bytes of its bodies; of what is in the bucket, those there."""
+        """Size of the event's bodies in bytes, wherever they are stored."""
         return body_size(self.data) + body_size(self.meta)
 
     @property
     def key(self) -> str:
-        """Its place among all events with tags, of which no other has the same."""
+        """The event's unique sort key among all events with tags: its place and its id."""
         return f"{self.place}#{self.id}"
 
     @property
     def content(self) -> bytes:
-        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
         return content_of(self.data)
 
     def json(self) -> Any:
-        """The value of data in plain JSON, as `json.loads` reads it.
+        """Parse the event's data as plain JSON, as `json.loads` does.
 
         Raises:
             InvalidInput: data are in the bucket, sealed, or of a version above 1: its codec reads that.
@@ -325,8 +329,10 @@ T = TypeVar("T")
 
 
 def fast_constructor(kind: type[T]) -> Callable[..., T]:
-    """What makes values of a frozen dataclass with slots, of all fields in their order, in a sixth of the time: a class
-    of the same slots, in which nothing is frozen, makes each and gives it away.
+    """Build a constructor for a frozen, slotted dataclass that takes one sixth of the time.
+
+    It takes all fields by position, in their order. A class with the same slots, in which nothing is frozen, sets the
+    fields, and then the new object's class is changed to the frozen one.
     """
     names = [member.name for member in fields(kind)]  # type: ignore[arg-type]  # it is one
     body = "".join(f"\n self.{name} = {name}" for name in names)
@@ -340,8 +346,9 @@ recorded: Final = fast_constructor(Recorded)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfold:
-    """State derived from events, stored beside the newest of them in the stream's head. The next write of unfolds
-    replaces all that are there.
+    """State derived from events, stored beside the newest of them in the stream's head.
+
+    The next write of unfolds replaces all that are there.
 
     Attributes:
         type: what it is; 1 to 512 bytes of UTF-8.
@@ -354,7 +361,7 @@ class Unfold:
     timestamp: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the kinds of the fields."""
+        """Check the types of the fields."""
         _check_fields(self.type, self.data, self.meta, self.timestamp)
 
     @classmethod
@@ -367,7 +374,7 @@ class Unfold:
         meta: Body = b"",
         timestamp: str | None = None,
     ) -> Unfold:
-        """An unfold with `value` as plain JSON; raises `InvalidInput` for a value that JSON cannot hold."""
+        """Build an unfold with `value` as plain JSON; raise `InvalidInput` if JSON cannot hold the value."""
         return cls(type=type, data=write_json(value), meta=meta, timestamp=timestamp)
 
 
@@ -383,15 +390,16 @@ class RecordedUnfold:
 
     @property
     def content(self) -> bytes:
-        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
         return content_of(self.data)
 
     def json(self) -> Any:
-        """`data` as plain JSON; raises `InvalidInput` where a codec with upcasts wrote it."""
+        """Parse `data` as plain JSON; raise `InvalidInput` if a codec with upcasts wrote it."""
         return json_of(self.data, f"the unfold {self.type} of version {self.version}")
 
 
 def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> None:
+    """Check the types of the fields that events and unfolds share."""
     must_be(str, kind, "type", "text")
     must_be((bytes, Claim), data, "data", "bytes")
     must_be((bytes, Claim), meta, "meta", "bytes")
@@ -399,6 +407,7 @@ def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> N
 
 
 def _check_text(text: str | None, field: str) -> None:
+    """Check that an optional field is text."""
     must_be((str, type(None)), text, field, "text")
 
 
@@ -420,7 +429,7 @@ _ENCODER: Final = json.JSONEncoder(
 
 
 def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
-    """What in it is sealed for a subject (FORMATS §7)."""
+    """Iterate over the objects in a JSON value that are sealed for a subject, at any depth (FORMATS §7)."""
     level = [value]
     while level:
         yield from (node for node in level if isinstance(node, dict) and SEALED in node)
@@ -433,9 +442,9 @@ def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def holds_seal(body: Body) -> bool:
-    """Whether anything in a body is, or looks, sealed for a subject, at any depth and in the usual encodings.
+    """Return whether a body contains anything sealed for a subject, at any depth, even encoded.
 
-    A body that is still in the bucket may be sealed, so it counts as sealed.
+    What only looks sealed counts, too. A body that is still in the bucket may be sealed, so it counts as sealed.
     """
     if isinstance(body, Claim) or SEALED.encode() in body:
         return True
@@ -445,7 +454,7 @@ def holds_seal(body: Body) -> bool:
 
 
 def write_json(value: Any) -> bytes:
-    """A body of what `json.dumps` takes; raises `InvalidInput` with the path to what is not JSON."""
+    """Encode a value as a JSON body; raise `InvalidInput` with the path to whatever is not JSON."""
     for mark in (VERSION, SEALED) if isinstance(value, dict) else ():
         if mark in value:
             raise InvalidInput(f"value.{mark}", "is a name that codecs and subjects write, not plain JSON")
@@ -460,7 +469,7 @@ def write_json(value: Any) -> bytes:
 
 
 def read_json(body: bytes | str, where: str) -> Any:
-    """The value of a body as `json.loads` reads it.
+    """Parse a body as JSON, but refuse one that is sealed or that only its codec can read.
 
     Args:
         where: which event it is, for errors.
@@ -487,7 +496,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _find_non_json(path: str, value: Any) -> tuple[str, object]:
-    """The innermost value that is not JSON, and the path to it."""
+    """Find the innermost value that is not JSON; return the path to it and the value."""
     for name, member in _inside(value):
         try:
             _ENCODER.encode(member).encode()
@@ -497,12 +506,14 @@ def _find_non_json(path: str, value: Any) -> tuple[str, object]:
 
 
 def _inside(value: Any) -> Iterable[tuple[object, Any]]:
+    """Return the members of an object or list with their names or indices."""
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list | tuple) else ()
 
 
 def _describe(value: object) -> str:
+    """Describe, for an error message, a value that JSON cannot hold."""
     if isinstance(value, float):
         return str(value)
     if isinstance(value, str):
@@ -545,7 +556,7 @@ _USER: Final = re.compile(USER_NAME, re.ASCII)
 
 
 def stream_name(text: str, field: str = "stream") -> StreamName:
-    """Parse a user's stream name.
+    """Check the name of a user's stream and return it as a `StreamName`.
 
     Raises:
         InvalidInput: `field` is empty, over 512 bytes, reserved (`$...`), or has other characters than
@@ -564,7 +575,7 @@ def stream_name(text: str, field: str = "stream") -> StreamName:
 
 
 def check_event(event: Event, field: str, *, tags: bool) -> None:
-    """Raise `InvalidInput` for what no stream takes, but for tags and times."""
+    """Raise `InvalidInput` if no stream takes the event's type or ids; tags and times are not checked."""
     must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
         if value is not None:
@@ -577,8 +588,10 @@ def check_event(event: Event, field: str, *, tags: bool) -> None:
 
 
 def no_step(text: str, field: str) -> str:
-    """The text; refused as a new name if HTTP clients take it for a step in a path: they send `/streams/../events` as
-    `/events`. What has such a name already can be read.
+    """Return the text, but refuse `.` and `..` as new names.
+
+    HTTP clients take these for steps in a path: they send `/streams/../events` as `/events`. What has such a name
+    already can be read.
     """
     if text in (".", ".."):
         raise InvalidInput(field, "must not be . or .., which HTTP clients take for steps in a path")
@@ -586,12 +599,13 @@ def no_step(text: str, field: str) -> str:
 
 
 def is_fed(name: str) -> bool:
-    """Whether a stream is in the feed. Of the system's, tags are; an event under a reserved tag is under
-    one of its own as well.
+    """Return whether the events of a stream are in the feed.
+
+    Of the system's streams, those of tags are; an event under a reserved tag is also under a tag of its own.
     """
     return not name.startswith("$") or (name.startswith(TAG_STREAMS) and name[len(TAG_STREAMS) :][:1] != "$")
 
 
 def category_of(name: str) -> str:
-    """What precedes the first `-`; the whole name where there is none."""
+    """Return the category of a stream: what precedes the first `-`, or the whole name."""
     return name.partition("-")[0]

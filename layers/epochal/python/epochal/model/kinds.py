@@ -27,7 +27,7 @@ def must_be(kind: type | tuple[type, ...], value: object, field: str, rule: str)
 
 
 def must_be_whole(value: object, field: str, least: int = 0, most: int = MAX_WHOLE) -> None:
-    """Raise `InvalidInput` unless `value` is a whole number in these bounds. True is none, nor is 1.0."""
+    """Raise `InvalidInput` unless `value` is an integer within bounds; True and 1.0 are not."""
     if isinstance(value, bool):
         raise InvalidInput(field, "must be a number, not bool")
     must_be(int, value, field, "a number")
@@ -38,14 +38,14 @@ def must_be_whole(value: object, field: str, least: int = 0, most: int = MAX_WHO
 
 
 def must_be_seconds(value: object, field: str) -> None:
-    """Raise `InvalidInput` unless `value` is a number of seconds, which NaN is not."""
+    """Raise `InvalidInput` unless `value` is a number of seconds; NaN is not."""
     if isinstance(value, bool) or value != value:  # noqa: PLR0124  only NaN is not equal to itself
         raise InvalidInput(field, f"must be seconds, not {value}")
     must_be((int, float), value, field, "seconds")
 
 
 def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
-    """These whole numbers; raises `InvalidInput` unless they are a collection of such, and each is there once."""
+    """Return distinct integers as a tuple; raise `InvalidInput` unless they are a collection of such."""
     if isinstance(values, str | bytes):
         raise InvalidInput(field, f"must be a list of numbers, not {type(values).__name__}")
     must_be(Collection, values, field, "a list of numbers")
@@ -57,7 +57,7 @@ def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
 
 
 def must_be_list(kind: type, values: object, field: str) -> None:
-    """Raise `InvalidInput` unless `values` is a list or another sequence of the kind; a text is none."""
+    """Raise `InvalidInput` unless `values` is a sequence of the kind; a single text is not one."""
     rule = "a list" if kind is object else f"a list of {kind.__name__}"
     if isinstance(values, str | bytes):
         raise InvalidInput(field, f"must be {rule}, not {type(values).__name__}")
@@ -68,14 +68,14 @@ def must_be_list(kind: type, values: object, field: str) -> None:
 
 
 def must_be_texts(values: Sequence[str], longest: int, field: str) -> None:
-    """Raise `InvalidInput` unless `values` is a list of texts that can be stored, each of 1 to so many bytes."""
+    """Raise `InvalidInput` unless `values` is a list of storable texts of 1 to `longest` bytes each."""
     must_be_list(str, values, field)
     for text in values:
         must_be_text(text, longest, field)
 
 
 def must_be_names(values: object, field: str) -> None:
-    """Raise `InvalidInput` unless `values` is a collection of texts; a text by itself is one of its letters."""
+    """Raise `InvalidInput` unless `values` is a collection of texts; a single text is not one."""
     if isinstance(values, str | bytes):
         raise InvalidInput(field, "must be a list of names, not one")
     must_be(Collection, values, field, "a list of names")
@@ -85,7 +85,7 @@ def must_be_names(values: object, field: str) -> None:
 
 
 def must_be_text(value: object, longest: int, field: str) -> None:
-    """Raise `InvalidInput` unless `value` is text that can be stored, of 1 to so many bytes."""
+    """Raise `InvalidInput` unless `value` is text that UTF-8 can store, of 1 to `longest` bytes."""
     must_be(str, value, field, "text")
     try:
         size = len(str(value).encode())
@@ -104,10 +104,12 @@ T = TypeVar("T")
 
 
 def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> None:
-    """Raise `InvalidInput` for what is no function, or can be seen not to be plain, without calling it.
+    """Raise `InvalidInput` unless a value is a function that is neither async nor a generator.
+
+    It is inspected, not called.
 
     Args:
-        may_yield: what comes back is iterated, so that a function that yields is as good as one that returns a list.
+        may_yield: generator functions are accepted, because the caller iterates over the result.
     """
     if not callable(function):
         raise InvalidInput(field, f"must be a function, not {type(function).__name__}")
@@ -122,7 +124,7 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
 
 
 def must_take_one(function: Callable[..., object], field: str, what: str) -> None:
-    """Raise `InvalidInput` for a function that can be seen not to take one argument, without calling it."""
+    """Raise `InvalidInput` if a function cannot be called with exactly one argument; it is not called."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of what is written in C it may be unknown
@@ -134,19 +136,22 @@ def must_take_one(function: Callable[..., object], field: str, what: str) -> Non
 
 
 def is_async(function: object) -> bool:
-    """Whether a function can be seen to be an `async def`, without calling it."""
+    """Return whether a function is an `async def`, without calling it."""
     return any(map(inspect.iscoroutinefunction, _callables_of(function)))
 
 
 def _callables_of(function: object) -> tuple[object, ...]:
-    """The function itself, and its `__call__` where it is an object with one."""
+    """Return the function without partials, and its `__call__` if it is an object with one."""
     while isinstance(function, functools.partial):
         function = function.func
     return function, getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is asked for
 
 
 def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
-    """What a function has returned; raises `InvalidInput` for a coroutine or a generator, which is dropped."""
+    """Return a function's result; raise `InvalidInput` if it is a coroutine or generator that never ran.
+
+    A coroutine or generator is closed first.
+    """
     kind = type(result)
     # Asked of each event that is folded: `inspect` takes ten times as long.
     if not hasattr(kind, "__await__") and kind is not GeneratorType and kind is not AsyncGeneratorType:
@@ -162,9 +167,9 @@ def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
 
 
 def must_be_state(result: T, before: object, initial: Callable[[], object], event: object) -> T:
-    """The state that `evolve` returned; raises `InvalidInput` for None, unless states begin as None.
+    """Return the state that `evolve` returned; raise `InvalidInput` for None, unless states begin as None.
 
-    A branch without a `return` would go on, and be stored, as a state of nothing.
+    A branch without a `return` would otherwise go on with, and store, an empty state.
     """
     if result is None and before is not None and initial() is not None:
         kind = getattr(event, "type", None) if isinstance(getattr(event, "type", None), str) else None
@@ -175,9 +180,7 @@ def must_be_state(result: T, before: object, initial: Callable[[], object], even
 
 
 def must_be_events(result: Iterable[T] | None, field: str = "decide") -> Iterable[T]:
-    """The events that a decision returned; raises `InvalidInput` for a single event, for None, and for anything else
-    that is no list.
-    """
+    """Return the events of a decision; raise `InvalidInput` for None, a single event or another non-list."""
     must_be_done(result, field, may_yield=True)
     # Of NamedTuples and Pydantic's models one alone can be iterated, too: over its fields.
     is_one = isinstance(result, str | bytes) or hasattr(result, "_fields")

@@ -56,12 +56,12 @@ _READABLE: Final = 0.9
 
 
 def without_opaque_strings(text: str) -> str:
-    """JSON text, each string and each list of bytes in it that cannot be read replaced by how long it is."""
+    """Replace each unreadable string in JSON text by a note of its length."""
     return _LITERAL.sub(_withhold_if_opaque, text)
 
 
 def is_readable(text: str) -> bool:
-    """Whether all of a text can be read, or is too short to hide anything."""
+    """Return whether people can read all of a text, or it is too short to hide encoded data."""
     texts = [text]
     while texts:
         text = texts.pop()
@@ -106,6 +106,7 @@ def _is_opaque(content: bytes) -> bool:
 
 
 def _withhold_if_opaque(found: re.Match[str]) -> str:
+    """Return a JSON string literal as it is, or a note of its length if nobody can read it."""
     literal = found.group()
     if literal.startswith("["):
         count = literal.count(",") + 1
@@ -117,6 +118,7 @@ def _withhold_if_opaque(found: re.Match[str]) -> str:
 
 
 def _strings_in(value: Any) -> list[str]:
+    """List all strings in a JSON value, names of members included."""
     strings: list[str] = []
     values = [value]
     while values:
@@ -132,7 +134,7 @@ def _strings_in(value: Any) -> list[str]:
 
 
 def _encoded_texts(token: str) -> list[str] | None:
-    """What has to be readable for a token to be so; None where it is not."""
+    """Decode the base64 runs in a token; return None if something in the token cannot be read."""
     if sum(map(len, _USUAL.findall(token))) < _READABLE * len(token):
         return None
     texts: list[str] = []
@@ -151,7 +153,7 @@ def _encoded_texts(token: str) -> list[str] | None:
 
 
 def _decode_base64(run: str) -> str | None:
-    """The text that is in base64; None where it is no text."""
+    """Decode base64 into text; return None if the result is not text."""
     digits = run.rstrip("=").replace("+", "-").replace("/", "_")
     try:
         return urlsafe_b64decode(digits + "=" * (-len(digits) % 4)).decode()

@@ -42,7 +42,7 @@ _LEAST_WORK: Final = 100_000
 
 
 def finds_seal(body: bytes) -> bool:
-    """Whether a body holds a sealed one, or takes too long to search."""
+    """Return whether a body contains a sealed one, however encoded, or is too costly to search."""
     budget = max(_LEAST_WORK, _WORK * len(body))
     contents = [body]
     while contents:
@@ -61,7 +61,7 @@ def finds_seal(body: bytes) -> bool:
 
 
 def _without_escapes(content: bytes) -> bytes | None:
-    """The content without escapes, nor the zeros of UTF-16 and UTF-32; None where escapes go on and on.
+    """Undo all escapes in a body, level by level; return None if they never end.
 
     Zeros may be escaped, and escapes may be in UTF-16, so each round removes the zeros that the one before has left.
     """
@@ -77,6 +77,7 @@ def _without_escapes(content: bytes) -> bytes | None:
 
 
 def _unescape(escape: re.Match[bytes]) -> bytes:
+    """Return the character that an escape stands for; `?` if it is not ASCII."""
     if escape["itself"] is not None:
         return escape["itself"]
     digits = escape["json"] or escape["byte"] or escape["address"] or escape["markup"]
@@ -87,7 +88,10 @@ def _unescape(escape: re.Match[bytes]) -> bytes:
 
 
 def _decode_runs(content: bytes) -> Iterator[bytes]:
-    """What may be encoded in it. Where it begins is not known, since something may stand right before it."""
+    """Decode every run of base64, hexadecimal digits or numbers in a body.
+
+    Something may stand right before a run, so every possible start is tried.
+    """
     for run in _BASE64.findall(content):
         digits = run.translate(_STANDARD)
         for start in range(4):

@@ -37,27 +37,27 @@ EVERYTHING: Final = "$all"
 
 
 def type_tag(kind: str) -> str:
-    """The reserved tag of a type's events, where type heads are on."""
+    """Return the reserved tag under which a type's events are counted, if type heads are on."""
     return f"$type:{kind}"
 
 
 def is_reserved(tag: str) -> bool:
-    """Whether a tag is the store's own."""
+    """Return whether a tag belongs to the store, not to users."""
     return not tag or tag.startswith("$")
 
 
 def group_of(tag: str) -> str:
-    """What precedes a tag's first `:`; the whole tag where there is none."""
+    """Return the group of a tag: what precedes its first `:`, or the whole tag."""
     return tag.partition(":")[0]
 
 
 def place_of(ticks: Ticks, random: int) -> str:
-    """The place of a moment among events; `random` tells places of one moment apart."""
+    """Return the sort key of an event with tags: its ticks, then digits that make it unique."""
     return f"{ticks:019d}{random % 10**RANDOM_DIGITS:0{RANDOM_DIGITS}d}"
 
 
 def parse_place(text: str, field: str = "since") -> str:
-    """Read a place; raises `InvalidInput` naming `field`."""
+    """Check a place and return it; raise `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     if not _PLACE.fullmatch(text):
         raise InvalidInput(field, "must be a place of 30 digits")
@@ -65,13 +65,14 @@ def parse_place(text: str, field: str = "since") -> str:
 
 
 def own_tags(events: Iterable[Event | Recorded]) -> tuple[str, ...]:
-    """The tags of events, in order; those that have none are together under "" (a tag of no user's)."""
+    """Return the sorted tags of events; "" stands for those of events without tags."""
     return tuple(sorted({tag for event in events for tag in event.tags or (UNTAGGED,)}))
 
 
 def repeats(event: Event, data: Body, stored: Recorded) -> bool:
-    """Whether an event, with these data, says again what is stored under its id. Metadata say how an event came to be
-    appended, and a repeat comes from elsewhere: they are not compared.
+    """Return whether an event equals the one that is stored under its id, apart from metadata.
+
+    Metadata say how an event came to be appended, and a repeat comes from elsewhere: they are not compared.
     """
     same = replace(
         stored,
@@ -84,7 +85,7 @@ def repeats(event: Event, data: Body, stored: Recorded) -> bool:
 
 
 def parse_event_id(text: str, field: str = "id") -> str:
-    """Read an event id, a UUID; raises `InvalidInput` naming `field`."""
+    """Parse an event id, which is a UUID; raise `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     try:
         return str(uuid.UUID(text))
@@ -93,7 +94,7 @@ def parse_event_id(text: str, field: str = "id") -> str:
 
 
 def check_tag(tag: str, field: str = "tags") -> str:
-    """A tag of a user's; raises `InvalidInput` naming `field`."""
+    """Check a tag that a user chose and return it; raise `InvalidInput` naming `field`."""
     must_be(str, tag, field, "text")
     if not tag:
         raise InvalidInput(field, "a tag must not be empty")
@@ -107,7 +108,7 @@ def check_tag(tag: str, field: str = "tags") -> str:
 
 
 def check_type(kind: str, field: str = "type") -> str:
-    """An event type of a user's; raises `InvalidInput` naming `field`."""
+    """Check an event type and return it; raise `InvalidInput` naming `field`."""
     must_be(str, kind, field, "text")
     if not 0 < len(kind.encode("utf-8", "surrogatepass")) <= MAX_TYPE_BYTES or not kind.isprintable():
         raise InvalidInput(field, f"a type is 1 to {MAX_TYPE_BYTES} bytes of printable text")
@@ -116,7 +117,10 @@ def check_type(kind: str, field: str = "type") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryItem:
-    """Asks for events of any of `types` (empty: any type) that have all of `tags` (empty: whatever tags)."""
+    """One alternative of a query: events of any of `types` that have all of `tags`.
+
+    Empty `types` match any type, and empty `tags` any tags.
+    """
 
     types: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
@@ -126,7 +130,7 @@ class QueryItem:
         def __init__(self, *, types: Collection[str] = ..., tags: Collection[str] = ...) -> None: ...
 
     def __post_init__(self) -> None:
-        """Refuse what no event can have, so that a condition on it would never hold anything off."""
+        """Check types and tags: a condition on what no event can have would never prevent an append."""
         for name in ("types", "tags"):
             must_be_names(getattr(self, name), name)
             object.__setattr__(self, name, frozenset(getattr(self, name)))
@@ -136,13 +140,13 @@ class QueryItem:
             check_tag(tag)
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:
-        """Whether an event of this type with these tags is asked for."""
+        """Return whether an event of this type with these tags matches."""
         return (not self.types or kind in self.types) and self.tags.issubset(tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Asks for events that match at least one of `items`, of which there is at least one."""
+    """A query for the events that match at least one of its `items`."""
 
     items: tuple[QueryItem, ...]
 
@@ -153,22 +157,25 @@ class Query:
 
     @staticmethod
     def all() -> Query:
-        """Every event. Only a store that was opened with `everything` takes it, or Sekiban's with `type_heads`."""
+        """Return the query for every event.
+
+        Only a store that was opened with `everything` takes it, or Sekiban's with `type_heads`.
+        """
         return Query(items=(QueryItem(),))
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:
-        """Whether an event of this type with these tags is asked for."""
+        """Return whether an event of this type with these tags matches at least one item."""
         return any(item.matches(kind, tags) for item in self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """Which entries of its fencing tags a read has passed: it tells where the read stood at each of its events.
+    """The entries of each tag that a read has passed, from which each event's position follows.
 
     Attributes:
-        base: where the read of each tag began, which counts where `passed` tells no more.
-        passed: keys of entries with their indices in the tag, in order.
-        end: the position of the whole read.
+        base: how far each tag had been read when the read began. It applies before the first entry in `passed`.
+        passed: for each tag, the keys of its entries with their indices, in order.
+        end: position of the whole read.
     """
 
     base: Mapping[str, Reached]
@@ -177,19 +184,20 @@ class Trail:
 
     @staticmethod
     def of(position: Position) -> Trail:
-        """The trail of an event with which a read had seen all that it looked at."""
+        """Return the trail of an event at which the read had seen everything that it looked at."""
         return Trail(base=position.seen, passed={}, end=position)
 
     @staticmethod
     def in_tags(counts: Mapping[str, int], last: str) -> Trail:
-        """The trail of an event that is the last of so many in these tags, found without a query."""
+        """Return the trail of an event that is the last of so many in these tags, found without a query."""
         return Trail.of(Position(seen={tag: Reached(count, last) for tag, count in counts.items()}))
 
     def at(self, key: str) -> Position:
-        """The position that includes each tag's events up to the one with this key."""
+        """Return the position that includes each tag's events up to the one with this key."""
         return replace(self.end, seen={tag: self._reached(tag, key) for tag in self.base})
 
     def _reached(self, tag: str, key: str) -> Reached:
+        """Return how far the read had come in a tag at the event with this key."""
         passed = self.passed.get(tag, ())
         place = bisect_right(passed, key, key=lambda entry: entry[0])
         if not place:
@@ -205,7 +213,7 @@ MAX_COUNT: Final = 2**53 - 1
 
 
 def write_position(position: Position) -> str:
-    """A position as text: opaque, safe in URLs."""
+    """Encode a position as opaque text that is safe in URLs."""
     body: dict[str, object] = {"s": _plain(position.seen), "h": _plain(position.heads)}
     if position.items:
         body["q"] = sorted(position.items)
@@ -214,7 +222,7 @@ def write_position(position: Position) -> str:
 
 
 def read_position(written: str, field: str = "after") -> Position:
-    """Read `write_position` back, and nothing else; raises `InvalidInput` naming `field`."""
+    """Decode the text of `write_position` and nothing else; raise `InvalidInput` naming `field`."""
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         body = json.loads(raw)
@@ -228,15 +236,18 @@ def read_position(written: str, field: str = "after") -> Position:
 
 
 def _plain(tags: Mapping[str, Reached]) -> dict[str, list[object]]:
+    """Convert the counts of tags into JSON, sorted by tag."""
     return {tag: _figures(reached) for tag, reached in sorted(tags.items())}
 
 
 def _figures(reached: Reached) -> list[object]:
+    """Convert how far one tag has been read into a JSON list."""
     token = () if reached.token is None else (reached.token.text(),)
     return [reached.count, reached.last, *token]
 
 
 def _parse_reached(body: Mapping[str, list[Any]]) -> dict[str, Reached]:
+    """Parse how far each tag has been read from JSON; raise `ValueError` if it is malformed."""
     reached: dict[str, Reached] = {}
     for tag, (count, last, *token) in body.items():
         if type(count) is not int or not 0 <= count <= MAX_COUNT or not isinstance(last, str):
@@ -266,11 +277,11 @@ Takes = Callable[[Recorded], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Events in order of their places, or newest first, and the position that a read of them has reached.
+    """Events of a read, in order of their places or newest first, and the position that it reached.
 
     Attributes:
-        more: there are others, beyond the limit. A read forward has then not seen these; one backward
-            has: its position is that of the newest event.
+        more: whether there are others beyond the limit. The position of a forward read does not include these; that of
+            a backward read does, because it is the position of the newest event.
     """
 
     events: tuple[Recorded, ...]
@@ -281,11 +292,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedPage:
-    """Some events of a read. It may have none, and still have moved on.
+    """One page of a forward read of tagged events. It may be empty although the read moved on.
 
     Attributes:
-        position: to append after, once nothing is left; None before.
-        rest: where the next page goes on; None at the end.
+        position: position to append after, once nothing is left; None before.
+        rest: where the next page begins; None at the end.
     """
 
     events: tuple[Recorded, ...]
@@ -296,9 +307,11 @@ class TaggedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackwardPage:
-    """Some events of a read, newest first. `position` is that of the newest event there is: to append after.
+    """One page of a backward read of tagged events, newest first.
 
-    `rest` is where the next page goes on; None at the end.
+    Attributes:
+        position: position of the newest event that exists, to append after.
+        rest: where the next page begins; None at the end.
     """
 
     events: tuple[Recorded, ...]
@@ -309,24 +322,31 @@ class BackwardPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Where the next page begins: how far the tags have been read, and the position of the read.
+    """Where the next page of a forward read begins.
 
     The text form is not trusted: a place that does not fit what is stored is refused as input.
+
+    Attributes:
+        at: how far each tag has been read.
+        position: position of the whole read.
     """
 
     at: Reach
     position: Position
 
     def text(self) -> str:
-        """An opaque text, safe in URLs."""
+        """Encode this start of a page as opaque text that is safe in URLs."""
         return f"{write_position(Position(seen=self.at))}.{write_position(self.position)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Where the next page begins, backward: at the key `upto`, in the read of this position.
+    """Where the next page of a backward read begins.
 
-    Where tags are streams, `at` is how far up each of them is still to be read.
+    Attributes:
+        upto: key below which the page begins.
+        position: position of the whole read.
+        at: if tags are streams, up to where each of them is still to be read.
     """
 
     upto: str
@@ -334,13 +354,16 @@ class Down:
     at: Reach = field(default_factory=dict)
 
     def text(self) -> str:
-        """An opaque text, safe in URLs. It need not be trusted: it can show only what the query asks for."""
+        """Encode this start of a page as opaque text that is safe in URLs.
+
+        It need not be trusted: it can show only what the query asks for.
+        """
         at = f".{write_position(Position(seen=self.at))}" if self.at else ""
         return f"{write_position(self.position)}.{self.upto.replace('#', '.')}{at}"
 
 
 def parse_rest(written: str) -> Rest:
-    """Read `Rest.text` back; raises `InvalidInput` naming `REST`."""
+    """Decode the text of `Rest.text`; raise `InvalidInput` naming `from`."""
     at, dot, end = written.partition(".")
     if dot:
         start, position = read_position(at, REST), read_position(end, REST)
@@ -350,7 +373,7 @@ def parse_rest(written: str) -> Rest:
 
 
 def parse_down(written: str) -> Down:
-    """Read `Down.text` back; raises `InvalidInput` naming `REST`."""
+    """Decode the text of `Down.text`; raise `InvalidInput` naming `from`."""
     position, *parts = written.split(".")
     upto = "#".join(parts[:2])
     if not _KEY.fullmatch(upto) or len(parts) > _PARTS:
@@ -361,7 +384,10 @@ def parse_down(written: str) -> Down:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagEntry:
-    """A tag's entry for one of its events. `index` counts from 0; None on entries of the original library."""
+    """One entry in the list of a tag's events.
+
+    `index` counts from 0; it is None on entries that Sekiban wrote.
+    """
 
     event_id: str
     event_type: str
@@ -372,7 +398,7 @@ class TagEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCount:
-    """A tag and how many events it has, as its head counts them."""
+    """A tag and the number of its events, as its head counts them."""
 
     tag: str
     events: int
@@ -380,11 +406,12 @@ class TagCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedEvent:
-    """An event to import, checked.
+    """A checked event that is ready to be imported.
 
     Attributes:
-        happened: its timestamp.
-        place: the one that it had, or that follows from the rest.
+        timestamp: time of the event in its stored form.
+        happened: the same time in ticks.
+        place: place that the event had in its source, or that follows from its other fields.
     """
 
     event: Event

@@ -49,7 +49,10 @@ STREAM_EXISTS: Final = Expected.STREAM_EXISTS
 
 @dataclass(frozen=True, slots=True)
 class AtVersion:
-    """The stream must hold exactly `version` events, as in `AtVersion(2)`; unfolds may have changed meanwhile."""
+    """Expects that the stream holds exactly `version` events, as in `AtVersion(2)`.
+
+    Unfolds may have changed meanwhile.
+    """
 
     version: int
 
@@ -63,23 +66,23 @@ class AtVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """The exact state of a stream, as its head has it: any write since, of events or unfolds, is a conflict.
+    """The exact state of a stream: any write since, of events or unfolds, conflicts with it.
 
-    Take it from an answer, and hand it back: its parts may change.
+    Take it from an answer, and pass it back unchanged: its parts may change in a later release.
 
     Attributes:
-        version: the stream's next index.
-        etag: of the head's latest write; None makes the token a bare version.
+        version: index of the stream's next event.
+        etag: etag of the latest write to the head; None makes the token a bare version.
         size: bytes of the head, which is one item, to within a few.
-        carried: bytes of the events it carries, part of `size`.
-        unfolds: bytes of its unfolds, part of `size`.
-        events: events it carries.
-        appends: appends those events came in.
-        of: the stream whose head it was made from, its table and where that is, where this process has made it; what
-            comes from outside may be forged. No part of its text, nor of what tokens are compared by.
-        low_water: of the stream, as far as that head told; no part of what tokens are compared by.
-        seal: says that the stage has made it (`store.seals`); likewise.
-        refused: how many appends in a row were refused before it; likewise, and no part of its text.
+        carried: bytes of the events in the head, included in `size`.
+        unfolds: bytes of the unfolds in the head, included in `size`.
+        events: number of events in the head.
+        appends: number of appends that these events came in.
+        of: stream and table of the head. Set only on tokens that this process created, since others may be forged.
+            Neither compared nor written to text.
+        low_water: index of the first event that is not pruned, as far as this head shows. Not compared.
+        seal: signature of the stage that created the token (`store.seals`). Not compared.
+        refused: number of appends in a row that were refused before it. Neither compared nor written to text.
     """
 
     version: int
@@ -95,8 +98,10 @@ class Token:
     refused: int = field(default=0, compare=False, repr=False)
 
     def text(self) -> str:
-        """At most 127 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version; then the
-        low-water mark, where there is one or a seal follows, and the seal.
+        """Encode the token as text of at most 127 ASCII bytes, or as its version if it has no etag.
+
+        The parts are `version.etag.size.carried.unfolds.events.appends`, then the low-water mark if there is one or a
+        seal follows, then the seal.
         """
         if self.etag is None:
             return str(self.version)
@@ -105,16 +110,20 @@ class Token:
 
     @property
     def bare(self) -> str:
-        """What its text begins with, and what names the state."""
+        """Text of the token without low-water mark and seal, which identifies the stream's state."""
         figures = (self.version, self.etag, self.size, self.carried, self.unfolds, self.events, self.appends)
         return ".".join(map(str, figures))
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a tag's events have been read: `count` of them, the last of which is at the place `last`.
+    """How far a tag's events have been read: how many, and the place of the last.
 
-    Where a tag is a stream, `token` is what makes an append on exactly that one request; it is only a hint.
+    Attributes:
+        count: number of events that have been read.
+        last: place of the last of them.
+        token: if the tag is a stream, the token with which an append on exactly that state takes one request; only a
+            hint.
     """
 
     count: int = 0
@@ -124,13 +133,14 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far a read has read each tag. Opaque to callers; `model.tags` gives it its text form.
+    """How far a read has read each tag; callers pass it back unchanged.
 
-    Comparable where both have the same tags: a later read is behind in none of them.
+    `model.tags` gives it its text form. Positions with the same tags are comparable: a later one is behind in none of
+    them.
 
     Attributes:
         seen: how far the events of each fencing tag have been read.
-        heads: where other tags' heads stood: a hint, which saves an append from reading them.
+        heads: where the heads of other tags stood: a hint, which saves an append from reading them.
         items: marks of those items of the read that several of these tags could fence (`layout.queries`).
     """
 
@@ -149,7 +159,7 @@ ExpectedVersion = Expected | AtVersion | Token
 
 
 def meets(expected: Expected | AtVersion, version: int | None) -> bool:
-    """Whether a stream of this version is what a writer expects; None: there is no stream."""
+    """Return whether a stream at `version` (None: no stream) meets a writer's expectation."""
     match expected:
         case Expected.ANY:
             return True
@@ -162,7 +172,7 @@ def meets(expected: Expected | AtVersion, version: int | None) -> bool:
 
 
 class Unread(Enum):
-    """The head has not been looked at."""
+    """Marks a stream whose head has not been read."""
 
     UNREAD = "unread"
 
@@ -171,19 +181,19 @@ UNREAD: Final = Unread.UNREAD
 
 
 def expected_head(expected: ExpectedVersion) -> Token | Unread | None:
-    """What an expectation alone says of the head."""
+    """Return what an expectation alone tells about the head: a token, None for no stream, or `UNREAD`."""
     if expected is NO_STREAM:
         return None
     return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
 
 
 def version_of(head: Any) -> int:
-    """The next index, as far as a writer knows: a head, a token, or None for no stream."""
+    """Return the next index of a stream by its head or token; 0 for no stream."""
     return 0 if head is None else head.version
 
 
 def check_expected(expected: object) -> None:
-    """Raise `InvalidInput` for what is no expectation: compared with a stream it would be a conflict, always."""
+    """Raise `InvalidInput` unless a value is an expectation: anything else would always conflict."""
     must_be(
         (Expected, AtVersion, Token),
         expected,
@@ -195,7 +205,7 @@ def check_expected(expected: object) -> None:
 
 
 def parse_token(text: str, field: str = "If-Match") -> Token:
-    """Read `Token.text` back; raises `InvalidInput` naming `field`."""
+    """Decode the text of `Token.text`; raise `InvalidInput` naming `field`."""
     match = _TOKEN.fullmatch(text)
     if match is None or int(match[1]) > MAX_VERSION:
         raise InvalidInput(field, "must be a token that an append or load returned, or a version")
@@ -220,12 +230,14 @@ def parse_token(text: str, field: str = "If-Match") -> Token:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """DynamoDB capacity that a call consumed: with retries and refused writes, without bodies in a bucket.
+    """The DynamoDB capacity that a call consumed, retries and refused writes included.
+
+    Bodies in the bucket are not included.
 
     Attributes:
-        read, write: capacity units, as DynamoDB reports them, secondary indexes included; a store in memory counts
-            tables alone. A request whose answer was lost reports none.
-        requests: to DynamoDB, whatever became of them.
+        read, write: capacity units as DynamoDB reports them, secondary indexes included; a store in memory counts only
+            tables. A request whose answer was lost reports none.
+        requests: number of requests to DynamoDB, whether they succeeded or not.
     """
 
     read: float = 0.0
@@ -242,7 +254,7 @@ _NOWHERE: Final = Position()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """The append was made, once.
+    """The append was applied, exactly once.
 
     `first`, `version` and `token` are of the stream that the call named, and 0 if it named none, or several. `events`,
     `position` and `versions` are of tags, and empty if the events have none.
@@ -274,8 +286,10 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Nothing was written, for one of three reasons: the stream is not what was expected; or events that match the
-    condition (`fail_if`) are there; or conditions of items in `also` do not hold.
+    """Nothing was written, because the stream, matching events or `also` conditions did not allow it.
+
+    The stream is not at the expected version, or events that match the condition (`fail_if`) exist, or conditions of
+    items in `also` do not hold.
 
     Attributes:
         version: the stream's next index; 0 where there is no stream.
@@ -304,8 +318,10 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undetermined:
-    """Whether the append was made cannot be known: a response was lost, and the events from index `first` on, which
-    would tell, have been pruned since; of an append to several `streams`, in every one of them.
+    """Whether the append was applied cannot be known: the response was lost and its events may be pruned.
+
+    The events from index `first` on, which would tell, have been pruned since; for an append to several `streams`, in
+    every one of them.
     """
 
     first: int = 0
