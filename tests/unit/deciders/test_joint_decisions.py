@@ -415,7 +415,7 @@ def test_parties_may_have_rules_of_their_own(store: Store) -> None:
         ((A, A), move(0), "parties: must name a stream once"),
         ((A, B), lambda *_: [()], "decide: must answer with the events of each party, in their order"),
         ((A, B), lambda *_: None, "decide: must be a function that answers with the events of each party"),
-        ((A, B), lambda *_: ((), ["x"]), "evolve: must return a state, and returned None for str"),
+        ((A, B), lambda *_: ((), ["x"]), "evolve: must return a state, but returned None for str"),
         ((A, "no dash"), move(0), "stream"),
         (tuple(f"Tally-{k}" for k in range(101)), move(0), "parties: 101 streams, at most 100"),
     ],

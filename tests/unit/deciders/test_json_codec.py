@@ -183,7 +183,7 @@ def test_members_that_are_missing_take_the_default() -> None:
         (b"[1]", "must be an object"),
         (b"", ""),
         (b"\xff", ""),
-        (b'{"x":1,"x":1}', "a name stands twice"),
+        (b'{"x":1,"x":1}', "one object has a name twice"),
         (b'{"x":NaN}', "NaN is not JSON"),
     ],
 )

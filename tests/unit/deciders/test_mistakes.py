@@ -55,7 +55,7 @@ def paid(command: int, state: Any) -> list[Paid]:
     return [Paid(command)]
 
 
-NONE = "evolve: must return a state, and returned None for Paid"
+NONE = "evolve: must return a state, but returned None for Paid"
 
 
 def test_an_evolve_that_returns_nothing_is_refused_and_nothing_is_stored() -> None:
@@ -91,7 +91,7 @@ def test_so_it_is_with_aggregates_and_tagged_events_and_in_scenarios() -> None:
     store = memory_tagged_events()
     store.append([CODEC.tagged(Paid(7), "order:1")])
     asked = projection(tags=["order:1"], codec=CODEC, evolve=forgets, initial=Order())
-    with pytest.raises(InvalidInput, match="evolve: must return a state, and returned None for Paid"):
+    with pytest.raises(InvalidInput, match="evolve: must return a state, but returned None for Paid"):
         Decisions(store=store).decide({"order": asked}, lambda _: [])
     with pytest.raises(InvalidInput, match=NONE):
         given(decider(paid), Paid(7))

@@ -217,7 +217,7 @@ def test_a_body_that_is_no_json_object_is_refused(api: Api, name: str) -> None:
     ("name", "said"),
     [
         ("cut off", "line 1 column 12"),
-        ("a name twice, deep inside", "a name stands twice in one object: 'a'"),
+        ("a name twice, deep inside", "one object has a name twice: 'a'"),
         ("NaN", "NaN is not JSON"),
         ("digits without end", "4300 digits"),
     ],

@@ -92,7 +92,7 @@ def test_a_comma_in_a_text_is_written_twice() -> None:
         ({"index": "x"}, "index: must be a whole number"),
         ({"index": -1}, "index: must be from 0"),
         ({"correlation": "c" * 1025}, "correlation: must be 1 to 1,024 bytes"),
-        ({"tags": ["$x"]}, "tags: tags that begin with $"),
+        ({"tags": ["$x"]}, "tags: a tag must not begin with $"),
         ({"tags": [1]}, "tags: must be a list of texts"),
         ({"data64": "*"}, "data: cannot be read"),
         ({"fault": "it expired"}, "fault: it expired"),

@@ -95,11 +95,11 @@ def holding_itself() -> list[Any]:
         ({"prices": [1, math.nan]}, "value.prices.1", "nan is not"),
         ([1, (math.inf,)], "value.1.0", "inf is not"),
         (b"{}", "value", "a bytes is not"),
-        ({"name": "\ud83d"}, "value.name", "half of a surrogate pair is not"),
-        ({"seats": {(1, 2): "A"}}, "value.seats", "an object with such names is not"),
-        (holding_itself(), "value", "must not be nested so deep, nor hold itself"),
-        ({"$v": 2}, "value.$v", "codecs and subjects write"),
-        ({"$sealed": 1}, "value.$sealed", "codecs and subjects write"),
+        ({"name": "\ud83d"}, "value.name", "a lone surrogate is not"),
+        ({"seats": {(1, 2): "A"}}, "value.seats", "an object whose names are not text is not"),
+        (holding_itself(), "value", "must not be nested this deeply, nor contain itself"),
+        ({"$v": 2}, "value.$v", "only codecs and subjects write"),
+        ({"$sealed": 1}, "value.$sealed", "only codecs and subjects write"),
     ],
 )
 def test_what_is_not_json_is_refused_with_the_path_to_it(value: Any, field: str, rule: str) -> None:
@@ -136,7 +136,8 @@ def test_what_a_codec_wrote_in_a_later_version_is_not_read_past_it() -> None:
     versions = Versions("Boarded", {1: upcast("Boarded", 1, to=2)(dict)})
     body = json.dumps(versions.mark({"seat": "12A"})).encode()
     with pytest.raises(
-        InvalidInput, match=r"^codec: must read Flight-7 \(index 3\), Boarded: it is of version 2$"
+        InvalidInput,
+        match=r"^codec: must be used to read Flight-7 \(index 3\), Boarded: it is stored as version 2$",
     ):
         recorded(body).json()
     for each in each_kind(body):

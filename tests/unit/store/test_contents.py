@@ -27,5 +27,5 @@ def test_what_was_read_has_its_content_and_what_was_left_in_the_bucket_says_so()
     assert small.content == b"{}"
     of_feed = FeedEvent(stream="A-1", index=1, type="Large", data=large.data)
     for event in (Event(type="Large", data=large.data), large, of_feed):
-        with pytest.raises(InvalidInput, match="fetch: must be true for what lies in the bucket"):
+        with pytest.raises(InvalidInput, match="fetch: must be true to read a body in the bucket"):
             _ = event.content

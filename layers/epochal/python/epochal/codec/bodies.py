@@ -140,7 +140,7 @@ def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
     """Decode a body that is never in the bucket; a claim check counts as corruption."""
     decoded = decode(encoded, limit)
     if isinstance(decoded, Claim):
-        raise CorruptData("a claim check where the body itself must be")
+        raise CorruptData("a claim check is stored where the body itself must be")
     return decoded
 
 
@@ -205,7 +205,7 @@ def _read_claim(data: bytes) -> Claim:
         raise CorruptData("a body under encoding 64 is not a claim check") from error
     texts, numbers = (claim.key, claim.sha256, claim.timer), (claim.size, claim.encoding)
     if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
-        raise CorruptData("a body under encoding 64 is a claim check of other types")
+        raise CorruptData("a body under encoding 64 is a claim check with a field of the wrong type")
     check_claim(claim)
     return claim
 
@@ -216,12 +216,12 @@ def check_claim(claim: Claim) -> None:
     A request for it would fail and keep back more than this one event.
     """
     if claim.encoding == CLAIM:
-        raise CorruptData("a claim check of a claim check")
+        raise CorruptData("a claim check names the object of another claim check")
     if claim.encoding not in (DIRECT, DEFLATE, BROTLI):
         raise UnknownEncoding(claim.encoding)
     key = len(claim.key.encode("utf-8", "surrogatepass"))
     if not 0 < key <= MAX_KEY_BYTES or claim.size < 0 or not _in_utf8(claim.key + claim.sha256):
-        raise CorruptData("a claim check of something that no bucket can hold")
+        raise CorruptData("a claim check names an object that no bucket can hold")
 
 
 def _in_utf8(text: str) -> bool:

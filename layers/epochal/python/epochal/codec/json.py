@@ -28,7 +28,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
         ((repeated, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"a name stands twice in one object: {repeated[:64]!r}")
+        raise ValueError(f"one object has a name twice: {repeated[:64]!r}")
     return record
 
 
@@ -59,9 +59,9 @@ def loads(text: bytes | str) -> Any:
     try:
         return _DECODER.decode(text)
     except ArithmeticError as error:
-        raise ValueError("a number whose exponent is beyond all bounds") from error
+        raise ValueError("a number has an exponent that is too large to read") from error
     except RecursionError as error:
-        raise TooDeep("nested too deep") from error
+        raise TooDeep("lists and objects are nested too deeply") from error
 
 
 def dumps(value: Any, errors: str = "strict") -> bytes:
@@ -72,7 +72,7 @@ def dumps(value: Any, errors: str = "strict") -> bytes:
     try:
         text: str = _ENCODER.encode(value)
     except RecursionError as error:
-        raise TooDeep("nested too deep") from error
+        raise TooDeep("lists and objects are nested too deeply") from error
     return text.encode("utf-8", errors)
 
 

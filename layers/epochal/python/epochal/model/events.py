@@ -58,7 +58,7 @@ def read_moment(moment: datetime | str, field: str) -> Ticks:
     if not isinstance(moment, datetime):
         return parse_time(moment, field)
     if moment.tzinfo is None:
-        raise InvalidInput(field, "must have a time zone: datetime.now(UTC), for instance")
+        raise InvalidInput(field, "must be a datetime with a time zone, such as datetime.now(UTC)")
     return Ticks((moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000))
 
 
@@ -88,12 +88,14 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
     must_be(str, text, field, "ISO 8601 text")
     match = _ISO.fullmatch(text)
     if match is None:
-        raise InvalidInput(field, "must be an ISO 8601 date and time")
+        raise InvalidInput(field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z")
     day, clock, fraction, zone = match.groups()
     try:
         whole = _whole_seconds(f"{day}T{clock}", zone)
     except (ValueError, OverflowError) as error:
-        raise InvalidInput(field, "must be an ISO 8601 date and time") from error
+        raise InvalidInput(
+            field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z"
+        ) from error
     ticks = whole * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
     if not 0 <= ticks < END:
         raise InvalidInput(field, "must lie in the years 1 to 9999 UTC")
@@ -148,7 +150,7 @@ Body = bytes | Claim
 def content_of(body: Body) -> bytes:
     """Return a body's bytes; raise `InvalidInput` if it was left in the bucket."""
     if isinstance(body, Claim):
-        raise InvalidInput("fetch", f"must be true for what lies in the bucket, as {body.key} does")
+        raise InvalidInput("fetch", f"must be true to read a body in the bucket, such as {body.key}")
     return body
 
 
@@ -160,7 +162,7 @@ def body_size(body: Body) -> int:
 def json_of(body: Body, where: str) -> Any:
     """Parse a body that is plain JSON; raises as `read_json`, and `InvalidInput` if it is in the bucket."""
     if isinstance(body, Claim):
-        raise InvalidInput("fetch", f"must be true to read {where}: its body is in the bucket, as {body.key}")
+        raise InvalidInput("fetch", f"must be true to read {where}: its body is in the bucket, at {body.key}")
     return read_json(body, where)
 
 
@@ -457,14 +459,16 @@ def write_json(value: Any) -> bytes:
     """Encode a value as a JSON body; raise `InvalidInput` with the path to whatever is not JSON."""
     for mark in (VERSION, SEALED) if isinstance(value, dict) else ():
         if mark in value:
-            raise InvalidInput(f"value.{mark}", "is a name that codecs and subjects write, not plain JSON")
+            raise InvalidInput(
+                f"value.{mark}", "must not be in plain JSON: only codecs and subjects write this name"
+            )
     try:
         try:
             return _ENCODER.encode(value).encode()
         except (TypeError, ValueError):
             path, culprit = _find_non_json("value", value)
     except RecursionError:
-        raise InvalidInput("value", "must not be nested so deep, nor hold itself") from None
+        raise InvalidInput("value", "must not be nested this deeply, nor contain itself") from None
     raise InvalidInput(path, f"must be JSON, and {_describe(culprit)} is not")
 
 
@@ -485,9 +489,11 @@ def read_json(body: bytes | str, where: str) -> Any:
         raise CorruptData(f"{where}: its body is not JSON: {error}") from error
     if isinstance(value, dict):
         if value.get(VERSION, 1) != 1:
-            raise InvalidInput("codec", f"must read {where}: it is of version {value[VERSION]!r}")
+            raise InvalidInput(
+                "codec", f"must be used to read {where}: it is stored as version {value[VERSION]!r}"
+            )
         if SEALED in value:
-            raise InvalidInput("unseal", f"must come before JSON: {where} is sealed")
+            raise InvalidInput("unseal", f"must be called before {where} is read as JSON: it is sealed")
     return value
 
 
@@ -517,9 +523,9 @@ def _describe(value: object) -> str:
     if isinstance(value, float):
         return str(value)
     if isinstance(value, str):
-        return "half of a surrogate pair"
+        return "a lone surrogate"
     if isinstance(value, dict):
-        return "an object with such names"
+        return "an object whose names are not text"
     return f"a {type(value).__name__}"
 
 
@@ -570,7 +576,8 @@ def stream_name(text: str, field: str = "stream") -> StreamName:
     if text.startswith("$"):
         raise InvalidInput(field, "names that begin with $ are reserved for the system")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
-        raise InvalidInput(field, f"must be at most {MAX_NAME_BYTES} bytes")
+        size = len(text.encode("utf-8", "surrogatepass"))
+        raise InvalidInput(field, f"must be at most {MAX_NAME_BYTES} bytes, got {size}")
     raise InvalidInput(field, "may hold only ASCII letters, digits and - _ . : ~ @ + =")
 
 

@@ -19,6 +19,9 @@ from epochal.errors import InvalidInput
 MAX_WHOLE: Final = 2**53 - 1
 """The greatest whole number that every reader of JSON reads exactly; nothing counted here comes near it."""
 
+_LONGEST_SHOWN: Final = 10**20
+"""Integers from here on are not written out in error messages."""
+
 
 def must_be(kind: type | tuple[type, ...], value: object, field: str, rule: str) -> None:
     """Raise `InvalidInput` unless `value` is of the kind; the rule is what follows "must be"."""
@@ -32,9 +35,14 @@ def must_be_whole(value: object, field: str, least: int = 0, most: int = MAX_WHO
         raise InvalidInput(field, "must be a number, not bool")
     must_be(int, value, field, "a number")
     if isinstance(value, int) and value < least:
-        raise InvalidInput(field, "must not be negative" if least == 0 else f"must be at least {least:,}")
+        raise InvalidInput(field, f"must be at least {least:,}, got {_shown(value)}")
     if isinstance(value, int) and value > most:
-        raise InvalidInput(field, f"must be at most {most:,}")
+        raise InvalidInput(field, f"must be at most {most:,}, got {_shown(value)}")
+
+
+def _shown(number: int) -> str:
+    """Format an integer for an error message; Python refuses to format one of thousands of digits."""
+    return f"{number:,}" if abs(number) < _LONGEST_SHOWN else "a number of more than 20 digits"
 
 
 def must_be_seconds(value: object, field: str) -> None:
@@ -52,7 +60,7 @@ def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
     for number in values:
         must_be_whole(number, field)
     if len({*values}) < len(values):
-        raise InvalidInput(field, "must name each number once")
+        raise InvalidInput(field, "must not contain a number twice")
     return tuple(values)
 
 
@@ -77,7 +85,7 @@ def must_be_texts(values: Sequence[str], longest: int, field: str) -> None:
 def must_be_names(values: object, field: str) -> None:
     """Raise `InvalidInput` unless `values` is a collection of texts; a single text is not one."""
     if isinstance(values, str | bytes):
-        raise InvalidInput(field, "must be a list of names, not one")
+        raise InvalidInput(field, "must be a list of names, not one name")
     must_be(Collection, values, field, "a list of names")
     if isinstance(values, Collection):
         for name in values:
@@ -92,7 +100,7 @@ def must_be_text(value: object, longest: int, field: str) -> None:
     except UnicodeEncodeError as error:
         raise InvalidInput(field, "must be text that UTF-8 can hold, without lone surrogates") from error
     if not 0 < size <= longest:
-        raise InvalidInput(field, f"must be 1 to {longest:,} bytes")
+        raise InvalidInput(field, f"must be 1 to {longest:,} bytes, got {size:,}")
 
 
 # Functions that callers hand in must be plain ones: their work is done when they return.
@@ -118,9 +126,9 @@ def must_be_plain(function: object, field: str, *, may_yield: bool = False) -> N
         inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate)
         for candidate in callables
     ):
-        raise InvalidInput(field, "must be a plain function: nothing awaits an async one")
+        raise InvalidInput(field, "must be a plain function, not an async one: nothing awaits it")
     if not may_yield and any(map(inspect.isgeneratorfunction, callables)):
-        raise InvalidInput(field, "must be a plain function: nothing runs one that yields")
+        raise InvalidInput(field, "must be a plain function, not a generator: nothing iterates over it")
 
 
 def must_take_one(function: Callable[..., object], field: str, what: str) -> None:
@@ -174,7 +182,7 @@ def must_be_state(result: T, before: object, initial: Callable[[], object], even
     if result is None and before is not None and initial() is not None:
         kind = getattr(event, "type", None) if isinstance(getattr(event, "type", None), str) else None
         raise InvalidInput(
-            "evolve", f"must return a state, and returned None for {kind or type(event).__name__}"
+            "evolve", f"must return a state, but returned None for {kind or type(event).__name__}"
         )
     return must_be_done(result, "evolve")
 

@@ -60,7 +60,7 @@ def parse_place(text: str, field: str = "since") -> str:
     """Check a place and return it; raise `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     if not _PLACE.fullmatch(text):
-        raise InvalidInput(field, "must be a place of 30 digits")
+        raise InvalidInput(field, "must be the `place` of an event, which has 30 digits")
     return text
 
 
@@ -99,11 +99,13 @@ def check_tag(tag: str, field: str = "tags") -> str:
     if not tag:
         raise InvalidInput(field, "a tag must not be empty")
     if tag.startswith("$"):
-        raise InvalidInput(field, "tags that begin with $ are reserved for the system")
+        raise InvalidInput(field, "a tag must not begin with $, which is reserved for the system")
     if tag.startswith(":"):
-        raise InvalidInput(field, "a tag must not begin with :, which ends its group")
+        raise InvalidInput(
+            field, "a tag must not begin with :, which separates its group from its value"
+        )
     if not tag.isprintable() or len(tag.encode("utf-8", "surrogatepass")) > MAX_TAG_BYTES:
-        raise InvalidInput(field, f"a tag is at most {MAX_TAG_BYTES} bytes of printable text")
+        raise InvalidInput(field, f"must have only tags of at most {MAX_TAG_BYTES} bytes of printable text")
     return tag
 
 
@@ -111,7 +113,7 @@ def check_type(kind: str, field: str = "type") -> str:
     """Check an event type and return it; raise `InvalidInput` naming `field`."""
     must_be(str, kind, field, "text")
     if not 0 < len(kind.encode("utf-8", "surrogatepass")) <= MAX_TYPE_BYTES or not kind.isprintable():
-        raise InvalidInput(field, f"a type is 1 to {MAX_TYPE_BYTES} bytes of printable text")
+        raise InvalidInput(field, f"must be 1 to {MAX_TYPE_BYTES} bytes of printable text")
     return kind
 
 
@@ -369,7 +371,7 @@ def parse_rest(written: str) -> Rest:
         start, position = read_position(at, REST), read_position(end, REST)
         if start <= position:
             return Rest(at=start.seen, position=position)
-    raise InvalidInput(REST, "must be what `next` of the page before says")
+    raise InvalidInput(REST, "must be the `next` value of the previous page, unchanged")
 
 
 def parse_down(written: str) -> Down:
@@ -377,7 +379,7 @@ def parse_down(written: str) -> Down:
     position, *parts = written.split(".")
     upto = "#".join(parts[:2])
     if not _KEY.fullmatch(upto) or len(parts) > _PARTS:
-        raise InvalidInput(REST, "must be what `next` of the page before says")
+        raise InvalidInput(REST, "must be the `next` value of the previous page, unchanged")
     at = read_position(parts[2], REST).seen if len(parts) == _PARTS else {}
     return Down(upto=upto, position=read_position(position, REST), at=at)
 

@@ -61,7 +61,9 @@ class AtVersion:
             raise InvalidInput("version", "must be a number, not bool")
         must_be(int, self.version, "version", "a number")
         if not 0 <= self.version <= MAX_VERSION:
-            raise InvalidInput("expected", f"a version is from 0 to {MAX_VERSION:,}")
+            raise InvalidInput(
+                "expected", f"must be a version from 0 to {MAX_VERSION:,}, got {self.version:,}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
