@@ -33,7 +33,7 @@ from bench.functions import CONTEXT, request
 from bench.pages import store
 from bench.report import Report, progress
 from bench.rounds import Compared
-from epochal.dynamo.interpreter import LightCarrier, deployed, interpreter, performed
+from epochal.dynamo.interpreter import LightCarrier, carrier_interpreter, interpreter, open_deployment
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.http.gateway import serve
@@ -121,13 +121,13 @@ def _ways(url: str) -> Iterator[Mapping[str, Callable[[], object]]]:
         return carrier(request)
 
     with closing(client), closing(carrier):
-        _appending(performed(noting))()
+        _appending(carrier_interpreter(noting))()
         assert sent[-1].operation == "UpdateItem"
         yield {
             "bare": lambda: client.update_item(**sent[-1].parameters),
-            "light": _appending(performed(carrier)),
+            "light": _appending(carrier_interpreter(carrier)),
             "boto3": _appending(interpreter(client)),
-            "function": _handling(performed(carrier)),
+            "function": _handling(carrier_interpreter(carrier)),
         }
 
 
@@ -141,7 +141,7 @@ def _appending(execute: Execute) -> Callable[[], Appended]:
 
 def _handling(execute: Execute) -> Callable[[], object]:
     """The same, asked of the function as Lambda asks it: by an event that is there, and metrics are kept."""
-    handler = serve("append", deployed(Settings.of(streams_table="streams"), execute=execute))
+    handler = serve("append", open_deployment(Settings.of(streams_table="streams"), execute=execute))
     handler.__self__._metrics.keep()  # type: ignore[attr-defined]  # noqa: SLF001
     data = json.loads(body(random.Random(1), 600, "json"))
     asked = {"events": [{"type": "Happened", "data": data}]}

@@ -31,7 +31,7 @@ from epochal import Event
 from epochal.contrib.local.endpoint import KEY, REGION, SECRET, Endpoint
 from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
-from epochal.dynamo.interpreter import LightCarrier, interpreter, performed
+from epochal.dynamo.interpreter import LightCarrier, carrier_interpreter, interpreter
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
@@ -171,5 +171,7 @@ def _export(reader: FeedReader) -> Took:
 if __name__ == "__main__":
     url, streams, index = sys.argv[1:]
     service = Service(url=url, region=REGION, credentials=FixedKeys(KEY, SECRET))
-    found = _export(Stored(url=url, streams=streams, index=index).reader(performed(LightCarrier(service))))
+    found = _export(
+        Stored(url=url, streams=streams, index=index).reader(carrier_interpreter(LightCarrier(service)))
+    )
     print(json.dumps(asdict(found)))

@@ -28,8 +28,8 @@ from bench.report import Report
 from epochal import Event
 from epochal.contrib.local import deploy, ministack, processes
 from epochal.contrib.local.programs import Places
-from epochal.dynamo.interpreter import deployed as opened
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import open_deployment as opened
 from epochal.errors import GroupMissing
 from epochal.hosting.wakeups import wake_group
 from epochal.reactions.handling import Member

@@ -22,7 +22,7 @@ from bench.report import Report
 from epochal.care.table_creation import create_table
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
-from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
+from epochal.dynamo.interpreter import Carrier, LightCarrier, carrier_interpreter
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.layout.port import TIMERS, every_table, source_of
@@ -240,7 +240,7 @@ def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
             )
         )
         meter = Meter()
-        driver = Driver(execute=performed(recording), meter=meter, at_once=SIDE_BY_SIDE)
+        driver = Driver(execute=carrier_interpreter(recording), meter=meter, at_once=SIDE_BY_SIDE)
         streams = Streams(driver=driver, table=STREAMS.kind, layout=Pages())
         engine = Engine(
             driver=driver,

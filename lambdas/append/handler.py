@@ -7,10 +7,10 @@ from epochal.http import coldstart  # before all others: see there
 # isort: split
 import os
 
-from epochal.dynamo.interpreter import deployed
+from epochal.dynamo.interpreter import open_deployment
 from epochal.http.gateway import serve
 from epochal.settings import Settings
 
-deployment = deployed(Settings.from_environment(os.environ))
+deployment = open_deployment(Settings.from_environment(os.environ))
 handler = serve("append", deployment)
 coldstart.over()

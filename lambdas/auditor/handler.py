@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 
 from epochal.care.auditor import auditor_of
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import deployed
+from epochal.dynamo.interpreter import open_deployment
 from epochal.feed.indexer import Topic
 from epochal.hosting.metrics import Metrics
 from epochal.hosting.services import disabled
@@ -26,7 +26,7 @@ service = service_name(os.environ, "auditor")
 logger = Logger(service=service)
 metrics = Metrics(service)
 settings = Settings.from_environment(os.environ)
-auditor = auditor_of(settings, deployed(settings, at_once=SIDE_BY_SIDE).driver)
+auditor = auditor_of(settings, open_deployment(settings, at_once=SIDE_BY_SIDE).driver)
 
 
 def publish(positions: Mapping[int, Checkpoint]) -> None:

@@ -16,12 +16,12 @@ def handler(event: dict[str, Any], context: Any) -> None:
     def check() -> None:
         # Here, so that what fails of it is answered too.
         from epochal.dynamo.clients import service_client  # noqa: PLC0415
-        from epochal.dynamo.interpreter import deployed  # noqa: PLC0415
+        from epochal.dynamo.interpreter import open_deployment  # noqa: PLC0415
         from epochal.hosting.fixed_settings import check_settings, is_rolling_back  # noqa: PLC0415
         from epochal.settings import Settings  # noqa: PLC0415
 
         try:
-            deployment = deployed(Settings.from_environment(os.environ))
+            deployment = open_deployment(Settings.from_environment(os.environ))
             seconds = context.get_remaining_time_in_millis() / 1000
             now, before = event["ResourceProperties"], event.get("OldResourceProperties", {})
             check_settings(now, before, deployment, seconds)

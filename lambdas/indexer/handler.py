@@ -9,7 +9,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from epochal.dynamo.interpreter import deployed, lazily
+from epochal.dynamo.interpreter import lazily, open_deployment
 from epochal.dynamo.wire.sns import topic_client
 from epochal.feed.indexer import Report, Topic, read_records
 from epochal.hosting.metrics import metrics_of
@@ -32,7 +32,7 @@ service = service_name(os.environ, "indexer")
 metrics = metrics_of(service)
 settings = Settings.from_environment(os.environ)
 topic = Topic(lazily(partial(topic_client, botocores)), settings.topic)
-indexer = replace(deployed(settings, at_once=SIDE_BY_SIDE).indexer, publish=topic.publish)
+indexer = replace(open_deployment(settings, at_once=SIDE_BY_SIDE).indexer, publish=topic.publish)
 indexer.register()
 coldstart.over()
 notes: FailureNotes | None = None
@@ -79,7 +79,7 @@ def _emit(report: Report) -> None:
     if causes:
         from aws_lambda_powertools import Logger  # noqa: PLC0415  nothing but a failure needs it
 
-        from epochal.dynamo.aws_errors import told_of  # noqa: PLC0415
+        from epochal.dynamo.aws_errors import log_fields  # noqa: PLC0415
 
         for what, cause in causes:
-            Logger(service=service).error(what, extra=told_of(cause))
+            Logger(service=service).error(what, extra=log_fields(cause))

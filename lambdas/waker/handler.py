@@ -19,12 +19,12 @@ def handler(event: dict[str, Any], context: Any) -> None:
     def wake() -> None:
         # Here, so that what fails of it is answered too.
         from epochal.dynamo.clients import service_client  # noqa: PLC0415
-        from epochal.dynamo.interpreter import deployed  # noqa: PLC0415
+        from epochal.dynamo.interpreter import open_deployment  # noqa: PLC0415
         from epochal.hosting.wakeups import Queue, wake_all  # noqa: PLC0415
         from epochal.settings import Settings  # noqa: PLC0415
 
         queue = Queue(service_client("sqs", retried=True), event["ResourceProperties"]["Queue"])
-        feed = deployed(Settings.from_environment(os.environ)).feed
+        feed = open_deployment(Settings.from_environment(os.environ)).feed
         wake_all(queue, feed, context.get_remaining_time_in_millis() / 1000)
 
     respond(event, wake)

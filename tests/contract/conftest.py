@@ -17,7 +17,7 @@ import pytest
 from epochal.aio.bridge import run
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.local.endpoint import Endpoint
-from epochal.dynamo.interpreter import interpreter, performed
+from epochal.dynamo.interpreter import carrier_interpreter, interpreter
 from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Looped, Place
@@ -69,7 +69,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def local_place(ddbl: Endpoint) -> Iterator[Place]:
     carrier, table = light(ddbl), make(ddbl.client("dynamodb"), TIPS, TABLE)
-    yield Place(store="ddbl", execute=performed(carrier), table=table, partition="")
+    yield Place(store="ddbl", execute=carrier_interpreter(carrier), table=table, partition="")
     carrier.close()
 
 

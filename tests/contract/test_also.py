@@ -12,7 +12,7 @@ import pytest
 
 from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend
 from epochal.contrib.local.endpoint import Endpoint
-from epochal.dynamo.interpreter import performed
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable, TooLarge
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
@@ -70,7 +70,7 @@ def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
     client, names = endpoint.client("dynamodb"), [f"{PREFIX}also-{uuid.uuid4().hex[:8]}" for _ in range(2)]
     carrier = light(endpoint)
     yield Tables(
-        execute=performed(carrier),
+        execute=carrier_interpreter(carrier),
         streams=make(client, STREAMS, names[0]),
         own=make(client, OWN, names[1]),
     )

@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter, performed
+from epochal.dynamo.interpreter import carrier_interpreter, interpreter
 from epochal.errors import EpochalError
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
@@ -98,7 +98,7 @@ def told(execute: Execute, table: str) -> list[tuple[str, object]]:
 @pytest.mark.ddbl
 def test_every_reply_is_the_same(ddbl_tables: Tables) -> None:
     carrier = light(ddbl_tables.endpoint)
-    ours = told(performed(carrier), ddbl_tables.create(TIPS))
+    ours = told(carrier_interpreter(carrier), ddbl_tables.create(TIPS))
     assert ours == told(interpreter(ddbl_tables.client), ddbl_tables.create(TIPS))
     carrier.close()
 
@@ -142,7 +142,7 @@ def at(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Execute]]:
         endpoint = Endpoint(url=url)
         if request.param == "light":
             made.append(light(endpoint))
-            return performed(made[-1])
+            return carrier_interpreter(made[-1])
         made.append(dynamodb_client(endpoint=url, region=endpoint.region))
         return interpreter(made[-1])
 

@@ -29,7 +29,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_queries import Decisions, projection
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.deployment import Deployment
-from epochal.dynamo.interpreter import performed
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput
 from epochal.layout.port import declared, store_tables
 from epochal.model.tags import Query, QueryItem
@@ -77,7 +77,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     with Tables(endpoint) as tables:
         names = {spec.kind: tables.create(spec) for spec in store_tables()}
         settings = {each.name: names[each.table] for each in declared().values() if each.table in names}
-        yield World(endpoint=endpoint, settings=settings, around=lambda _: performed(carrier))
+        yield World(endpoint=endpoint, settings=settings, around=lambda _: carrier_interpreter(carrier))
     carrier.close()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from epochal.dynamo.interpreter import performed
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidRequest, WrongTable
 from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, equals
 from epochal.plan.ops import (
@@ -69,7 +69,7 @@ def tables(request: pytest.FixtureRequest) -> Iterator[Stored]:
     endpoint = request.getfixturevalue("ddbl")
     carrier = light(endpoint)
     with Tables(endpoint) as made:
-        yield Stored(execute=performed(carrier), sorted=made.create(SORTED), bare=made.create(BARE))
+        yield Stored(execute=carrier_interpreter(carrier), sorted=made.create(SORTED), bare=made.create(BARE))
     carrier.close()
 
 

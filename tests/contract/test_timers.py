@@ -12,7 +12,7 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, Armed, Wake, due, read_armed
-from epochal.dynamo.interpreter import performed
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.layout.port import TIMERS
 from epochal.model.events import PER_SECOND, Event, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
@@ -71,7 +71,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     for name, spec in zip(names, (STREAMS, TIMERS), strict=True):
         make(client, spec, name)
     carrier = light(endpoint)
-    yield World(execute=performed(carrier), streams_table=names[0], timers_table=names[1])
+    yield World(execute=carrier_interpreter(carrier), streams_table=names[0], timers_table=names[1])
     carrier.close()
 
 

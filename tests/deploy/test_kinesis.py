@@ -16,7 +16,7 @@ import pytest
 
 from epochal.cdk.parts.feed import heads_sent
 from epochal.contrib.local.deploy import LocalDeployment
-from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.layout.port import base_of, partition_of
 from epochal.model.events import Event
 from epochal.pages.port import pages_source
@@ -58,7 +58,7 @@ def changes(deployment: LocalDeployment) -> Iterator[str]:
 def test_heads_that_come_through_kinesis_are_in_the_feed_once_and_in_order(
     deployment: LocalDeployment, changes: str
 ) -> None:
-    store = deployed(deployment.settings, execute=interpreter(deployment.endpoint.client("dynamodb")))
+    store = open_deployment(deployment.settings, execute=interpreter(deployment.endpoint.client("dynamodb")))
     stream, sent = "Changed-1", list[dict[str, Any]]()
     for at in range(8):
         store.streams.append(stream, [Event(type=f"T{at}", data=b"{}")])

@@ -22,7 +22,7 @@ from epochal.contrib.local.commands import logs_of
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.processes import Server
 from epochal.contrib.local.programs import Places
-from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.hosting.services import invoker
 from epochal.layout.port import READ_MODELS, base_of, partition_of
@@ -214,7 +214,7 @@ def test_the_console_has_it_replay_what_it_has_parked_by_the_name_of_its_functio
     name = settings.index_table.removesuffix("-index")
     services = Services(prefix=name, invoke=invoker(endpoint.client("lambda")))
     guard = Guard()
-    opened = deployed(settings, execute=interpreter(endpoint.client("dynamodb")))
+    opened = open_deployment(settings, execute=interpreter(endpoint.client("dynamodb")))
     asked = {"act": "replay", "group": "board", "stream": stream, "index": 0, "token": guard.token}
     place = {"partition": partition_of(stream, 1, base_of("pages"))}
     answer = (

@@ -15,7 +15,7 @@ from botocore.credentials import RefreshableCredentials
 from epochal import Event, open_streams
 from epochal.aio import bridge
 from epochal.aio.stores import AsyncCarrier, AsyncPlace, AsyncStreams
-from epochal.dynamo.interpreter import performed
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput, Misconfigured, Unavailable
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Put
@@ -154,7 +154,9 @@ def test_a_page_of_something_in_between_tells_nothing_of_a_write() -> None:
                 carrier = place._connections.carrier  # noqa: SLF001  stores read first
                 assert isinstance(carrier, AsyncCarrier)
                 with pytest.raises(Lost):
-                    await bridge.run(performed(carrier), Put(table="streams", item={"p": {"S": "Door-1"}}))
+                    await bridge.run(
+                        carrier_interpreter(carrier), Put(table="streams", item={"p": {"S": "Door-1"}})
+                    )
 
     asyncio.run(live())
 

@@ -12,7 +12,7 @@ import pytest
 
 from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import interpreter, performed
+from epochal.dynamo.interpreter import carrier_interpreter, interpreter
 from epochal.plan.conditions import Absent
 from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (
@@ -71,7 +71,7 @@ def execute(request: pytest.FixtureRequest, ddbl_tables: Tables, cutting: Cuttin
         client.close()
     else:
         carrier = light(endpoint)
-        yield performed(carrier)
+        yield carrier_interpreter(carrier)
         carrier.close()
 
 

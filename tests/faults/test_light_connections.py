@@ -292,7 +292,7 @@ def test_an_interrupted_request_leaves_nothing_to_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("epochal.dynamo.wire.http._answer", interrupted)
+        patch.setattr("epochal.dynamo.wire.http._read_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             connections.send(HEADERS, b"lost")
     assert connections.send(HEADERS, b"after")[2] == b"after"

@@ -18,7 +18,7 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.timers.protocol import Armed
-from epochal.dynamo.table_kinds import checked, distinct, kind_of
+from epochal.dynamo.table_kinds import distinct, kind_of, with_table_checks
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
 from epochal.model.events import Event, Ticks, Unfold
@@ -63,7 +63,7 @@ def used() -> MemoryTables:
 
 
 def guarded(tables: MemoryTables, kinds: dict[str, str]) -> Driver:
-    return Driver(execute=checked(tables.execute, kinds), meter=Meter())
+    return Driver(execute=with_table_checks(tables.execute, kinds), meter=Meter())
 
 
 USES: dict[str, Callable[[Driver, str], Any]] = {
@@ -136,7 +136,7 @@ def test_a_table_that_was_refused_once_is_refused_again(used: MemoryTables, want
 def test_every_table_of_a_transaction_is_looked_at_before_it_is_sent(
     used: MemoryTables, right: str, wrong: str
 ) -> None:
-    perform = checked(used.execute, {right: right, wrong: right})
+    perform = with_table_checks(used.execute, {right: right, wrong: right})
     before = {kind: list(used.items(kind)) for kind in KINDS}
     key = {"pkey": text("new"), "skey": text("new")}
     with pytest.raises(WrongTable, match=f"{wrong} is a table of {wrong}, not a table of {right}"):
@@ -158,7 +158,7 @@ def test_a_table_of_the_right_kind_is_looked_at_once(used: MemoryTables, kind: s
         asked.append(op)
         return used.execute(op)
 
-    perform = checked(execute, {kind: kind})
+    perform = with_table_checks(execute, {kind: kind})
     key = {name: next(used.items(kind))[name] for name in KINDS[kind].keys}
     for _ in range(3):
         perform(Get(table=kind, key=key))
@@ -184,7 +184,7 @@ def test_an_index_into_which_streams_have_strayed_is_still_none_of_streams(used:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_empty_table_passes_as_any_kind(kind: str) -> None:
     empty = MemoryTables({kind: KINDS[kind]})
-    assert checked(empty.execute, {kind: kind})(Scan(table=kind)).items == ()
+    assert with_table_checks(empty.execute, {kind: kind})(Scan(table=kind)).items == ()
 
 
 def test_a_caller_who_may_not_look_is_not_kept_from_his_table() -> None:
@@ -195,7 +195,7 @@ def test_a_caller_who_may_not_look_is_not_kept_from_his_table() -> None:
             raise Refused("Scan", "no such item for you")
         return tables.execute(op)
 
-    driver = Driver(execute=checked(execute, {"tips": "tips"}), meter=Meter())
+    driver = Driver(execute=with_table_checks(execute, {"tips": "tips"}), meter=Meter())
     Streams(driver=driver, table="tips", layout=Tips()).append("Order-1", [Event(type="E")])
     assert memory_tips(tables).load("Order-1") is not None
 
@@ -215,7 +215,7 @@ def test_a_look_whose_answer_is_lost_leaves_no_doubt_about_the_write_behind_it()
 
 
 def _checked(execute: Execute) -> Execute:
-    return checked(execute, {"tips": "tips"})
+    return with_table_checks(execute, {"tips": "tips"})
 
 
 def test_one_table_cannot_be_named_for_two_purposes() -> None:

@@ -20,8 +20,8 @@ from botocore.session import Session
 
 from epochal.cli import main as command_line
 from epochal.contrib.equinox import open_tips
-from epochal.dynamo.aws_errors import cause_of, meaning_of
-from epochal.dynamo.clients import dynamodb_client, failure_of
+from epochal.dynamo.aws_errors import describe_failure, translate_boto_error
+from epochal.dynamo.clients import connection_failure, dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
@@ -94,11 +94,11 @@ def test_what_is_missing_is_said_with_how_to_give_it_in_library_and_command_line
 )
 def test_credentials_that_cannot_be_had_are_said_with_what_to_do(error: BotoCoreError, how: str) -> None:
     with pytest.raises(Misconfigured, match=how):
-        failure_of(error, retries=False)
+        connection_failure(error, retries=False)
 
 
 def test_what_boto_itself_refuses_is_an_error_of_ours_too() -> None:
-    found = meaning_of(ParamValidationError(report="no table"))
+    found = translate_boto_error(ParamValidationError(report="no table"))
     assert isinstance(found, InvalidRequest)
     assert found.code == "ParamValidationError"
 
@@ -142,4 +142,4 @@ def test_an_address_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPa
     ids=["a URL with a query", "a proxy with a password"],
 )
 def test_an_address_is_named_without_what_may_be_secret(error: BotoCoreError, said: str) -> None:
-    assert cause_of(error) == said
+    assert describe_failure(error) == said

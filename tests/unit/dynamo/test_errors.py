@@ -21,7 +21,7 @@ from botocore.exceptions import (
 )
 from botocore.stub import Stubber
 
-from epochal.dynamo.clients import dynamodb_client, failure_of
+from epochal.dynamo.clients import connection_failure, dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.wire.http import NoAnswer, Unsent
@@ -307,14 +307,14 @@ def names(errors: list[BotoCoreError]) -> list[str]:
 
 @pytest.mark.parametrize("error", UNMADE, ids=names(UNMADE))
 def test_a_connection_never_made_applied_nothing_unless_the_client_tried_before(error: BotoCoreError) -> None:
-    assert isinstance(failure_of(error, retries=False), Unsent)
-    assert isinstance(failure_of(error, retries=True), NoAnswer)
+    assert isinstance(connection_failure(error, retries=False), Unsent)
+    assert isinstance(connection_failure(error, retries=True), NoAnswer)
 
 
 @pytest.mark.parametrize("error", BROKEN, ids=names(BROKEN))
 @pytest.mark.parametrize("retries", [True, False])
 def test_a_connection_that_broke_may_have_applied_it(error: BotoCoreError, retries: bool) -> None:
-    assert isinstance(failure_of(error, retries=retries), NoAnswer)
+    assert isinstance(connection_failure(error, retries=retries), NoAnswer)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_connection_that_broke_may_have_applied_it(error: BotoCoreError, retri
 )
 def test_what_no_retry_mends_is_raised_at_once(error: BotoCoreError, meaning: type[Exception]) -> None:
     with pytest.raises(meaning):
-        failure_of(error, retries=False)
+        connection_failure(error, retries=False)
 
 
 @pytest.fixture

@@ -29,13 +29,13 @@ from botocore.session import Session
 
 from epochal.dynamo import clients, interpreter
 from epochal.dynamo.clients import Renewed
-from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
+from epochal.dynamo.interpreter import Carrier, LightCarrier, carrier_interpreter
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.dynamo.protocol.requests import DynamoRequest, request_of
 from epochal.dynamo.wire import environment
 from epochal.dynamo.wire.environment import Service as Found
-from epochal.dynamo.wire.environment import at_hand
-from epochal.dynamo.wire.http import Answer, NoAnswer
+from epochal.dynamo.wire.environment import service_from_environment
+from epochal.dynamo.wire.http import HttpAnswer, NoAnswer
 from epochal.errors import Misconfigured
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Put
@@ -73,7 +73,7 @@ class Service:
         carrier._connections.send = self.take  # type: ignore[method-assign]  # noqa: SLF001
         return carrier
 
-    def take(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def take(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         url = f"https://{headers['Host']}"
         self.asked.append(SimpleNamespace(method="POST", url=url, headers=headers, body=body))
         return self.status, {name.lower(): value for name, value in self.headers.items()}, self.body
@@ -204,7 +204,7 @@ WAYS = pytest.mark.parametrize("way", [Service.light, Service.boto3], ids=["ligh
 def test_an_answer_without_contents_is_lost_to_a_read_and_nothing_to_a_write_that_was_made(
     way: Callable[[Service], Carrier], body: bytes
 ) -> None:
-    execute = performed(way(Service(body=body)))
+    execute = carrier_interpreter(way(Service(body=body)))
     with pytest.raises(Lost):
         execute(Get(table="t", key={"p": {"S": "a"}}))
     assert execute(OPS["put"]).units.write == 0
@@ -217,18 +217,18 @@ def test_an_answer_without_contents_is_lost_to_a_read_and_nothing_to_a_write_tha
 def test_what_something_in_between_answers_tells_nothing_of_a_write(
     way: Callable[[Service], Carrier], operation: str, body: bytes
 ) -> None:
-    execute = performed(way(Service(body=body, headers={"Content-Type": "text/html"})))
+    execute = carrier_interpreter(way(Service(body=body, headers={"Content-Type": "text/html"})))
     with pytest.raises(Lost):
         execute(OPS[operation])
 
 
 def test_a_connection_that_broke_is_lost() -> None:
     class Breaking(Service):
-        def take(self, *_: object) -> Answer:
+        def take(self, *_: object) -> HttpAnswer:
             raise NoAnswer("closed")
 
     with pytest.raises(Lost):
-        performed(Breaking().light())(OPS["put"])
+        carrier_interpreter(Breaking().light())(OPS["put"])
 
 
 def test_credentials_that_expire_are_renewed_before_they_do() -> None:
@@ -295,7 +295,7 @@ def client_for(told: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, **where
 def test_requests_go_where_boto3s_client_would_send_them(
     told: dict[str, str], where: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = at_hand(told, tmp_path, **where)
+    found = service_from_environment(told, tmp_path, **where)
     assert found is not None
     assert (found.url.rstrip("/"), found.region) == client_for(told, monkeypatch, **where)
     frozen = found.credentials.get_frozen_credentials()
@@ -328,7 +328,7 @@ def test_requests_go_where_boto3s_client_would_send_them(
 def test_what_is_out_of_the_ordinary_is_left_for_botocore_to_find(
     told: dict[str, str], tmp_path: Path
 ) -> None:
-    assert at_hand(told, tmp_path) is None
+    assert service_from_environment(told, tmp_path) is None
 
 
 @pytest.mark.parametrize("system", ["darwin", "win32"])
@@ -336,14 +336,14 @@ def test_a_system_may_have_proxies_in_its_settings(
     system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("sys.platform", system)
-    assert at_hand(PLAIN, tmp_path) is None
+    assert service_from_environment(PLAIN, tmp_path) is None
 
 
 def test_the_files_of_profiles_are_botocores_to_read(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
-    assert at_hand(PLAIN, tmp_path) is not None
+    assert service_from_environment(PLAIN, tmp_path) is not None
     (tmp_path / ".aws" / "config").touch()
-    assert at_hand(PLAIN, tmp_path) is None
+    assert service_from_environment(PLAIN, tmp_path) is None
 
 
 def test_of_a_home_that_cannot_be_read_no_profile_is_known(
@@ -358,7 +358,7 @@ def test_of_a_home_that_cannot_be_read_no_profile_is_known(
         return status(path, **options)
 
     monkeypatch.setattr(os, "stat", stat)
-    assert at_hand(PLAIN, tmp_path) is not None
+    assert service_from_environment(PLAIN, tmp_path) is not None
 
 
 PROFILES = """
@@ -408,7 +408,7 @@ def test_what_botocore_finds_is_sent_where_its_client_sends_it(
     (tmp_path / ".aws" / "config").write_text(PROFILES)
     for name, value in (KEYS | told).items():
         monkeypatch.setenv(name, value)
-    found = interpreter._found(where.get("endpoint"), where.get("region"))  # noqa: SLF001
+    found = interpreter._find_service(where.get("endpoint"), where.get("region"))  # noqa: SLF001
     assert isinstance(found, Found)
     assert (found.url.rstrip("/"), found.region) == client_for(told, monkeypatch, **where)
     assert found.bundle == bundle
@@ -424,12 +424,12 @@ def test_an_older_botocore_that_knows_no_addresses_of_accounts_finds_the_others(
     monkeypatch.setattr(clients, "dynamodb_client", lambda **_: SimpleNamespace(meta=meta))
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    assert isinstance(clients.found_by_boto3(endpoint=None, region=None), Found)
+    assert isinstance(clients.service_from_botocore(endpoint=None, region=None), Found)
 
 
 @pytest.mark.parametrize("name", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
 def test_a_bundle_of_the_environment_is_used_without_botocore(name: str, tmp_path: Path) -> None:
-    found = at_hand(PLAIN | {name: "/etc/own.pem"}, tmp_path)
+    found = service_from_environment(PLAIN | {name: "/etc/own.pem"}, tmp_path)
     assert found is not None
     assert found.bundle == "/etc/own.pem"
 
@@ -453,7 +453,7 @@ def test_a_containers_credentials_are_fetched_and_renewed(monkeypatch: pytest.Mo
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "secret")
-    found = interpreter._found(None, None)  # noqa: SLF001
+    found = interpreter._find_service(None, None)  # noqa: SLF001
     assert isinstance(found, Found)
     keys = [found.credentials.get_frozen_credentials().access_key for _ in range(2)]
     assert "AKID0" not in keys
@@ -467,7 +467,7 @@ def test_credentials_that_cannot_be_renewed_are_an_error_that_says_what_to_do() 
 
     service = Service()
     with pytest.raises(Misconfigured, match="log in again"):
-        performed(service.light(Renewed(Gone("a", "b"))))(OPS["put"])
+        carrier_interpreter(service.light(Renewed(Gone("a", "b"))))(OPS["put"])
     assert service.asked == []
 
 
@@ -482,7 +482,7 @@ def test_a_client_is_made_where_it_is_asked_for_or_needed(
     for name, value in (PLAIN | told).items():
         monkeypatch.setenv(name, value)
     made: list[Callable[[DynamoRequest], dict[str, Any]]] = []
-    monkeypatch.setattr(interpreter, "performed", made.append)
+    monkeypatch.setattr(interpreter, "carrier_interpreter", made.append)
     monkeypatch.setattr(interpreter, "interpreter", lambda _: None)
     interpreter.execute_through(carrier)
     assert bool(made) is light
@@ -515,14 +515,14 @@ class Posing:
 def test_what_hooks_into_boto3s_clients_sees_every_request(
     wrap: Callable[[Any], Any], method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert environment.hooked() == ""
+    assert environment.find_client_patch() == ""
     monkeypatch.setattr(BaseClient, method, wrap(getattr(BaseClient, method)))
-    assert environment.hooked() == "something has wrapped botocore's clients"
+    assert environment.find_client_patch() == "something has wrapped botocore's clients"
 
 
 def test_what_mocks_aws_sees_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "moto", sys)
-    assert environment.hooked() == "moto is imported"
+    assert environment.find_client_patch() == "moto is imported"
 
 
 @pytest.mark.slow
@@ -547,7 +547,7 @@ def test_that_the_light_carrier_gives_way_is_logged_once_with_the_reason_and_no_
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    interpreter._say.cache_clear()  # noqa: SLF001  a process says it once
+    interpreter._warn_once.cache_clear()  # noqa: SLF001  a process says it once
     for name, value in (PLAIN | told).items():
         monkeypatch.setenv(name, value)
     for _ in range(2):

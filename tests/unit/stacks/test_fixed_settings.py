@@ -25,7 +25,7 @@ from epochal.cdk import EventStore
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import RULES
 from epochal.dynamo import clients, interpreter
-from epochal.dynamo.interpreter import deployed
+from epochal.dynamo.interpreter import open_deployment
 from epochal.errors import EpochalError, Unavailable
 from epochal.hosting import custom_resource, wakeups
 from epochal.layout.port import INDEX, every_table
@@ -179,7 +179,7 @@ class Cloud:
         """Start an indexer with these settings, which puts its numbers of partitions on record."""
         tables = {each.table: f"epochal-prod-{each.port.heads.kind}" for each in layouts()}
         told = Settings.of(**tables, index_table=index, **{"pages_partitions": 4, **settings})
-        deployed(told, execute=self.tables.execute).indexer.register()
+        open_deployment(told, execute=self.tables.execute).indexer.register()
 
 
 def as_text(value: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.dynamo.interpreter import deployed
+from epochal.dynamo.interpreter import open_deployment
 from epochal.errors import EpochalError, MissingTable, Refused, TooLarge, Unavailable
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.limits import ITEM_BYTES
@@ -174,7 +174,7 @@ def test_a_deployed_function_tries_a_request_again_as_often_as_its_stage_says(re
         asked.append(op)
         raise NotApplied("throttled")
 
-    opened = deployed(Settings(retries=retries), execute=throttled)
+    opened = open_deployment(Settings(retries=retries), execute=throttled)
     with pytest.raises(Unavailable):
         replace(opened.driver, sleep=lambda _: None).ask(GET)
     assert len(asked) == 1 + retries

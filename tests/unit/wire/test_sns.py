@@ -22,8 +22,8 @@ from botocore.loaders import create_loader
 from botocore.session import Session
 
 from epochal.dynamo.wire.batches import TRIES
-from epochal.dynamo.wire.environment import FixedKeys, Service, at_hand
-from epochal.dynamo.wire.http import Answer, NoAnswer, Unsent
+from epochal.dynamo.wire.environment import FixedKeys, Service, service_from_environment
+from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
 from epochal.dynamo.wire.sns import MEDIA, LightTopics, topic_client
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.feed.indexer import Topic
@@ -102,7 +102,7 @@ class Sns:
         client.meta.events.register("before-send.sns", self._boto3s)
         return client
 
-    def _send(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _send(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         self.asked.append((headers, body))
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, Exception):
@@ -318,7 +318,7 @@ def test_it_publishes_where_botocores_client_does(
 ) -> None:
     for name, value in (ENVIRONMENT | told).items():
         monkeypatch.setenv(name, value)
-    found = at_hand(os.environ, tmp_path, service="sns")
+    found = service_from_environment(os.environ, tmp_path, service="sns")
     assert found is not None
     client: Any = Session().create_client("sns", config=Config(retries={"total_max_attempts": 1}))
     asked: list[str] = []

@@ -24,7 +24,7 @@ from botocore.session import Session
 
 from epochal.dynamo.wire.batches import TRIES
 from epochal.dynamo.wire.environment import FixedKeys, Service
-from epochal.dynamo.wire.http import Answer, NoAnswer, Unsent
+from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
 from epochal.dynamo.wire.sqs import MEDIA, LightQueues, queue_client
 from epochal.errors import InvalidRequest, Unavailable
 from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
@@ -89,7 +89,7 @@ class Sqs:
         client.meta.events.register("before-send.sqs", self._boto3s)
         return client
 
-    def _send(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _send(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         self.asked.append((headers, body))
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, Exception):

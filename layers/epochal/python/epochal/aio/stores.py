@@ -18,8 +18,8 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, Party
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
-from epochal.dynamo.interpreter import performed
-from epochal.dynamo.protocol.messages import MEDIA, answer_of, body_of, target_of
+from epochal.dynamo.interpreter import carrier_interpreter
+from epochal.dynamo.protocol.messages import MEDIA, body_of, read_answer, target_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.stores import Place
 from epochal.dynamo.wire.environment import Signer
@@ -98,7 +98,7 @@ class AsyncPlace(Place):
 
     def execute(self) -> Execute:
         """An interpreter whose requests wait within what `bridge.run` runs."""
-        return performed(self._carry)
+        return carrier_interpreter(self._carry)
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """The deployment there, whose pauses and bucket do not block the event loop."""
@@ -168,7 +168,7 @@ class AsyncCarrier:
             raise InvalidInput("place", "was left while its stores were in use")
         try:
             async with self.session.post(self.url, data=body, headers=headers) as answer:
-                return answer_of(request, answer.status, answer.headers, await answer.read())
+                return read_answer(request, answer.status, answer.headers, await answer.read())
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
             nowhere = not isinstance(error, TimeoutError)
             raise Unsent(self._said(error), address=self.url, nowhere=nowhere) from error

@@ -24,7 +24,7 @@ from epochal.cli.inputs import IndexUnsound, Seconds
 from epochal.cli.target import OpenedStore, given, on_store
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
-from epochal.dynamo.table_kinds import checked
+from epochal.dynamo.table_kinds import with_table_checks
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer
 from epochal.hosting.indexer_state import IndexerState, indexer_states
@@ -426,7 +426,8 @@ def rebuild(
     sources = sources_of(store, partitions, told_wins=True)
     refuse_unrecorded(store, sources, partitions)
     driver = replace(
-        store.feed.driver, execute=checked(store.feed.driver.execute, {into: DECLARED["index_table"].table})
+        store.feed.driver,
+        execute=with_table_checks(store.feed.driver.execute, {into: DECLARED["index_table"].table}),
     )
     mender = Mender(driver=driver, index_table=into)
     Indexer(driver=driver, index_table=into, sources=sources).register()

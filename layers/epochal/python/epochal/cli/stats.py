@@ -21,7 +21,7 @@ from epochal.care.torn import Torn
 from epochal.cli import output
 from epochal.cli.inputs import Seconds, Unsound
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.table_kinds import specs
 from epochal.errors import InvalidInput, InvalidRequest, Refused
@@ -236,18 +236,18 @@ def _made(
     client: Any, name: str, spec: TableSpec, units: Provisioned, *, protect: bool, recover: bool
 ) -> str:
     try:
-        with translated("CreateTable"):
+        with translate_errors("CreateTable"):
             create_table(client, name, spec, units=units, regions=True, protect=protect, recover=recover)
     except InvalidRequest as error:
         if error.code != "ResourceInUseException":
             raise
-        with translated("DescribeTable"):
+        with translate_errors("DescribeTable"):
             there = client.describe_table(TableName=name)["Table"]
         if (what := differs(there, spec)) is not None:
             raise InvalidInput(
                 f"{name}", f"is there already, with other {what} than a table of {spec.kind}"
             ) from error
-        with translated("UpdateTimeToLive"):
+        with translate_errors("UpdateTimeToLive"):
             complete(client, name, there, spec, recover=recover)
         return "is there already"
     return "created"

@@ -19,7 +19,7 @@ from epochal.cli import output
 from epochal.cli.inputs import NoStore, NotThere, must_be_named, there
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.stores import Place
 from epochal.dynamo.table_kinds import distinct
@@ -226,7 +226,7 @@ def tables_of(settings: Settings) -> dict[str, str]:
 
 def _size(dynamodb: Any, name: str) -> TableSize:
     try:
-        with translated("DescribeTable"):
+        with translate_errors("DescribeTable"):
             table = dynamodb.describe_table(TableName=name)["Table"]
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
@@ -242,7 +242,7 @@ def _outputs(choice: Choice) -> Settings:
     )
     named, begin = _one_of_several(choice.stack)
     try:
-        with translated("DescribeStacks"):
+        with translate_errors("DescribeStacks"):
             (stack,) = client.describe_stacks(StackName=named)["Stacks"]
     except InvalidRequest as error:
         why = f"{error.message}: deploy first, or check the name, --region and the account"

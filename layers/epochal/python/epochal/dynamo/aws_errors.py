@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions
 
-from epochal.dynamo.protocol.denials import LOG_IN, advised
+from epochal.dynamo.protocol.denials import LOG_IN, explain_denial
 from epochal.dynamo.protocol.faults import DENIED, DynamoFault
 from epochal.dynamo.wire.http import is_busy
 from epochal.errors import (
@@ -43,18 +43,18 @@ _DENIED: Final = DENIED | {
 
 
 @contextmanager
-def translated(action: str, key: str = "") -> Iterator[None]:
+def translate_errors(action: str, key: str = "") -> Iterator[None]:
     """Raise what an error of the service means in its place: `MissingBody` of `key`, `MissingBucket`, `Refused`,
     `Unavailable`, `Misconfigured`, and for all else `InvalidRequest`.
     """
     try:
         yield
     except exceptions.ClientError as error:
-        raise _meaning(action, key, error) from error
+        raise _translate_client_error(action, key, error) from error
     except exceptions.BotoCoreError as error:
         if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
-            raise Unavailable(cause_of(error)) from error
-        raise meaning_of(error) from error
+            raise Unavailable(describe_failure(error)) from error
+        raise translate_boto_error(error) from error
 
 
 def check_stored(answer: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ def check_stored(answer: Mapping[str, Any]) -> None:
         raise Unavailable("an answer that is not S3's")
 
 
-def _meaning(action: str, key: str, error: exceptions.ClientError) -> EpochalError:
+def _translate_client_error(action: str, key: str, error: exceptions.ClientError) -> EpochalError:
     code = error.response["Error"]["Code"]
     if code == "NoSuchBucket":
         return MissingBucket(str(error.response["Error"].get("BucketName", "of the settings")))
@@ -72,7 +72,7 @@ def _meaning(action: str, key: str, error: exceptions.ClientError) -> EpochalErr
     if key and code in _MISSING:
         return MissingBody(key)
     if code in _DENIED:
-        return Refused(action, advised(code, message))
+        return Refused(action, explain_denial(code, message))
     if is_busy(status, code):
         return Unavailable(code)
     return InvalidRequest(action, code, message)
@@ -105,7 +105,7 @@ _HOW: Final[Mapping[type[exceptions.BotoCoreError], str]] = {
 }
 
 
-def meaning_of(error: exceptions.BotoCoreError) -> EpochalError:
+def translate_boto_error(error: exceptions.BotoCoreError) -> EpochalError:
     """Our error for one that boto raised before any request was sent."""
     for kind, how in _HOW.items():
         if isinstance(error, kind):
@@ -120,7 +120,7 @@ def address_of(error: exceptions.BotoCoreError) -> str:
     return f"{url.scheme}://{url.hostname}{port}" if url.hostname else ""
 
 
-def cause_of(error: exceptions.BotoCoreError) -> str:
+def describe_failure(error: exceptions.BotoCoreError) -> str:
     """A broken connection in a few words: what happened, and where."""
     address = address_of(error)
     return f"{type(error).__name__} at {address}" if address else type(error).__name__
@@ -133,18 +133,18 @@ def cause_of(error: exceptions.BotoCoreError) -> str:
 # operation and the code say enough.
 
 
-def told_of(error: BaseException) -> dict[str, str]:
+def log_fields(error: BaseException) -> dict[str, str]:
     """Fields for a line of a log: `error`, with what it came from, and `trace`, which is code and no values."""
-    traces = ("".join(format_tb(each.__traceback__)) for each in reversed(list(chain(error))))
-    return {"error": kinds_of(error), "trace": "\n".join(filter(None, traces))}
+    traces = ("".join(format_tb(link.__traceback__)) for link in reversed(list(chain(error))))
+    return {"error": describe_chain(error), "trace": "\n".join(filter(None, traces))}
 
 
-def kinds_of(error: BaseException) -> str:
+def describe_chain(error: BaseException) -> str:
     """The kinds of an error and of what it came from, with the words that may be logged."""
-    return ", from ".join(map(_name, chain(error)))
+    return ", from ".join(map(_describe_error, chain(error)))
 
 
-def _name(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     kind = type(error).__name__
     match error:
         case InvalidRequest():

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from botocore.exceptions import ClientError
 
 from epochal.codec.bodies import CHUNK, PREFIX, UPLOADS, upload_of
-from epochal.dynamo.aws_errors import check_stored, translated
+from epochal.dynamo.aws_errors import check_stored, translate_errors
 from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Claim
@@ -44,7 +44,7 @@ class S3Bodies(_Bucket):
 
     def put(self, claim: Claim, content: bytes) -> None:
         """Store `content` under the claim's key; doing so again changes nothing."""
-        with translated("PutObject", claim.key):
+        with translate_errors("PutObject", claim.key):
             answer = self._client.put_object(
                 Bucket=self._bucket, Key=claim.key, Body=content, ContentType=CONTENT_TYPE
             )
@@ -58,7 +58,7 @@ class S3Bodies(_Bucket):
             CorruptData: the object is not what was claimed.
             DeniedBody: it is not where bodies are, and may not be read. A denial there concerns all bodies: `Refused`.
         """
-        with translated("GetObject", claim.key):
+        with translate_errors("GetObject", claim.key):
             try:
                 content = self._client.get_object(Bucket=self._bucket, Key=claim.key)["Body"].read()
             except ClientError as error:
@@ -76,20 +76,20 @@ class S3Bodies(_Bucket):
         if self._holds(claim.key, claim.size):
             return True
         upload = upload_of(claim)
-        return upload is not None and self._holds(upload, claim.size) and self._copied(upload, claim.key)
+        return upload is not None and self._holds(upload, claim.size) and self._copy_upload(upload, claim.key)
 
     def _holds(self, key: str, size: int) -> bool:
         try:
-            with translated("HeadObject", key):
+            with translate_errors("HeadObject", key):
                 head = self._client.head_object(Bucket=self._bucket, Key=key)
         except (MissingBody, Refused):
             # Without permission to list the bucket, S3 denies an object that is not there.
             return False
         return head["ContentLength"] == size
 
-    def _copied(self, upload: str, key: str) -> bool:
+    def _copy_upload(self, upload: str, key: str) -> bool:
         try:
-            with translated("CopyObject", upload):
+            with translate_errors("CopyObject", upload):
                 answer = self._client.copy_object(
                     Bucket=self._bucket,
                     Key=key,
@@ -114,7 +114,7 @@ class S3Objects(_Bucket):
 
     def put(self, key: str, content: IO[bytes]) -> None:
         """Store a file's content under `key`, sent as it is read; at most 5 GB."""
-        with translated("PutObject", key):
+        with translate_errors("PutObject", key):
             check_stored(self._client.put_object(Bucket=self._bucket, Key=key, Body=content))
 
     def get(self, key: str) -> Iterator[bytes]:
@@ -126,28 +126,28 @@ class S3Objects(_Bucket):
         return cast("IO[bytes]", self._body(key))
 
     def _body(self, key: str) -> StreamingBody:
-        with translated("GetObject", key):
+        with translate_errors("GetObject", key):
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
 
     def delete(self, key: str) -> None:
         """Delete an object, if it is there."""
-        with translated("DeleteObject", key):
+        with translate_errors("DeleteObject", key):
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def old_keys(self, prefix: str) -> Iterator[str]:
         """Keys below a prefix that were written more than a day ago."""
         before = datetime.now(UTC) - UNDER_WAY
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
-        with translated("ListObjects", prefix):
+        with translate_errors("ListObjects", prefix):
             for page in pages:
                 yield from (
-                    found["Key"] for found in page.get("Contents", ()) if found["LastModified"] < before
+                    entry["Key"] for entry in page.get("Contents", ()) if entry["LastModified"] < before
                 )
 
 
 def _chunks(key: str, body: StreamingBody) -> Iterator[bytes]:
     """A connection may break at any of them."""
-    with translated("GetObject", key):
+    with translate_errors("GetObject", key):
         yield from body.iter_chunks(CHUNK)
 
 
@@ -175,7 +175,7 @@ class S3Links(_Bucket):
 
     def object(self, key: str, seconds: int) -> str:
         """Where an object can be got from for so many seconds; raises `MissingBody` where there is none."""
-        with translated("HeadObject", key):
+        with translate_errors("HeadObject", key):
             self._client.head_object(Bucket=self._bucket, Key=key)
         return self._get(key, seconds)
 

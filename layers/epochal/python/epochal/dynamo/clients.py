@@ -31,10 +31,10 @@ from botocore.exceptions import (
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
-from epochal.dynamo.aws_errors import address_of, cause_of, meaning_of
+from epochal.dynamo.aws_errors import address_of, describe_failure, translate_boto_error
 from epochal.dynamo.interpreter import Carrier
 from epochal.dynamo.protocol.faults import DynamoFault
-from epochal.dynamo.protocol.messages import READS, of_a_write, parsed
+from epochal.dynamo.protocol.messages import READS, check_write_answer, parse_object
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
@@ -74,20 +74,20 @@ def service_client(
 
 def credentials() -> Credentials:
     """Those of the usual AWS chain; raises `Misconfigured` where it has none."""
-    found = _session().get_credentials()
-    if found is None:
-        raise meaning_of(NoCredentialsError())
-    return found
+    keys = _session().get_credentials()
+    if keys is None:
+        raise translate_boto_error(NoCredentialsError())
+    return keys
 
 
-def found_by_boto3(*, endpoint: str | None, region: str | None) -> Service | str:
+def service_from_botocore(*, endpoint: str | None, region: str | None) -> Service | str:
     """DynamoDB as botocore has found it: through profiles and roles, FIPS, dual stack, other partitions. Where its
     requests are more than signed and sent there, why.
     """
     client: Any = dynamodb_client(endpoint=endpoint, region=region)
     url, config = client.meta.endpoint_url, client.meta.config
-    found = _session().get_credentials()
-    if found is None:
+    keys = _session().get_credentials()
+    if keys is None:
         return "there are no credentials"
     try:
         host_of(url)
@@ -99,8 +99,8 @@ def found_by_boto3(*, endpoint: str | None, region: str | None) -> Service | str
     if config.signature_version != "v4" or mode == "required":
         return "requests are signed or addressed in a way of their own"
     bundle = _session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", "")
-    known = Renewed(found)
-    return Service(url=url, region=client.meta.region_name, credentials=known, bundle=bundle)
+    renewed = Renewed(keys)
+    return Service(url=url, region=client.meta.region_name, credentials=renewed, bundle=bundle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,12 @@ class Renewed:
         try:
             return self.credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise failure_of(error, retries=False) from error
+            raise connection_failure(error, retries=False) from error
 
     def refresh_needed(self) -> bool:
         """Whether it takes a request to renew them."""
-        known = self.credentials
-        return isinstance(known, RefreshableCredentials) and known.refresh_needed()
+        credentials = self.credentials
+        return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed()
 
 
 def _client(service: str, endpoint: str | None, region: str | None, config: Config) -> object:
@@ -127,7 +127,7 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
     try:
         return _session().create_client(service, region, endpoint_url=endpoint, config=config)
     except BotoCoreError as error:
-        raise meaning_of(error) from error
+        raise translate_boto_error(error) from error
     except ValueError as error:
         raise InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000") from error
 
@@ -162,29 +162,29 @@ def boto3_carrier(client: DynamoDBClient) -> Carrier:
         try:
             answer: dict[str, Any] = getattr(client, xform_name(request.operation))(**request.parameters)
         except ClientError as error:
-            raise _fault(error) from error
+            raise _fault_from(error) from error
         except BotoCoreError as error:
-            raise failure_of(error, retries=retries) from error
+            raise connection_failure(error, retries=retries) from error
         if request.operation in READS:
             return answer
-        return of_a_write(answer, answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
+        return check_write_answer(answer, answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
 
     return carry
 
 
-def failure_of(error: BotoCoreError, *, retries: bool) -> Unsent | NoAnswer:
+def connection_failure(error: BotoCoreError, *, retries: bool) -> Unsent | NoAnswer:
     """The failure that a broken connection is; for any other error of boto ours is raised.
 
     Args:
         retries: the client retries by itself, so an earlier try may have gone further than the last.
     """
-    unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
-    if unmade and not retries:
+    unconnected = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
+    if unconnected and not retries:
         nowhere = not isinstance(error, ConnectTimeoutError)
-        return Unsent(cause_of(error), address=address_of(error), nowhere=nowhere)
+        return Unsent(describe_failure(error), address=address_of(error), nowhere=nowhere)
     if isinstance(error, ConnectionError | HTTPClientError):
-        return NoAnswer(cause_of(error))
-    raise meaning_of(error) from error
+        return NoAnswer(describe_failure(error))
+    raise translate_boto_error(error) from error
 
 
 def may_retry(client: Any) -> bool:
@@ -194,10 +194,10 @@ def may_retry(client: Any) -> bool:
 
 def parse_reads(client: Any) -> None:
     """Have a client's reads parsed here. Its callers see no difference. Asked for twice, it is done once."""
-    client.meta.events.register("before-parse.dynamodb", _take_answer, unique_id="epochal")
+    client.meta.events.register("before-parse.dynamodb", _parse_answer, unique_id="epochal")
 
 
-def _take_answer(
+def _parse_answer(
     operation_model: Any,
     response_dict: dict[str, Any],
     customized_response_dict: dict[str, Any],
@@ -207,19 +207,19 @@ def _take_answer(
     fails over.
     """
     if operation_model.name in READS and response_dict["status_code"] == HTTPStatus.OK:
-        customized_response_dict.update(parsed(response_dict["body"]))
+        customized_response_dict.update(parse_object(response_dict["body"]))
     elif response_dict["body"].lstrip().startswith(b"{"):
         return
     response_dict["body"] = b"{}"
 
 
-def _fault(error: ClientError) -> DynamoFault:
-    about: Any = error.response.get("ResponseMetadata", {})
+def _fault_from(error: ClientError) -> DynamoFault:
+    metadata: Any = error.response.get("ResponseMetadata", {})
     return DynamoFault(
         error.operation_name,
         error.response["Error"]["Code"],
         error.response["Error"].get("Message", ""),
-        status=int(about.get("HTTPStatusCode", 0)),
+        status=int(metadata.get("HTTPStatusCode", 0)),
         members=error.response,
-        retried=int(about.get("RetryAttempts", 0)) > 0,
+        retried=int(metadata.get("RetryAttempts", 0)) > 0,
     )

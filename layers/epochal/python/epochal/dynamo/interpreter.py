@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol.conversations import conversation
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
-from epochal.dynamo.protocol.messages import MEDIA, answer_of, body_of, target_of
+from epochal.dynamo.protocol.messages import MEDIA, body_of, read_answer, target_of
 from epochal.dynamo.protocol.requests import DynamoRequest
-from epochal.dynamo.wire.environment import Service, Signer, at_hand, hooked
+from epochal.dynamo.wire.environment import Service, Signer, find_client_patch, service_from_environment
 from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, host_of, roots
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan import limits
@@ -47,10 +47,10 @@ def interpreter(client: DynamoDBClient) -> Execute:
     """An interpreter that performs plans through a client of boto3's. Safe to share between threads, as clients are."""
     from epochal.dynamo.clients import boto3_carrier  # noqa: PLC0415  functions do without
 
-    return performed(boto3_carrier(client))
+    return carrier_interpreter(boto3_carrier(client))
 
 
-def performed(carry: Carrier) -> Execute:
+def carrier_interpreter(carry: Carrier) -> Execute:
     """An interpreter that performs plans through a carrier."""
     answered = False
 
@@ -58,7 +58,7 @@ def performed(carry: Carrier) -> Execute:
         nonlocal answered
         limits.check(op)
         try:
-            reply = _talk(carry, op)
+            reply = _run_conversation(carry, op)
         except DynamoFault as fault:
             answered = True
             return reply_to(fault, op)
@@ -76,14 +76,14 @@ def performed(carry: Carrier) -> Execute:
     return execute
 
 
-def _talk(carry: Carrier, op: Op) -> Reply:
-    talk = conversation(op)
-    request = next(talk)
+def _run_conversation(carry: Carrier, op: Op) -> Reply:
+    exchange = conversation(op)
+    request = next(exchange)
     while True:
         try:
-            request = talk.send(carry(request))
-        except StopIteration as ended:
-            reply: Reply = ended.value
+            request = exchange.send(carry(request))
+        except StopIteration as stop:
+            reply: Reply = stop.value
             return reply
 
 
@@ -99,29 +99,29 @@ _LOGGER: Final = logging.getLogger("epochal.dynamo")
 def execute_through(carrier: str, *, endpoint: str | None = None, region: str | None = None) -> Execute:
     """An interpreter. Credentials, address and region come from the usual AWS chain where they are not given."""
     if carrier == LIGHT:
-        found = _found(endpoint, region)
-        if isinstance(found, Service):
-            return performed(LightCarrier(found))
-        _say(found)
+        service = _find_service(endpoint, region)
+        if isinstance(service, Service):
+            return carrier_interpreter(LightCarrier(service))
+        _warn_once(service)
     from epochal.dynamo.clients import dynamodb_client  # noqa: PLC0415  likewise
 
     return interpreter(dynamodb_client(endpoint=endpoint, region=region))
 
 
-def _found(endpoint: str | None, region: str | None) -> Service | str:
+def _find_service(endpoint: str | None, region: str | None) -> Service | str:
     """DynamoDB as it is reached without a client; or why it is not."""
-    if why := hooked():
-        return why
+    if reason := find_client_patch():
+        return reason
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
-    if found := at_hand(os.environ, home, endpoint=endpoint, region=region):
-        return found
-    from epochal.dynamo.clients import found_by_boto3  # noqa: PLC0415  likewise
+    if service := service_from_environment(os.environ, home, endpoint=endpoint, region=region):
+        return service
+    from epochal.dynamo.clients import service_from_botocore  # noqa: PLC0415  likewise
 
-    return found_by_boto3(endpoint=endpoint, region=region)
+    return service_from_botocore(endpoint=endpoint, region=region)
 
 
 @cache
-def _say(why: str) -> None:
+def _warn_once(why: str) -> None:
     """No warning of Python's: a program that makes errors of these would not start for what is slower, not wrong."""
     _LOGGER.warning("the carrier `light` gives way to a boto3 client, at thrice the CPU: %s", why)
 
@@ -142,7 +142,7 @@ class LightCarrier:
         body = body_of(request)
         keys = self._credentials.get_frozen_credentials()
         headers = self._signer.headers(keys, target_of(request), MEDIA, body)
-        return answer_of(request, *self._connections.send(headers, body))
+        return read_answer(request, *self._connections.send(headers, body))
 
     def close(self) -> None:
         """Close the connections."""
@@ -159,20 +159,20 @@ class S3Bucket:
     @property
     def bodies(self) -> Bodies | None:
         """Bodies of events."""
-        return cast("Bodies", _InBucket("S3Bodies", self.s3, self.name)) if self.name else None
+        return cast("Bodies", _LazyBucket("S3Bodies", self.s3, self.name)) if self.name else None
 
     @property
     def objects(self) -> Objects | None:
         """What plug-ins keep there."""
-        return cast("Objects", _InBucket("S3Objects", self.s3, self.name)) if self.name else None
+        return cast("Objects", _LazyBucket("S3Objects", self.s3, self.name)) if self.name else None
 
     @property
     def links(self) -> Links:
         """Signed URLs."""
-        return cast("Links", _InBucket("S3Links", self.s3, self.name))
+        return cast("Links", _LazyBucket("S3Links", self.s3, self.name))
 
 
-class _InBucket:
+class _LazyBucket:
     """Calls methods of a class of `bucket`, which is loaded when one is called: it brings errors of botocore's, and few
     bodies are too large for an item.
     """
@@ -190,7 +190,7 @@ class _InBucket:
         return getattr(getattr(bucket, kind)(s3, name), method)(*args)
 
 
-def deployed(
+def open_deployment(
     settings: Settings,
     *,
     execute: Execute | None = None,
@@ -210,9 +210,9 @@ def deployed(
     """
     execute = execute or execute_through(settings.carrier)
     if kinds:
-        from epochal.dynamo.table_kinds import checked  # noqa: PLC0415  likewise
+        from epochal.dynamo.table_kinds import with_table_checks  # noqa: PLC0415  likewise
 
-        execute = checked(execute, kinds)
+        execute = with_table_checks(execute, kinds)
     return Deployment(
         settings=settings,
         driver=Driver(

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epochal.deployment import Deployment
-from epochal.dynamo.interpreter import deployed, execute_through, lazily
+from epochal.dynamo.interpreter import execute_through, lazily, open_deployment
 from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
@@ -45,7 +45,7 @@ class Place:
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """The deployment that these settings tell of, as `epochal.dynamo.interpreter` makes it."""
         s3 = lazily(partial(_s3_client, self.endpoint, self.region))
-        return deployed(settings, execute=self.execute(), s3=s3, **how)
+        return open_deployment(settings, execute=self.execute(), s3=s3, **how)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
         """The same, of tables that a caller named: each is checked before it is used."""
@@ -107,10 +107,10 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
     from epochal.feed.reader import FeedReader  # noqa: PLC0415
 
     histories = tuple(map(history_of, stores))
-    names = [each.name for each in histories]
+    names = [history.name for history in histories]
     if len({*names}) < len(names):
         raise InvalidInput("stores", "must be of a layout each")
-    tables = {name: each.table for name, each in zip(names, stores, strict=True) if hasattr(each, "table")}
+    tables = {name: store.table for name, store in zip(names, stores, strict=True) if hasattr(store, "table")}
     distinct(**tables, index_table=index_table)
     driver = place.opened(Settings.of(index_table=index_table)).driver
     return FeedReader(driver=driver, table=index_table, histories=histories)

@@ -49,18 +49,18 @@ def kind_named(table: str) -> str | None:
     """The kind that a stack's table has by its name; None where it is no stack's, or an archive, which is of the kind
     that it keeps.
     """
-    found = re.fullmatch(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(specs())})", table)
-    kind = None if found is None else found["kind"]
+    match = re.fullmatch(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(specs())})", table)
+    kind = None if match is None else match["kind"]
     return None if kind in {spec.kind for spec in archives()} else kind
 
 
 def kind_of(item: Item) -> str | None:
     """The kind of table that holds such items; None where it is none of Epochal's."""
-    found = (each.port.kind_of(item) for each in layouts())
-    return next(filter(None, found), None) or _of_no_layout(item)
+    kinds = (layout.port.kind_of(item) for layout in layouts())
+    return next(filter(None, kinds), None) or _kind_by_keys(item)
 
 
-def _of_no_layout(item: Item) -> str | None:
+def _kind_by_keys(item: Item) -> str | None:
     if item.keys() >= {"p", "i"}:
         name = item["p"].get("S", "")
         return INDEX.kind if name.startswith("$") and not name.startswith(PREFIX) else None
@@ -72,7 +72,7 @@ def _of_no_layout(item: Item) -> str | None:
 
 
 _KEYS: Final = tip_key(SERIES)
-_LOOKED_AT: Final = 10
+_SAMPLE: Final = 10
 """Items: records of idempotency keys tell nothing of their table, and any of them may come first."""
 
 
@@ -85,7 +85,7 @@ def distinct(**tables: str) -> None:
         purposes[table] = purpose
 
 
-def checked(execute: Execute, kinds: Mapping[str, str]) -> Execute:
+def with_table_checks(execute: Execute, kinds: Mapping[str, str]) -> Execute:
     """The interpreter, which looks at each of these tables before the first operation on it.
 
     Args:
@@ -94,24 +94,24 @@ def checked(execute: Execute, kinds: Mapping[str, str]) -> Execute:
     Raises (from the interpreter returned):
         WrongTable: a table is of another kind.
     """
-    unseen = set(kinds)
+    unchecked = set(kinds)
 
     def perform(op: Op) -> Reply:
-        for table in unseen and unseen.intersection(tables_of(op)):
-            _look(execute, table, kinds[table])
-            unseen.discard(table)
+        for table in unchecked and unchecked.intersection(tables_of(op)):
+            _check_table(execute, table, kinds[table])
+            unchecked.discard(table)
         try:
             return execute(op)
         except WrongTable as error:
-            wanted = [kinds[table] for table in error.table.split(", ") if table in kinds]
-            raise WrongTable(error.table, " and ".join(wanted)) from error
+            expected = [kinds[table] for table in error.table.split(", ") if table in kinds]
+            raise WrongTable(error.table, " and ".join(expected)) from error
 
     return perform
 
 
-def _look(execute: Execute, table: str, kind: str) -> None:
+def _check_table(execute: Execute, table: str, kind: str) -> None:
     try:
-        found = _kind_in(execute, table, kind)
+        actual = _find_kind(execute, table, kind)
     except Refused:
         return
     except Lost as error:
@@ -120,24 +120,24 @@ def _look(execute: Execute, table: str, kind: str) -> None:
     except WrongTable as error:
         raise WrongTable(table, kind) from error
     # Nothing in it tells. Where both are empty, swapped tables of a stage would each take the other's streams.
-    found = found or kind_named(table)
-    if found not in (kind, None):
-        raise WrongTable(table, kind, found or "")
+    actual = actual or kind_named(table)
+    if actual not in (kind, None):
+        raise WrongTable(table, kind, actual or "")
 
 
-def _kind_in(execute: Execute, table: str, kind: str) -> str | None:
-    if kind == INDEX.kind and _asked(execute, table):
+def _find_kind(execute: Execute, table: str, kind: str) -> str | None:
+    if kind == INDEX.kind and _is_index(execute, table):
         return INDEX.kind
-    reply = execute(Scan(table=table, limit=_LOOKED_AT, consistent=False))
+    reply = execute(Scan(table=table, limit=_SAMPLE, consistent=False))
     items = reply.items if isinstance(reply, Items) else ()
     for item in items:
-        if found := kind_of(item):
+        if match := kind_of(item):
             # Streams that have strayed into an index do not make it a table of streams.
-            strayed = kind != INDEX.kind and item.keys() >= set(INDEX.keys) and _asked(execute, table)
-            return INDEX.kind if strayed else found
+            strayed = kind != INDEX.kind and item.keys() >= set(INDEX.keys) and _is_index(execute, table)
+            return INDEX.kind if strayed else match
     return None
 
 
-def _asked(execute: Execute, table: str) -> bool:
+def _is_index(execute: Execute, table: str) -> bool:
     reply = execute(Get(table=table, key=_KEYS, consistent=False))
     return isinstance(reply, Found) and reply.item is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from epochal.dynamo.aws_errors import kinds_of
+from epochal.dynamo.aws_errors import describe_chain
 from epochal.hosting.leases import pause_after
 from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
 from epochal.index.groups import Unit, group_stream, load
@@ -40,7 +40,7 @@ class FailureRecords:
 
     def record_error(self, unit: Unit, error: Exception, receives: int) -> None:
         """Record a run that raised, of a message that was received so many times."""
-        self._record(unit, kinds_of(error), pause_after(receives))
+        self._record(unit, describe_chain(error), pause_after(receives))
 
     def record_blocked(self, unit: Unit, failure: Failure, receives: int) -> None:
         """Record a run that did not get past a stream. The words of the error are kept where the log has them."""
@@ -86,7 +86,7 @@ class FailureRecords:
             )
             self._driver.run(record_failed_run(table, group, unit.partition, failed))
         except Exception as error:  # noqa: BLE001  the run has failed already, and its own error counts
-            self.logger.warning("a failed run could not be put on record", error=kinds_of(error))
+            self.logger.warning("a failed run could not be put on record", error=describe_chain(error))
 
     @property
     def _driver(self) -> Driver:

@@ -16,7 +16,7 @@ from typing import Any
 
 from epochal.declaration import Setting
 from epochal.deployment import Deployment
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.wakeups import SPARED_SECONDS, patiently
 from epochal.index.epochs import read_series
@@ -120,7 +120,7 @@ def is_rolling_back(client: Any, stack: str) -> bool:
         stack: the stack's id.
     """
     try:
-        with translated("DescribeStacks"):
+        with translate_errors("DescribeStacks"):
             (described,) = client.describe_stacks(StackName=stack)["Stacks"]
     except EpochalError:
         return False

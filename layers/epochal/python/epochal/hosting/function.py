@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.aws_errors import kinds_of
+from epochal.dynamo.aws_errors import describe_chain
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wire.sqs import queue_client
@@ -113,7 +113,7 @@ def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
         "index": attempt.index,
         "type": attempt.type,
         "events": attempt.events,
-        "error": kinds_of(attempt.error),
+        "error": describe_chain(attempt.error),
         "place": place_of(attempt.error),
         "trace": trace_of(attempt.error),
     }
@@ -448,7 +448,7 @@ def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.envi
             "the reaction cannot be loaded",
             extra={
                 "entry": environment.get(ENTRY, ""),
-                "error": kinds_of(error),
+                "error": describe_chain(error),
                 "trace": trace_of(error),
             },
         )

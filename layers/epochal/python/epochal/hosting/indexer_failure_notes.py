@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from epochal.dynamo.aws_errors import kinds_of
+from epochal.dynamo.aws_errors import describe_chain
 from epochal.errors import EpochalError, Unavailable
 from epochal.feed.indexer import Indexer, Report, numbers_of, table_of
 from epochal.index.indexer_failures import forget_failures, record_failures
@@ -79,7 +79,7 @@ class FailureNotes:
         }
         if not due:
             return
-        causes = {source: kinds_of(error) for source, (_, error) in due.items()}
+        causes = {source: describe_chain(error) for source, (_, error) in due.items()}
         self._driver.run(record_failures(self.indexer.index_table, causes, self.indexer.ids()))
         for source, (first, _) in due.items():
             self._first[source] = first

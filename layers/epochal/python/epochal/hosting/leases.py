@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.aws_errors import kinds_of
+from epochal.dynamo.aws_errors import describe_chain
 from epochal.feed.indexer import sent
 from epochal.lazy_dataclasses import dataclass
 
@@ -165,7 +165,7 @@ class Leases:
         except Exception as error:  # noqa: BLE001  without a lease the work goes on
             self.logger.warning(
                 "a lease on wake-ups was not renewed: if this run dies, they wait for the queue's visibility timeout",
-                error=kinds_of(error),
+                error=describe_chain(error),
             )
 
 

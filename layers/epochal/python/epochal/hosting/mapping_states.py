@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.lazy_dataclasses import dataclass
 
@@ -36,7 +36,7 @@ def mappings_to(client: LambdaClient, function: str) -> list[MappingState]:
     """
     found: list[MappingState] = []
     try:
-        with translated("ListEventSourceMappings"):
+        with translate_errors("ListEventSourceMappings"):
             for page in client.get_paginator("list_event_source_mappings").paginate(FunctionName=function):
                 found += (
                     MappingState(

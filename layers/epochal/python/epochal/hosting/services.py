@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.lazy_dataclasses import dataclass
 
@@ -27,7 +27,7 @@ def invoker(client: Any) -> Invoke:
     """
 
     def invoke(function: str, payload: dict[str, Any]) -> dict[str, Any]:
-        with translated("Invoke"):
+        with translate_errors("Invoke"):
             answer = client.invoke(FunctionName=function, Payload=json.dumps(payload).encode())
             told = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
@@ -51,7 +51,7 @@ def reactions_of(client: Any, prefix: str) -> list[str]:
         Unavailable: throttling, an outage, or no answer in time.
     """
     begins = f"{prefix}-reaction-"
-    with translated("ListQueues"):
+    with translate_errors("ListQueues"):
         urls = client.list_queues(QueueNamePrefix=begins, MaxResults=1000).get("QueueUrls", ())
     names = {url.rpartition("/")[2].removeprefix(begins).removesuffix(".fifo") for url in urls}
     return sorted(each for each in names if each.removesuffix("-failed") not in names - {each})
@@ -68,7 +68,7 @@ def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
 
 def _state(client: LambdaClient, mapping: str) -> str:
     try:
-        with translated("GetEventSourceMapping"):
+        with translate_errors("GetEventSourceMapping"):
             return client.get_event_source_mapping(UUID=mapping)["State"]
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
@@ -93,7 +93,7 @@ def measuring(client: Any) -> Measure:
     """Asks with a client of CloudWatch's. What it raises when called: `Refused`, `InvalidRequest`, `Unavailable`."""
 
     def measure(metrics: Sequence[Metric], start: float, end: float, period: int) -> list[dict[float, float]]:
-        with translated("GetMetricData"):
+        with translate_errors("GetMetricData"):
             answer = client.get_metric_data(
                 MetricDataQueries=[_query(number, metric, period) for number, metric in enumerate(metrics)],
                 StartTime=datetime.fromtimestamp(start, UTC),

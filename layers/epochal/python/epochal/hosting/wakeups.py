@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.feed.history import PartitionTail
 from epochal.feed.indexer import sent
@@ -258,7 +258,7 @@ def deployed_queue(client: SQSClient, prefix: str, group: str) -> Queue | None:
         Unavailable: throttling, an outage, or no answer in time.
     """
     try:
-        with translated("GetQueueUrl"):
+        with translate_errors("GetQueueUrl"):
             return Queue(
                 client, client.get_queue_url(QueueName=f"{prefix}-reaction-{group}.fifo")["QueueUrl"]
             )

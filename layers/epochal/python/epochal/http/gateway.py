@@ -112,9 +112,9 @@ class _Gateway:
         problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:
-            from epochal.dynamo.aws_errors import told_of  # noqa: PLC0415  nothing but a failure needs it
+            from epochal.dynamo.aws_errors import log_fields  # noqa: PLC0415  nothing but a failure needs it
 
-            self._log.write("error", "failed", identity, problem=kind.name, **told_of(error))
+            self._log.write("error", "failed", identity, problem=kind.name, **log_fields(error))
         else:
             place = error.place if isinstance(error, UnknownName) else problem.members.get("field")
             self._log.write("info", "refused", identity, problem=kind.name, field=place)

@@ -101,9 +101,7 @@ def check_tag(tag: str, field: str = "tags") -> str:
     if tag.startswith("$"):
         raise InvalidInput(field, "a tag must not begin with $, which is reserved for the system")
     if tag.startswith(":"):
-        raise InvalidInput(
-            field, "a tag must not begin with :, which separates its group from its value"
-        )
+        raise InvalidInput(field, "a tag must not begin with :, which separates its group from its value")
     if not tag.isprintable() or len(tag.encode("utf-8", "surrogatepass")) > MAX_TAG_BYTES:
         raise InvalidInput(field, f"must have only tags of at most {MAX_TAG_BYTES} bytes of printable text")
     return tag

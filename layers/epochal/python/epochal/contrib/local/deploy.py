@@ -18,7 +18,7 @@ from epochal.contrib.local.errors import NotRunning, OutputMissing, StoreUnclear
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places
 from epochal.deployment import Deployment
-from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.lazy_dataclasses import dataclass
 from epochal.settings import FOUND_BY, Settings, setting_of_output
 
@@ -69,7 +69,7 @@ class LocalStore:
 
     def open(self) -> Deployment:
         """Its streams, tagged events, feed and so on."""
-        return deployed(
+        return open_deployment(
             self.settings,
             execute=interpreter(self.endpoint.client("dynamodb")),
             s3=self.endpoint.client("s3"),
@@ -203,7 +203,8 @@ def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
 
 def _found(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
     return LocalDeployment(
-        endpoint=ministack.endpoint(server, deployed.home), stores=stores_in(deployed.stacks, server.url)
+        endpoint=ministack.endpoint(server, deployed.home),
+        stores=stores_in(deployed.stacks, server.url),
     )
 
 

@@ -8,7 +8,7 @@ from epochal.contrib.local import deploy
 from epochal.contrib.local.deploy import LocalStore
 from epochal.contrib.local.errors import LocalError
 from epochal.contrib.local.programs import here
-from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.store.driver import SIDE_BY_SIDE
 
 
@@ -25,4 +25,4 @@ def open_local(store: LocalStore) -> OpenedStore:
     """A store on the embedded AWS."""
     client = store.endpoint.client
     execute, s3 = interpreter(client("dynamodb")), client("s3")
-    return opened_in(deployed(store.settings, execute=execute, s3=s3, at_once=SIDE_BY_SIDE), client)
+    return opened_in(open_deployment(store.settings, execute=execute, s3=s3, at_once=SIDE_BY_SIDE), client)

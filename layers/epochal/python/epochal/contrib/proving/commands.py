@@ -34,7 +34,7 @@ from epochal.contrib.proving.proof import (
 )
 from epochal.contrib.proving.proof import prove as tried
 from epochal.contrib.proving.store import quarantine, store_checks
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import credentials
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.services import Metric, measuring
@@ -97,7 +97,7 @@ def mappings(proof: ProofRun) -> str:
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for stack in proof.stacks:
         for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
-            with translated("GetEventSourceMapping"):
+            with translate_errors("GetEventSourceMapping"):
                 found = lambda_.get_event_source_mapping(UUID=name)
             count += 1
             source = found.get("EventSourceArn", "").rpartition(":")[2]
@@ -143,7 +143,7 @@ def loops(proof: ProofRun) -> str:
     for each in functions_of(proof.stacks, proof.client):
         if not each.reaction:
             continue
-        with translated("GetFunctionRecursionConfig"):
+        with translate_errors("GetFunctionRecursionConfig"):
             found = lambda_.get_function_recursion_config(FunctionName=each.name)["RecursiveLoop"]
         count += 1
         if found != "Allow":
@@ -235,7 +235,7 @@ def _allowed(
     asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
     for tries in range(5):
         try:
-            with translated("SimulatePrincipalPolicy"):
+            with translate_errors("SimulatePrincipalPolicy"):
                 results = iam.simulate_principal_policy(**asked)["EvaluationResults"]
         except Unavailable:  # it takes a few requests a second
             proof.sleep(2.0**tries)
@@ -286,7 +286,7 @@ def alarms(proof: ProofRun) -> str:
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
     found = list[Mapping[str, Any]]()
     for start in range(0, len(names), ALARMS_AT_ONCE):
-        with translated("DescribeAlarms"):
+        with translate_errors("DescribeAlarms"):
             answer = cloudwatch.describe_alarms(AlarmNames=names[start : start + ALARMS_AT_ONCE])
         found += answer["MetricAlarms"]
     return found

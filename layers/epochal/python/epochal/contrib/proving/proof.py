@@ -27,7 +27,7 @@ from botocore.httpsession import URLLib3Session
 from epochal.care.prices import PRICES
 from epochal.codec import json
 from epochal.deployment import Deployment
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
 from epochal.hosting.function import PROCESS
 from epochal.index.checkpoints import Checkpoint
@@ -344,7 +344,7 @@ class DeployedFunction:
 
 def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
     """The stacks of the stage whose index this is, and those that are named besides; none where no stack holds it."""
-    with translated("DescribeStacks"):
+    with translate_errors("DescribeStacks"):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = {each["StackName"]: each for page in pages for each in page["Stacks"]}
     home = next((name for name, each in found.items() if index_table in _outputs(each).values()), "")
@@ -365,7 +365,7 @@ def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) 
     for stack in stacks:
         lambda_ = client("lambda")
         for name, properties in stack.of("AWS::Lambda::Function"):
-            with translated("GetFunctionConfiguration"):
+            with translate_errors("GetFunctionConfiguration"):
                 deployed = lambda_.get_function_configuration(FunctionName=name)
             each = DeployedFunction(stack=stack, name=name, synthesised=properties, deployed=deployed)
             if "POWERTOOLS_SERVICE_NAME" in properties.get("Environment", {}).get("Variables", {}):
@@ -389,9 +389,9 @@ def resolved(value: Any, stack: DeployedStack) -> str | None:
 
 def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
     name = described["StackName"]
-    with translated("GetTemplate"):
+    with translate_errors("GetTemplate"):
         body = cloudformation.get_template(StackName=name)["TemplateBody"]
-    with translated("ListStackResources"):
+    with translate_errors("ListStackResources"):
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
         made = [each for page in pages for each in page["StackResourceSummaries"]]
     template = loads(body) if isinstance(body, str) else body

@@ -16,7 +16,7 @@ from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import standings
 from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
 from epochal.contrib.timers.protocol import Armed, Wake
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.hosting.deadline import SPARED
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
@@ -424,7 +424,7 @@ def timers(proof: ProofRun) -> str:
 
 def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
     try:
-        with translated("GetSchedule"):
+        with translate_errors("GetSchedule"):
             proof.client("scheduler").get_schedule(Name=name, GroupName=group)
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":

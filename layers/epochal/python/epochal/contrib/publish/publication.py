@@ -18,7 +18,7 @@ from epochal.contrib.publish.rows import row_message, together
 from epochal.contrib.publish.secrets import Secret
 from epochal.contrib.publish.webhook import AUTHORIZATION, Proof
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import deployed, lazily
+from epochal.dynamo.interpreter import lazily, open_deployment
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler
@@ -150,5 +150,5 @@ def publisher(
 def deployed_publisher(environment: Mapping[str, str]) -> Handler:
     """The handler of a function that forwards what its environment says."""
     settings = Settings.from_environment(environment)
-    bodies = deployed(settings).bucket.bodies
+    bodies = open_deployment(settings).bucket.bodies
     return lambda_handler(publisher(publication_of(environment), bodies, settings.bucket), environment)

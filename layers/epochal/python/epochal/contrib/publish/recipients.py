@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from epochal.contrib.publish.cloudevents import Message
 from epochal.contrib.publish.webhook import Proof, to_webhook
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import lazily
 from epochal.errors import EpochalError, InvalidInput, Unavailable
@@ -88,7 +88,7 @@ def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = No
 def _told_by(kind: str, client: Any, place: str) -> int:
     """`MaximumMessageSize` of a queue or topic. One of another account may send without letting anyone look."""
     try:
-        with translated("MaximumMessageSize"):
+        with translate_errors("MaximumMessageSize"):
             if kind == "queue":
                 answer = client.get_queue_attributes(QueueUrl=place, AttributeNames=["MaximumMessageSize"])
             else:
@@ -124,7 +124,7 @@ def _to_bus(client: Any, bus: str, events: Sequence[Message]) -> None:
         }
         for each in events
     ]
-    with translated("PutEvents"):
+    with translate_errors("PutEvents"):
         answer = client.put_events(Entries=entries)
     _all_taken([each["ErrorCode"] for each in answer["Entries"] if "ErrorCode" in each], events)
 
@@ -135,7 +135,7 @@ def _to_queue(client: Any, url: str, events: Sequence[Message]) -> None:
             {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
             for number, each in enumerate(part)
         ]
-        with translated("SendMessageBatch"):
+        with translate_errors("SendMessageBatch"):
             answer = client.send_message_batch(QueueUrl=url, Entries=entries)
         _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
@@ -146,7 +146,7 @@ def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
             {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
             for number, each in enumerate(part)
         ]
-        with translated("PublishBatch"):
+        with translate_errors("PublishBatch"):
             answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
         _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
@@ -156,7 +156,7 @@ def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
     has one partition key, in the order of its requests.
     """
     for each in events:
-        with translated("PutRecord"):
+        with translate_errors("PutRecord"):
             client.put_record(StreamARN=arn, PartitionKey=each.group[:PARTITION_KEY], Data=each.text.encode())
 
 
@@ -166,7 +166,7 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
     """
     records, failed = [{"Data": f"{each.text}\n".encode()} for each in events], list[str]()
     for pause in (*AGAIN, None):
-        with translated("PutRecordBatch"):
+        with translate_errors("PutRecordBatch"):
             answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
         said = [each.get("ErrorCode") for each in answer["RequestResponses"]]
         records = [each for each, code in zip(records, said, strict=True) if code]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidInput, InvalidRequest
 
 KEPT_SECONDS: Final = 300
@@ -68,5 +68,5 @@ class Secret:
         return (value, str(previous["SecretString"])) if "SecretString" in previous else (value,)
 
     def _version(self, stage: str) -> Any:
-        with translated("secretsmanager:GetSecretValue"):
+        with translate_errors("secretsmanager:GetSecretValue"):
             return self._client.get_secret_value(SecretId=self._name, VersionStage=stage)

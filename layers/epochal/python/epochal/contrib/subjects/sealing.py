@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from epochal.contrib.subjects.items import Forgotten, Wrapped, destroy, forgotten, install, look_up
 from epochal.deciders.codecs import EventCodec, Sealing, Stored
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE, Place
@@ -415,7 +415,7 @@ class KmsWrapping:
             Refused: the KMS key is not there, or not for us to use.
             Unavailable: KMS does not answer.
         """
-        with translated("kms:GenerateDataKey"):
+        with translate_errors("kms:GenerateDataKey"):
             made = self.client.generate_data_key(
                 KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
             )
@@ -429,7 +429,7 @@ class KmsWrapping:
             Refused, Unavailable: as above.
         """
         try:
-            with translated("kms:Decrypt"):
+            with translate_errors("kms:Decrypt"):
                 opened = self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})
         except InvalidRequest as error:
             if error.code != "InvalidCiphertextException":

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.contrib.timers.engine import Engine, engine_of
 from epochal.contrib.timers.protocol import Sent, Wake, Worked, read_wake_up
-from epochal.dynamo.aws_errors import kinds_of, translated
+from epochal.dynamo.aws_errors import describe_chain, translate_errors
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import deployed, lazily
+from epochal.dynamo.interpreter import lazily, open_deployment
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.feed.indexer import sent
 from epochal.hosting.deadline import SPARED
@@ -63,7 +63,7 @@ class TimerQueue:
                 {"Id": str(number), "MessageBody": each.body, "DelaySeconds": seconds}
                 for number, (each, seconds) in enumerate(batch)
             ]
-            with translated("SendMessageBatch"):
+            with translate_errors("SendMessageBatch"):
                 return self.sqs.send_message_batch(QueueUrl=self.settings.timers_queue, Entries=entries)
 
         sent("the queue", wake_ups.near, request)
@@ -76,7 +76,7 @@ class TimerQueue:
         """The name. A schedule that is there already is of the same slot, and farther away than any that is at work."""
         group, queue, role = self.settings.timers_schedules
         try:
-            with translated("CreateSchedule"):
+            with translate_errors("CreateSchedule"):
                 self.scheduler.create_schedule(
                     Name=slot.name,
                     GroupName=group,
@@ -112,14 +112,14 @@ def told_to_function(client: Any, function: str) -> Settings:
         InvalidRequest: there is no such function.
         Unavailable: throttling, an outage, or no answer in time.
     """
-    with translated("GetFunctionConfiguration"):
+    with translate_errors("GetFunctionConfiguration"):
         found = client.get_function_configuration(FunctionName=function)
     return Settings.from_environment(found.get("Environment", {}).get("Variables", {}))
 
 
 def engine_deployed(settings: Settings) -> Engine:
     """The engine of a function's deployment."""
-    deployment = deployed(settings, at_once=SIDE_BY_SIDE)
+    deployment = open_deployment(settings, at_once=SIDE_BY_SIDE)
     return engine_of(deployment, settings.timers_table, queue_of(settings))
 
 
@@ -139,7 +139,9 @@ def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent
     try:
         send(wake_ups)
     except EpochalError as error:
-        logger.warning("wake-ups of timers were not sent: a tick fires these, late", error=kinds_of(error))
+        logger.warning(
+            "wake-ups of timers were not sent: a tick fires these, late", error=describe_chain(error)
+        )
 
 
 def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -190,7 +192,7 @@ class TimersFunction:
             try:
                 wake_ups[each["messageId"]] = read_wake_up(each["body"])
             except InvalidInput as error:
-                self.logger.warning("a message is no wake-up of timers", error=kinds_of(error))
+                self.logger.warning("a message is no wake-up of timers", error=describe_chain(error))
                 failed.append(each["messageId"])
         worked = Worked()
         try:
@@ -206,7 +208,7 @@ class TimersFunction:
                 "due": format_ticks(timer.due),
                 "stream": timer.stream,
                 "tags": timer.tags,
-                "error": kinds_of(error),
+                "error": describe_chain(error),
             }
             self.logger.error("timers cannot be fired", extra=fields)
         stuck = len(worked.failures)

@@ -12,7 +12,7 @@ _EXPIRED: Final = frozenset(
 _UNKNOWN: Final = frozenset({"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"})
 
 
-def advised(code: str, message: str) -> str:
+def explain_denial(code: str, message: str) -> str:
     """Why a request was denied, and what to do where the credentials themselves are at fault."""
     if code in _EXPIRED:
         return f"{message or code} ({LOG_IN})"

@@ -23,8 +23,8 @@ class Expressions:
     def parameters(self) -> dict[str, Any]:
         """`ExpressionAttributeNames` and `...Values`, each left out when empty, as DynamoDB demands."""
         names = {mark: name for name, mark in self._names.items()}
-        found = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": self._values}
-        return {name: marks for name, marks in found.items() if marks}
+        placeholders = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": self._values}
+        return {name: marks for name, marks in placeholders.items() if marks}
 
     def condition(self, condition: Condition) -> str:
         """The text of a condition."""
@@ -42,13 +42,13 @@ class Expressions:
             case All((only,)) | AnyOf((only,)):
                 return self.condition(only)  # DynamoDB refuses redundant parentheses
             case All(conditions):
-                return " AND ".join(f"({self.condition(each)})" for each in conditions)
+                return " AND ".join(f"({self.condition(part)})" for part in conditions)
             case AnyOf(conditions):
-                return " OR ".join(f"({self.condition(each)})" for each in conditions)
+                return " OR ".join(f"({self.condition(part)})" for part in conditions)
 
     def update(self, update: ops.Update) -> str:
         """The text of an update."""
-        text = "SET " + ", ".join(self._change(change) for change in update.sets) if update.sets else ""
+        text = "SET " + ", ".join(self._write_change(change) for change in update.sets) if update.sets else ""
         if update.removes:
             text += " REMOVE " + ", ".join(self.name(name) for name in update.removes)
         return text.strip()
@@ -63,7 +63,7 @@ class Expressions:
         self._values[mark] = value
         return mark
 
-    def _change(self, change: ops.Change) -> str:
+    def _write_change(self, change: ops.Change) -> str:
         name = self.name(change.name)
         if isinstance(change, ops.Set):
             return f"{name} = {self.value(change.value)}"

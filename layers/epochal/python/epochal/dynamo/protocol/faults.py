@@ -21,7 +21,7 @@ from http import HTTPStatus
 from itertools import compress
 from typing import Any, Final
 
-from epochal.dynamo.protocol.denials import advised
+from epochal.dynamo.protocol.denials import explain_denial
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
 from epochal.lazy_dataclasses import replace
 from epochal.plan import costs, failures, ops
@@ -105,52 +105,52 @@ def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     code, message = fault.code, fault.message
     if code == "ConditionalCheckFailedException":
         blocking: Any = fault.members.get("Item")
-        return _refusal((blocking,), (True,), fault, factor=1)
+        return _refusal_with((blocking,), (True,), fault, factor=1)
     if code == "IdempotentParameterMismatchException" and isinstance(op, ops.Transact):
         nothing = (None,) * len(op.writes)
         return ops.Refusal(items=nothing, failed=(False,) * len(op.writes), ambiguous=True, reused=True)
     if code == "TransactionCanceledException":
-        return _cancelled(fault, op)
+        return _read_cancellation(fault, op)
     if code == "ValidationException" and _TOO_LARGE.search(message):
         return ops.Overflow()
     if _OVERSIZED in message and isinstance(op, ops.Transact | ops.TransactGet) and op.divisible:
         return ops.Oversized(ambiguous=fault.retried)
-    raise _error_of(fault, op) from fault
+    raise _error_for(fault, op) from fault
 
 
-def _error_of(fault: DynamoFault, op: ops.Op) -> Exception:
+def _error_for(fault: DynamoFault, op: ops.Op) -> Exception:
     code, message = fault.code, fault.message
-    if code == "ValidationException" and any(said in message for said in _OTHER_KEYS):
+    if code == "ValidationException" and any(phrase in message for phrase in _OTHER_KEYS):
         return WrongTable(_table(op))
     if code == "ResourceNotFoundException":
         return MissingTable(_table(op))
     if code in _THROTTLED:
-        return _throttled(code, fault)
+        return _throttling_failure(code, fault)
     # Without a body, the status stands for the code: the answer was cut off.
     if code in _UNCERTAIN or code.isdigit() or fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return failures.Lost(code)
     if fault.retried and isinstance(op, ops.Put | ops.Update | ops.Delete | ops.Transact):
         return failures.Lost(code)  # what is said of the carrier's last try is not true of those before
     if code in DENIED:
-        return Refused(fault.operation, advised(code, message))
+        return Refused(fault.operation, explain_denial(code, message))
     return InvalidRequest(fault.operation, code, message)
 
 
-def _throttled(cause: str, fault: DynamoFault) -> failures.RequestFailure:
+def _throttling_failure(cause: str, fault: DynamoFault) -> failures.RequestFailure:
     return failures.Lost(cause) if fault.retried else failures.NotApplied(cause)
 
 
-def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
+def _read_cancellation(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     reasons: Any = fault.members.get("CancellationReasons", [])
     codes = [reason.get("Code", "None") for reason in reasons]
     failed = tuple(code == "ConditionalCheckFailed" for code in codes)
     if any(failed):
         items = [reason.get("Item") if bad else None for reason, bad in zip(reasons, failed, strict=True)]
-        return _refusal(tuple(items), failed, fault, factor=2)
+        return _refusal_with(tuple(items), failed, fault, factor=2)
     over = tuple(bool(_TOO_LARGE.search(reason.get("Message", ""))) for reason in reasons)
     if any(over):
         return ops.Overflow(over=over)
-    keys = [any(said in reason.get("Message", "") for said in _OTHER_KEYS) for reason in reasons]
+    keys = [any(phrase in reason.get("Message", "") for phrase in _OTHER_KEYS) for reason in reasons]
     if any(keys):
         if isinstance(op, ops.Transact):
             op = replace(op, writes=tuple(compress(op.writes, keys)))
@@ -158,21 +158,21 @@ def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     if any(
         code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes
     ):
-        raise _throttled(", ".join(sorted(set(codes) - {"None"})), fault) from fault
+        raise _throttling_failure(", ".join(sorted(set(codes) - {"None"})), fault) from fault
     if fault.retried:
         raise failures.Lost(fault.code) from fault
-    told = "; ".join(
+    messages = "; ".join(
         f"{reason['Code']}: {reason.get('Message', '')}" for reason in reasons if "Message" in reason
     )
-    raise InvalidRequest(fault.operation, fault.code, told) from fault
+    raise InvalidRequest(fault.operation, fault.code, messages) from fault
 
 
-def _refusal(
+def _refusal_with(
     items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
 ) -> ops.Refusal:
-    found = tuple(item or None for item in items)
-    cost = costs.refusal_units(found, factor)
-    return ops.Refusal(items=found, failed=failed, ambiguous=fault.retried, units=cost)
+    blocking = tuple(item or None for item in items)
+    cost = costs.refusal_units(blocking, factor)
+    return ops.Refusal(items=blocking, failed=failed, ambiguous=fault.retried, units=cost)
 
 
 def _table(op: ops.Op) -> str:

@@ -34,7 +34,9 @@ def body_of(request: DynamoRequest) -> bytes:
     return json.dumps(request.parameters, default=_base64, separators=(",", ":")).encode()
 
 
-def answer_of(request: DynamoRequest, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+def read_answer(
+    request: DynamoRequest, status: int, headers: Mapping[str, str], body: bytes
+) -> dict[str, Any]:
     """What was answered.
 
     Args:
@@ -50,11 +52,11 @@ def answer_of(request: DynamoRequest, status: int, headers: Mapping[str, str], b
     if status >= HTTPStatus.MOVED_PERMANENTLY:
         raise _fault(request, status, body)
     if request.operation in READS:
-        return parsed(body)
-    return of_a_write(_json(body), headers)
+        return parse_object(body)
+    return check_write_answer(_json(body), headers)
 
 
-def of_a_write(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+def check_write_answer(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     """The answer to a write, if it is DynamoDB's: it has what was asked for, the cost, or the id of the request.
 
     Something between may say that all is well, as a proxy that wants to be logged in to, and the write was not made. Of
@@ -65,21 +67,21 @@ def of_a_write(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, 
     return answer
 
 
-def parsed(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> dict[str, Any]:
     """A JSON object with its bytes; an empty one for what is none."""
     return _json(body, object_hook=_with_bytes)
 
 
 def _json(body: bytes, **how: Any) -> dict[str, Any]:
     try:
-        found = json.loads(body, **how)
+        value = json.loads(body, **how)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _fault(request: DynamoRequest, status: int, body: bytes) -> DynamoFault:
-    members = parsed(body)
+    members = parse_object(body)
     code = str(members.get("__type", status)).partition(":")[0].rpartition("#")[2]
     message = str(members.get("message", members.get("Message", "")))
     return DynamoFault(request.operation, code, message, status=status, members=members)
@@ -89,12 +91,14 @@ def _base64(value: bytes) -> str:
     return b2a_base64(value, newline=False).decode()
 
 
-def _with_bytes(found: dict[str, Any]) -> dict[str, Any]:
+def _with_bytes(members: dict[str, Any]) -> dict[str, Any]:
     """A JSON object, its texts as bytes if it is a binary value. An item may have attributes of these names, and a
     table may be called so; but what they have is not text.
     """
-    if "B" in found and isinstance(found["B"], str):
-        found["B"] = a2b_base64(found["B"])
-    elif "BS" in found and isinstance(found["BS"], list):
-        found["BS"] = [a2b_base64(each) if isinstance(each, str) else each for each in found["BS"]]
-    return found
+    if "B" in members and isinstance(members["B"], str):
+        members["B"] = a2b_base64(members["B"])
+    elif "BS" in members and isinstance(members["BS"], list):
+        members["BS"] = [
+            a2b_base64(element) if isinstance(element, str) else element for element in members["BS"]
+        ]
+    return members

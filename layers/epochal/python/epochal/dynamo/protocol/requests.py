@@ -28,37 +28,37 @@ def request_of(op: ops.Op) -> DynamoRequest:
     """The request that an operation is, or begins with."""
     match op:
         case ops.Transact():
-            return DynamoRequest("TransactWriteItems", _transaction(op))
+            return DynamoRequest("TransactWriteItems", _transaction_parameters(op))
         case ops.Put() | ops.Update() | ops.Delete():
-            return DynamoRequest(f"{type(op).__name__}Item", {**_write(op), **_MEASURED})
+            return DynamoRequest(f"{type(op).__name__}Item", {**_write_parameters(op), **_MEASURED})
         case ops.Check():
             raise TypeError("a Check stands only in a transaction")
         case _:
-            return _read(op)
+            return _read_request(op)
 
 
-def _read(op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Query | ops.Scan) -> DynamoRequest:
+def _read_request(op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Query | ops.Scan) -> DynamoRequest:
     match op:
         case ops.Get():
             key = {"TableName": op.table, "Key": op.key, "ConsistentRead": op.consistent}
             return DynamoRequest("GetItem", {**key, **_MEASURED})
         case ops.BatchGet():
-            return asked_again({op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}})
+            return batch_request({op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}})
         case ops.TransactGet():
-            wanted = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
-            return DynamoRequest("TransactGetItems", {"TransactItems": wanted, **_MEASURED})
+            gets = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
+            return DynamoRequest("TransactGetItems", {"TransactItems": gets, **_MEASURED})
         case ops.Query():
-            return DynamoRequest("Query", _query(op))
+            return DynamoRequest("Query", _query_parameters(op))
         case ops.Scan():
-            return DynamoRequest("Scan", _scan(op))
+            return DynamoRequest("Scan", _scan_parameters(op))
 
 
-def asked_again(unprocessed: dict[str, Any]) -> DynamoRequest:
+def batch_request(unprocessed: dict[str, Any]) -> DynamoRequest:
     """The request for the items of these keys, as an answer names those that it left out."""
     return DynamoRequest("BatchGetItem", {"RequestItems": unprocessed, **_MEASURED})
 
 
-def _query(op: ops.Query) -> dict[str, Any]:
+def _query_parameters(op: ops.Query) -> dict[str, Any]:
     expressions = Expressions()
     name, value = op.partition
     keys = f"{expressions.name(name)} = {expressions.value(value)}"
@@ -70,19 +70,25 @@ def _query(op: ops.Query) -> dict[str, Any]:
         "KeyConditionExpression": keys,
         "ScanIndexForward": op.forward,
         **({"Select": "COUNT"} if op.only_count else {}),
-        **_paging(op),
+        **_paging_parameters(op),
         **expressions.parameters(),
     }
 
 
-def _scan(op: ops.Scan) -> dict[str, Any]:
+def _scan_parameters(op: ops.Scan) -> dict[str, Any]:
     segment, total = op.segment
     expressions = Expressions()
     where = {} if op.where is None else {"FilterExpression": expressions.condition(op.where)}
-    return {"Segment": segment, "TotalSegments": total, **where, **_paging(op), **expressions.parameters()}
+    return {
+        "Segment": segment,
+        "TotalSegments": total,
+        **where,
+        **_paging_parameters(op),
+        **expressions.parameters(),
+    }
 
 
-def _paging(op: ops.Query | ops.Scan) -> dict[str, Any]:
+def _paging_parameters(op: ops.Query | ops.Scan) -> dict[str, Any]:
     return {
         "TableName": op.table,
         "ConsistentRead": op.consistent,
@@ -93,11 +99,11 @@ def _paging(op: ops.Query | ops.Scan) -> dict[str, Any]:
     }
 
 
-def _transaction(op: ops.Transact) -> dict[str, Any]:
+def _transaction_parameters(op: ops.Transact) -> dict[str, Any]:
     kinds = {ops.Put: "Put", ops.Update: "Update", ops.Delete: "Delete", ops.Check: "ConditionCheck"}
     return {
         "TransactItems": [
-            {kinds[type(write)]: _write(write, shown=op.shows(position))}
+            {kinds[type(write)]: _write_parameters(write, shown=op.shows(position))}
             for position, write in enumerate(op.writes)
         ],
         **({"ClientRequestToken": op.token} if op.token is not None else {}),
@@ -105,7 +111,7 @@ def _transaction(op: ops.Transact) -> dict[str, Any]:
     }
 
 
-def _write(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
+def _write_parameters(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
     expressions = Expressions()
     request: dict[str, Any] = {"TableName": op.table}
     if isinstance(op, ops.Put):
@@ -114,16 +120,16 @@ def _write(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
         request["Key"] = op.key
     if isinstance(op, ops.Update):
         request["UpdateExpression"] = expressions.update(op)
-    request.update(_condition(op.condition, expressions, shown=shown))
+    request.update(_condition_parameters(op.condition, expressions, shown=shown))
     request.update(expressions.parameters())
     return request
 
 
-def _condition(
+def _condition_parameters(
     condition: conditions.Condition | None, expressions: Expressions, *, shown: bool
 ) -> dict[str, str]:
     if condition is None:
         return {}
-    written = {"ConditionExpression": expressions.condition(condition)}
+    expression = {"ConditionExpression": expressions.condition(condition)}
     # The item that stood in the way comes back with the refusal: a conflict costs no second read.
-    return {**written, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if shown else written
+    return {**expression, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if shown else expression

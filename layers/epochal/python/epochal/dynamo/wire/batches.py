@@ -25,7 +25,7 @@ TRIES: Final = 4
 
 _CODE: Final = re.compile(r"[A-Za-z0-9.]{1,80}")
 
-Answer = dict[str, list[dict[str, Any]]]
+BatchResult = dict[str, list[dict[str, Any]]]
 """Entries that were taken, under `Successful`, and that were not, under `Failed`."""
 
 
@@ -44,7 +44,7 @@ class Dialect:
     name: str
     what: str
     media: str
-    results: Callable[[bytes], Answer | None]
+    results: Callable[[bytes], BatchResult | None]
     error: Callable[[bytes], tuple[str, str]]
 
 
@@ -67,7 +67,9 @@ class BatchClient:
         self._credentials = service.credentials
         self._dialect, self._sleep, self._luck = dialect, sleep, luck
 
-    def send(self, action: str, target: str, body: bytes, entries: Iterable[Mapping[str, Any]]) -> Answer:
+    def send(
+        self, action: str, target: str, body: bytes, entries: Iterable[Mapping[str, Any]]
+    ) -> BatchResult:
         """Send a batch; which entries were taken, and which were not.
 
         Args:
@@ -80,14 +82,14 @@ class BatchClient:
             InvalidRequest: the service takes the request for malformed, or denies it.
         """
         ids = {entry["Id"] for entry in entries}
-        for tried in range(TRIES - 1):
+        for attempt in range(TRIES - 1):
             try:
-                return self._once(action, target, body, ids)
+                return self._send_once(action, target, body, ids)
             except Unavailable:
-                self._sleep(self._luck() * 2**tried)
-        return self._once(action, target, body, ids)
+                self._sleep(self._luck() * 2**attempt)
+        return self._send_once(action, target, body, ids)
 
-    def _once(self, action: str, target: str, body: bytes, ids: set[str]) -> Answer:
+    def _send_once(self, action: str, target: str, body: bytes, ids: set[str]) -> BatchResult:
         dialect = self._dialect
         keys = self._credentials.get_frozen_credentials()
         headers = self._signer.headers(keys, target, dialect.media, body)

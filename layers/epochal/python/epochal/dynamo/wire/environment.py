@@ -74,7 +74,7 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 """Regions of the partition whose addresses end with amazonaws.com."""
 
 
-def at_hand(
+def service_from_environment(
     environment: Mapping[str, str],
     home: Path,
     *,
@@ -89,19 +89,19 @@ def at_hand(
         endpoint, region: other than those of the environment.
     """
     region = region or environment.get("AWS_DEFAULT_REGION", "")
-    named = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}")
-    address = endpoint or named or environment.get("AWS_ENDPOINT_URL") or ""
-    if not _REGION.fullmatch(region) or _more(environment, home):
+    service_endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}")
+    address = endpoint or service_endpoint or environment.get("AWS_ENDPOINT_URL") or ""
+    if not _REGION.fullmatch(region) or _has_other_configuration(environment, home):
         return None
-    keys = _keys(environment)
+    keys = _static_keys(environment)
     if keys is None:
         return None
     # Of DynamoDB, credentials that tell their account are answered at an address of the account's own.
     account = environment.get("AWS_ACCOUNT_ID")
     if account and not _ACCOUNT.fullmatch(account):
         return None
-    own = f"{account}.ddb" if account and service == "dynamodb" else service
-    url = address or f"https://{own}.{region}.amazonaws.com"
+    host = f"{account}.ddb" if account and service == "dynamodb" else service
+    url = address or f"https://{host}.{region}.amazonaws.com"
     try:
         host_of(url)
     except ValueError:
@@ -110,7 +110,7 @@ def at_hand(
     return Service(url=url, region=region, credentials=keys, bundle=bundle)
 
 
-def _keys(environment: Mapping[str, str]) -> FixedKeys | None:
+def _static_keys(environment: Mapping[str, str]) -> FixedKeys | None:
     """Those that there are, unless they expire."""
     access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if not access or not secret or "AWS_CREDENTIAL_EXPIRATION" in environment:
@@ -119,13 +119,13 @@ def _keys(environment: Mapping[str, str]) -> FixedKeys | None:
     return FixedKeys(access, secret, token)
 
 
-def _more(environment: Mapping[str, str], home: Path) -> bool:
+def _has_other_configuration(environment: Mapping[str, str], home: Path) -> bool:
     """Whether there is anything else to read."""
     # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
     return (
         sys.platform in _ELSEWHERE
         or not all(map(_is_known, environment))
-        or any(os.path.exists(home / ".aws" / each) for each in _FILES)  # noqa: PTH110
+        or any(os.path.exists(home / ".aws" / name) for name in _FILES)  # noqa: PTH110
     )
 
 
@@ -135,7 +135,7 @@ def _is_known(name: str) -> bool:
     return not name.startswith(_BOTO) and name.upper() not in _MORE
 
 
-def hooked() -> str:
+def find_client_patch() -> str:
     """What hooks into boto3's clients, and would not see requests that are sent without one; empty where nothing does.
 
     A test that mocks AWS must never reach it. What traces AWS wraps methods of botocore's clients.
@@ -147,11 +147,11 @@ def hooked() -> str:
         return ""
     methods = [vars(client.BaseClient).get(name) for name in ("__init__", "_make_api_call")]
     # Of a wrapper `isinstance` says what it says of what is wrapped.
-    own = all(
-        type(each) is FunctionType and each.__globals__["__name__"].startswith("botocore.")
-        for each in methods
+    unpatched = all(
+        type(method) is FunctionType and method.__globals__["__name__"].startswith("botocore.")
+        for method in methods
     )
-    return "" if own else "something has wrapped botocore's clients"
+    return "" if unpatched else "something has wrapped botocore's clients"
 
 
 # Signatures of version 4, of requests that `POST` to `/`, as services of AWS's JSON and Query protocols take them.
@@ -212,42 +212,42 @@ class Signer:
         Raises:
             Misconfigured: the keys have what a header cannot carry.
         """
-        at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.now()))
-        names, found = "content-type;host;x-amz-date", {}
-        canonical = f"POST\n/\n\ncontent-type:{media}\nhost:{self.host}\nx-amz-date:{at}\n"
+        timestamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.now()))
+        names, headers = "content-type;host;x-amz-date", {}
+        canonical = f"POST\n/\n\ncontent-type:{media}\nhost:{self.host}\nx-amz-date:{timestamp}\n"
         if token := keys.token:
             names += ";x-amz-security-token"
             canonical += f"x-amz-security-token:{token}\n"
-            found["X-Amz-Security-Token"] = token
+            headers["X-Amz-Security-Token"] = token
         if target:
             names += ";x-amz-target"
             canonical += f"x-amz-target:{target}\n"
-            found["X-Amz-Target"] = target
+            headers["X-Amz-Target"] = target
         canonical += f"\n{names}\n{sha256(body).hexdigest()}"
-        scope = f"{at[:8]}/{self.region}/{self.service}/aws4_request"
-        key = self._key((at[:8], keys.access_key, keys.secret_key, token))
-        text = f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+        scope = f"{timestamp[:8]}/{self.region}/{self.service}/aws4_request"
+        key = self._key((timestamp[:8], keys.access_key, keys.secret_key, token))
+        text = f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
         signature = digest(key, text.encode(), "sha256").hex()
-        found |= {
+        headers |= {
             "Host": self.host,
             "Content-Type": media,
-            "X-Amz-Date": at,
+            "X-Amz-Date": timestamp,
             "Authorization": f"AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, SignedHeaders={names}, "
             f"Signature={signature}",
             "User-Agent": "epochal",
             "Accept-Encoding": "identity",
         }
-        return found
+        return headers
 
-    def _key(self, by: tuple[str, str, str, str | None]) -> bytes:
+    def _key(self, identity: tuple[str, str, str, str | None]) -> bytes:
         """Threads may derive it side by side: it is the same, and what is kept is replaced as a whole."""
-        kept = self._kept
-        if kept is None or kept[0] != by:
-            day, access, secret, token = by
+        cached = self._kept
+        if cached is None or cached[0] != identity:
+            day, access, secret, token = identity
             if not (_PLAIN.fullmatch(access) and (not token or _PLAIN.fullmatch(token))):
                 raise Misconfigured("the credentials have what a header cannot carry", "mend them")
             key = f"AWS4{secret}".encode()
-            for each in (day, self.region, self.service, "aws4_request"):
-                key = digest(key, each.encode(), "sha256")
-            kept = self._kept = by, key
-        return kept[1]
+            for part in (day, self.region, self.service, "aws4_request"):
+                key = digest(key, part.encode(), "sha256")
+            cached = self._kept = identity, key
+        return cached[1]

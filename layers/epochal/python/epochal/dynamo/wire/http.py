@@ -51,7 +51,7 @@ _BUSY: Final = re.compile(
 _PORTS: Final = {"http": 80, "https": 443}
 _BODILESS: Final = ("204", "304")
 
-Answer = tuple[int, Mapping[str, str], bytes]
+HttpAnswer = tuple[int, Mapping[str, str], bytes]
 """Status, headers by lower-case name, and body."""
 
 
@@ -79,15 +79,15 @@ def is_busy(status: int, code: str) -> bool:
 
 def host_of(url: str) -> str:
     """The `Host` header for an address; raises ValueError where it is more than a scheme, a host and a port."""
-    scheme, host, port = _parts(url)
+    scheme, host, port = _split_address(url)
     return host if port == _PORTS[scheme] else f"{host}:{port}"
 
 
-def _parts(url: str) -> tuple[str, str, int]:
-    found = _ADDRESS.fullmatch(url)
-    if found is None:
+def _split_address(url: str) -> tuple[str, str, int]:
+    match = _ADDRESS.fullmatch(url)
+    if match is None:
         raise ValueError("an address is a scheme, a host and a port")
-    scheme, host, port = found.groups()
+    scheme, host, port = match.groups()
     return scheme, host.lower(), int(port or _PORTS[scheme])
 
 
@@ -120,9 +120,9 @@ class Connections:
     _waiting: list[_Link] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._scheme, self._host, self._port = _parts(self.url)
+        self._scheme, self._host, self._port = _split_address(self.url)
 
-    def send(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def send(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """The answer to a body that is posted to `/`. No header may have the end of a line.
 
         Raises:
@@ -138,13 +138,13 @@ class Connections:
             else:
                 for start in range(0, len(message), _PART):
                     link.to.sendall(message[start : start + _PART])
-            answer, ended = _answer(link.to)
+            answer, reusable = _read_answer(link.to)
         except BaseException as error:
             link.to.close()
             if isinstance(error, OSError | ValueError):
-                raise NoAnswer(f"{_said(error)} at {self.url}") from error
+                raise NoAnswer(f"{_describe_failure(error)} at {self.url}") from error
             raise
-        if ended and len(self._waiting) < KEPT:
+        if reusable and len(self._waiting) < KEPT:
             link.used = time.monotonic()
             self._waiting.append(link)
         else:
@@ -168,34 +168,36 @@ class Connections:
             try:
                 link = self._waiting.pop()
             except IndexError:
-                return self._made()
+                return self._connect()
             if link.is_usable():
                 return link
             link.to.close()  # of another process it is this process's copy
 
-    def _made(self) -> _Link:
+    def _connect(self) -> _Link:
         connect, read = self.seconds
         nowhere = True
-        found = None
+        connection = None
         try:
-            found = socket.create_connection((self._host.strip("[]"), self._port), connect)
+            connection = socket.create_connection((self._host.strip("[]"), self._port), connect)
             nowhere = False
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._scheme == "https":
-                found = self._context.wrap_socket(found, server_hostname=self._host.strip("[]"))
-            found.settimeout(read)
+                connection = self._context.wrap_socket(connection, server_hostname=self._host.strip("[]"))
+            connection.settimeout(read)
         except (OSError, UnicodeError) as error:
-            if found is not None:
-                found.close()
+            if connection is not None:
+                connection.close()
             nowhere = nowhere and not isinstance(error, TimeoutError)
-            raise Unsent(f"{_said(error)} at {self.url}", address=self.url, nowhere=nowhere) from error
-        return _Link(found, os.getpid())
+            raise Unsent(
+                f"{_describe_failure(error)} at {self.url}", address=self.url, nowhere=nowhere
+            ) from error
+        return _Link(connection, os.getpid())
 
 
-def _said(error: BaseException) -> str:
+def _describe_failure(error: BaseException) -> str:
     """An error in a few words, which are never the server's."""
-    told = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+    reason = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
+    return f"{type(error).__name__}: {reason}" if reason else type(error).__name__
 
 
 class _Cut(ValueError):
@@ -206,14 +208,14 @@ class _NoHttp(ValueError):
     """What was answered is no HTTP/1.1."""
 
 
-def _answer(link: socket.socket) -> tuple[Answer, bool]:
+def _read_answer(link: socket.socket) -> tuple[HttpAnswer, bool]:
     """An answer, and whether the connection can be used again."""
-    got = b""
-    while (end := got.find(b"\r\n\r\n")) < 0:
-        if len(got) > _HEAD:
+    buffer = b""
+    while (end := buffer.find(b"\r\n\r\n")) < 0:
+        if len(buffer) > _HEAD:
             raise _NoHttp
-        got += _more(link, _HEAD)
-    first, *lines = got[:end].decode("latin-1").split("\r\n")
+        buffer += _receive(link, _HEAD)
+    first, *lines = buffer[:end].decode("latin-1").split("\r\n")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -224,40 +226,40 @@ def _answer(link: socket.socket) -> tuple[Answer, bool]:
     length = headers.get("content-length")
     status = _STATUS.fullmatch(first)
     if status is None or length is None or "transfer-encoding" in headers or status[1] in _BODILESS:
-        return _uncommon(link, got), False
+        return _read_with_http_client(link, buffer), False
     if not _LENGTH.fullmatch(length):
         raise _NoHttp
-    missing = end + 4 + int(length) - len(got)
+    missing = end + 4 + int(length) - len(buffer)
     if missing < 0:  # what follows is no answer to anything
-        return (int(status[1]), headers, got[end + 4 : missing]), False
-    parts = [got[end + 4 :]]
+        return (int(status[1]), headers, buffer[end + 4 : missing]), False
+    parts = [buffer[end + 4 :]]
     while missing:
-        parts.append(_more(link, min(missing, _PART)))
+        parts.append(_receive(link, min(missing, _PART)))
         missing -= len(parts[-1])
     closes = "close" in headers.get("connection", "").lower()
     return (int(status[1]), headers, b"".join(parts)), not closes
 
 
-def _more(link: socket.socket, most: int) -> bytes:
-    got = link.recv(most)
-    if not got:
+def _receive(link: socket.socket, most: int) -> bytes:
+    data = link.recv(most)
+    if not data:
         raise _Cut
-    return got
+    return data
 
 
-def _uncommon(link: socket.socket, got: bytes) -> Answer:
+def _read_with_http_client(link: socket.socket, buffer: bytes) -> HttpAnswer:
     """An answer as `http.client` reads it, which raises ValueErrors and OSErrors, and errors of its own."""
     from http.client import HTTPException, HTTPResponse  # noqa: PLC0415  DynamoDB's answers do without
 
-    found: Any = HTTPResponse(_File(link, got))  # type: ignore[arg-type]  # it makes a file of it, no more
+    response: Any = HTTPResponse(_File(link, buffer))  # type: ignore[arg-type]  # it makes a file of it, no more
     try:
-        found.begin()
-        body = found.read()
+        response.begin()
+        body = response.read()
     except HTTPException as error:
         raise _NoHttp from error
     finally:
-        found.close()
-    return found.status, {name.lower(): value for name, value in found.getheaders()}, body
+        response.close()
+    return response.status, {name.lower(): value for name, value in response.getheaders()}, body
 
 
 class _File(io.RawIOBase):

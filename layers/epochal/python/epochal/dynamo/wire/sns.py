@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from xml.parsers import expat
 
 from epochal.dynamo.wire.batches import BatchClient, Dialect
-from epochal.dynamo.wire.environment import Service, at_hand, hooked
+from epochal.dynamo.wire.environment import Service, find_client_patch, service_from_environment
 
 MEDIA: Final = "application/x-www-form-urlencoded; charset=utf-8"
 _ACTION: Final = "PublishBatch"
@@ -29,8 +29,8 @@ def topic_client(otherwise: Callable[[], Any]) -> Any:
     what `otherwise` makes.
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
-    found = None if hooked() else at_hand(os.environ, home, service="sns")
-    return otherwise() if found is None else LightTopics(found)
+    service = None if find_client_patch() else service_from_environment(os.environ, home, service="sns")
+    return otherwise() if service is None else LightTopics(service)
 
 
 class LightTopics:
@@ -43,7 +43,9 @@ class LightTopics:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        dialect = Dialect(name="sns", what="the topic", media=MEDIA, results=_answered, error=_error)
+        dialect = Dialect(
+            name="sns", what="the topic", media=MEDIA, results=_parse_results, error=_parse_error
+        )
         self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
 
     def publish_batch(
@@ -58,11 +60,11 @@ class LightTopics:
             Unavailable: throttling, an outage, or no answer of SNS's, however often it was tried.
             InvalidRequest: SNS takes the request for malformed, or denies it.
         """
-        body = urlencode(list(_form(TopicArn, PublishBatchRequestEntries))).encode()
+        body = urlencode(list(_form_fields(TopicArn, PublishBatchRequestEntries))).encode()
         return self._batches.send(_ACTION, "", body, PublishBatchRequestEntries)
 
 
-def _form(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _form_fields(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     yield from (("Action", _ACTION), ("Version", "2010-03-31"), ("TopicArn", topic))
     for number, entry in enumerate(entries, 1):
         place = f"PublishBatchRequestEntries.member.{number}"
@@ -76,36 +78,36 @@ def _form(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[st
                     yield f"{place}.{name}.entry.{count}.Value.{part}", text
 
 
-def _error(answer: bytes) -> tuple[str, str]:
+def _parse_error(answer: bytes) -> tuple[str, str]:
     """Code and message of an answer other than success."""
-    texts = {path[-1]: text for path, text in _elements(answer) or () if path[-2:-1] == ("Error",)}
+    texts = {path[-1]: text for path, text in _parse_elements(answer) or () if path[-2:-1] == ("Error",)}
     return texts.get("Code", ""), texts.get("Message", "")
 
 
-def _answered(answer: bytes) -> dict[str, list[dict[str, str]]] | None:
+def _parse_results(answer: bytes) -> dict[str, list[dict[str, str]]] | None:
     """What was taken, and what was not; None where something else answered."""
-    elements = _elements(answer)
+    elements = _parse_elements(answer)
     if elements is None:
         return None
-    found: dict[str, list[dict[str, str]]] = {"Successful": [], "Failed": []}
+    results: dict[str, list[dict[str, str]]] = {"Successful": [], "Failed": []}
     member: dict[str, str] = {}
     for path, text in elements:
         match path:
             case ("PublishBatchResponse", "PublishBatchResult", "Successful" | "Failed", "member", name):
                 member[name] = text
             case ("PublishBatchResponse", "PublishBatchResult", "Successful" | "Failed" as kind, "member"):
-                found[kind].append(member)
+                results[kind].append(member)
                 member = {}
             case _:
                 pass
-    return found
+    return results
 
 
-def _elements(answer: bytes) -> list[tuple[tuple[str, ...], str]] | None:
+def _parse_elements(answer: bytes) -> list[tuple[tuple[str, ...], str]] | None:
     """The names of elements from the top, as they end, with their texts; None where it is no XML as AWS writes it: no
     document type, so no entities, and few levels.
     """
-    found: list[tuple[tuple[str, ...], str]] = []
+    elements: list[tuple[tuple[str, ...], str]] = []
     path: list[str] = []
     texts: list[str] = []
 
@@ -116,7 +118,7 @@ def _elements(answer: bytes) -> list[tuple[tuple[str, ...], str]] | None:
         texts.clear()
 
     def end(_: str) -> None:
-        found.append((tuple(path), "".join(texts)))
+        elements.append((tuple(path), "".join(texts)))
         texts.clear()
         path.pop()
 
@@ -130,4 +132,4 @@ def _elements(answer: bytes) -> list[tuple[tuple[str, ...], str]] | None:
         parser.Parse(answer, True)
     except (expat.ExpatError, ValueError):
         return None
-    return found
+    return elements

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from epochal.dynamo.wire.batches import Answer, BatchClient, Dialect
-from epochal.dynamo.wire.environment import Service, at_hand, hooked
+from epochal.dynamo.wire.batches import BatchClient, BatchResult, Dialect
+from epochal.dynamo.wire.environment import Service, find_client_patch, service_from_environment
 
 MEDIA: Final = "application/x-amz-json-1.0"
 
@@ -26,7 +26,7 @@ def queue_client(otherwise: Callable[[], Any]) -> Any:
     that there is to know of SQS, else what `otherwise` makes.
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
-    service = None if hooked() else at_hand(os.environ, home, service="sqs")
+    service = None if find_client_patch() else service_from_environment(os.environ, home, service="sqs")
     return otherwise() if service is None else LightQueues(service)
 
 
@@ -40,10 +40,12 @@ class LightQueues:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        dialect = Dialect(name="sqs", what="the queue", media=MEDIA, results=_results, error=_error)
+        dialect = Dialect(
+            name="sqs", what="the queue", media=MEDIA, results=_parse_results, error=_parse_error
+        )
         self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
 
-    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> Answer:  # noqa: N803  # boto3's
+    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> BatchResult:  # noqa: N803  # boto3's
         """Send messages; answers which were taken, and which were not.
 
         Raises:
@@ -57,7 +59,7 @@ class LightQueues:
         *,
         QueueUrl: str,  # noqa: N803  boto3's
         Entries: Sequence[Mapping[str, Any]],  # noqa: N803
-    ) -> Answer:
+    ) -> BatchResult:
         """Change for how long messages stay invisible; answers of which it was changed, and of which it was not.
 
         Raises:
@@ -65,30 +67,30 @@ class LightQueues:
         """
         return self._batch("ChangeMessageVisibilityBatch", QueueUrl, Entries)
 
-    def _batch(self, action: str, url: str, entries: Sequence[Mapping[str, Any]]) -> Answer:
+    def _batch(self, action: str, url: str, entries: Sequence[Mapping[str, Any]]) -> BatchResult:
         body = json.dumps({"QueueUrl": url, "Entries": [*entries]}).encode()
         return self._batches.send(action, f"AmazonSQS.{action}", body, entries)
 
 
-def _error(answer: bytes) -> tuple[str, str]:
+def _parse_error(answer: bytes) -> tuple[str, str]:
     """Code and message of an answer other than success."""
-    fields = _fields(answer)
+    fields = _parse_fields(answer)
     code = str(fields.get("__type", "")).rpartition("#")[2]
     return code, str(fields.get("message", fields.get("Message", "")))
 
 
-def _results(answer: bytes) -> Answer | None:
+def _parse_results(answer: bytes) -> BatchResult | None:
     """Which entries were taken, and which were not; None where something else answered."""
-    fields = _fields(answer)
+    fields = _parse_fields(answer)
     results = {kind: fields.get(kind, []) for kind in ("Successful", "Failed")}
     sound = all(
-        isinstance(entries, list) and all(isinstance(each, dict) for each in entries)
+        isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
         for entries in results.values()
     )
     return results if sound else None
 
 
-def _fields(answer: bytes) -> dict[str, Any]:
+def _parse_fields(answer: bytes) -> dict[str, Any]:
     """The members of an answer; none where it is no object of JSON."""
     try:
         fields = json.loads(answer)
