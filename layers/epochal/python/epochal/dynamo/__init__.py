@@ -1,1 +1,4 @@
-"""DynamoDB and S3 through boto3: plans to calls, answers and errors to replies. boto3 lives here and nowhere below."""
+"""Access to DynamoDB and S3: plans become requests, and answers and errors become replies.
+
+Only this package uses botocore.
+"""

@@ -1,5 +1,5 @@
-"""Errors of S3, KMS and other services to what they mean: missing, denied, unavailable, misconfigured, malformed; and
-what of any error may be logged.
+"""Translates errors of S3, KMS and other services into the library's errors, and decides what of an error may be
+logged.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ _DENIED: Final = DENIED | {
 
 @contextmanager
 def translate_errors(action: str, key: str = "") -> Iterator[None]:
-    """Raise what an error of the service means in its place: `MissingBody` of `key`, `MissingBucket`, `Refused`,
-    `Unavailable`, `Misconfigured`, and for all else `InvalidRequest`.
+    """Run a block, and translate errors that AWS services raise in it into the library's errors.
+
+    These are `MissingBody` of `key`, `MissingBucket`, `Refused`, `Unavailable`, `Misconfigured`, and for all else
+    `InvalidRequest`.
     """
     try:
         yield
@@ -58,12 +60,13 @@ def translate_errors(action: str, key: str = "") -> Iterator[None]:
 
 
 def check_stored(answer: Mapping[str, Any]) -> None:
-    """Raise `Unavailable` where something between said that an object is stored: S3 says its ETag with it."""
+    """Raise `Unavailable` unless the answer to an upload has S3's ETag, so did not come from a proxy."""
     if "ETag" not in answer:
         raise Unavailable("an answer that is not S3's")
 
 
 def _translate_client_error(action: str, key: str, error: exceptions.ClientError) -> EpochalError:
+    """Return the library's error for an error answer of an AWS service, by its code and status."""
     code = error.response["Error"]["Code"]
     if code == "NoSuchBucket":
         return MissingBucket(str(error.response["Error"].get("BucketName", "of the settings")))
@@ -106,7 +109,7 @@ _HOW: Final[Mapping[type[exceptions.BotoCoreError], str]] = {
 
 
 def translate_boto_error(error: exceptions.BotoCoreError) -> EpochalError:
-    """Our error for one that boto raised before any request was sent."""
+    """Return the library's error for one that botocore raised before it sent a request."""
     for kind, how in _HOW.items():
         if isinstance(error, kind):
             return Misconfigured(str(error).rstrip("."), how)
@@ -114,14 +117,14 @@ def translate_boto_error(error: exceptions.BotoCoreError) -> EpochalError:
 
 
 def address_of(error: exceptions.BotoCoreError) -> str:
-    """Where a connection went, without what may be secret in a URL; empty where boto does not say."""
+    """Return where a broken connection went, without secrets in the URL; empty if boto does not say."""
     url = urlsplit(str(error.kwargs.get("endpoint_url") or error.kwargs.get("proxy_url") or ""))
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://{url.hostname}{port}" if url.hostname else ""
 
 
 def describe_failure(error: exceptions.BotoCoreError) -> str:
-    """A broken connection in a few words: what happened, and where."""
+    """Describe a broken connection in a few words: what happened, and where."""
     address = address_of(error)
     return f"{type(error).__name__} at {address}" if address else type(error).__name__
 
@@ -134,17 +137,18 @@ def describe_failure(error: exceptions.BotoCoreError) -> str:
 
 
 def log_fields(error: BaseException) -> dict[str, str]:
-    """Fields for a line of a log: `error`, with what it came from, and `trace`, which is code and no values."""
+    """Return the log fields of an error: `error`, its chain of kinds, and `trace`, code without values."""
     traces = ("".join(format_tb(link.__traceback__)) for link in reversed(list(chain(error))))
     return {"error": describe_chain(error), "trace": "\n".join(filter(None, traces))}
 
 
 def describe_chain(error: BaseException) -> str:
-    """The kinds of an error and of what it came from, with the words that may be logged."""
+    """Name the kinds of an error and of its causes, with only those messages that may be logged."""
     return ", from ".join(map(_describe_error, chain(error)))
 
 
 def _describe_error(error: BaseException) -> str:
+    """Name one error for the log: its kind, plus its message or code if that cannot quote user data."""
     kind = type(error).__name__
     match error:
         case InvalidRequest():

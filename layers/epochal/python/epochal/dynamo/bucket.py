@@ -1,4 +1,4 @@
-"""What is in the bucket: bodies of events, states of projections, and URLs that are signed for either."""
+"""Objects in S3: bodies of events, states of projections, and signed URLs for either."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ CONTENT_TYPE: Final = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A bucket by its name, and a client that reaches it."""
+    """A bucket's name, and a client that reaches it."""
 
     _client: S3Client
     _bucket: str
 
 
 class S3Bodies(_Bucket):
-    """The bucket of bodies too large for an item. Implements `store.encoding.Bodies`."""
+    """Stores bodies that are too large for an item in S3. Implements `store.encoding.Bodies`."""
 
     def put(self, claim: Claim, content: bytes) -> None:
-        """Store `content` under the claim's key; doing so again changes nothing."""
+        """Store `content` under the claim's key; repeating it changes nothing."""
         with translate_errors("PutObject", claim.key):
             answer = self._client.put_object(
                 Bucket=self._bucket, Key=claim.key, Body=content, ContentType=CONTENT_TYPE
@@ -51,7 +51,7 @@ class S3Bodies(_Bucket):
         check_stored(answer)
 
     def get(self, claim: Claim) -> bytes:
-        """The content a claim names.
+        """Download the body that a claim names, and verify its size and hash.
 
         Raises:
             MissingBody: there is no such object.
@@ -69,9 +69,9 @@ class S3Bodies(_Bucket):
         return verified(claim, content)
 
     def keep(self, claim: Claim) -> bool:
-        """Whether an object of the claimed size is there to stay; an upload of it is made to stay.
+        """Return whether the claimed object is stored permanently; copy it there if it is only uploaded.
 
-        Claims of one upload may meet: each copies the same content to the same key.
+        Several claims of one upload may run at a time: each copies the same content to the same key.
         """
         if self._holds(claim.key, claim.size):
             return True
@@ -79,6 +79,7 @@ class S3Bodies(_Bucket):
         return upload is not None and self._holds(upload, claim.size) and self._copy_upload(upload, claim.key)
 
     def _holds(self, key: str, size: int) -> bool:
+        """Return whether the bucket has an object of this key and size."""
         try:
             with translate_errors("HeadObject", key):
                 head = self._client.head_object(Bucket=self._bucket, Key=key)
@@ -88,6 +89,7 @@ class S3Bodies(_Bucket):
         return head["ContentLength"] == size
 
     def _copy_upload(self, upload: str, key: str) -> bool:
+        """Copy an upload to its permanent key; return False if it has expired meanwhile."""
         try:
             with translate_errors("CopyObject", upload):
                 answer = self._client.copy_object(
@@ -110,32 +112,36 @@ UNDER_WAY: Final = timedelta(days=1)
 
 
 class S3Objects(_Bucket):
-    """Objects of a bucket. Implements `store.encoding.Objects`; encryption is the bucket's default."""
+    """Streams objects to and from a bucket. Implements `store.encoding.Objects`.
+
+    Encryption is the bucket's default.
+    """
 
     def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a file's content under `key`, sent as it is read; at most 5 GB."""
+        """Upload a file's content under `key`, read as it is sent; at most 5 GB."""
         with translate_errors("PutObject", key):
             check_stored(self._client.put_object(Bucket=self._bucket, Key=key, Body=content))
 
     def get(self, key: str) -> Iterator[bytes]:
-        """An object's content in chunks; raises `MissingBody`."""
+        """Download an object in chunks; raise `MissingBody` if it does not exist."""
         return _chunks(key, self._body(key))
 
     def open(self, key: str) -> IO[bytes]:
-        """An object's content as a file; raises `MissingBody`."""
+        """Open an object for reading as a file; raise `MissingBody` if it does not exist."""
         return cast("IO[bytes]", self._body(key))
 
     def _body(self, key: str) -> StreamingBody:
+        """Request an object and return its streaming body."""
         with translate_errors("GetObject", key):
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
 
     def delete(self, key: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object if it exists."""
         with translate_errors("DeleteObject", key):
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def old_keys(self, prefix: str) -> Iterator[str]:
-        """Keys below a prefix that were written more than a day ago."""
+        """Iterate over the keys with a prefix that were written more than a day ago."""
         before = datetime.now(UTC) - UNDER_WAY
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         with translate_errors("ListObjects", prefix):
@@ -146,7 +152,7 @@ class S3Objects(_Bucket):
 
 
 def _chunks(key: str, body: StreamingBody) -> Iterator[bytes]:
-    """A connection may break at any of them."""
+    """Iterate over the chunks of a body, translating errors: the connection may break at any of them."""
     with translate_errors("GetObject", key):
         yield from body.iter_chunks(CHUNK)
 
@@ -167,22 +173,25 @@ _AS_BYTES: Final = {
 
 
 class S3Links(_Bucket):
-    """Signs URLs of objects in one bucket. Signing sends nothing; `object` looks first."""
+    """Signs URLs for objects in one bucket.
+
+    Signing sends no request; only `object` sends one, to check that the object exists.
+    """
 
     def download(self, claim: Claim, seconds: int) -> str:
-        """Where the content that `claim` names can be got from for so many seconds."""
+        """Return a URL from which the content of `claim` can be downloaded for so many seconds."""
         return self._get(claim.key, seconds)
 
     def object(self, key: str, seconds: int) -> str:
-        """Where an object can be got from for so many seconds; raises `MissingBody` where there is none."""
+        """Return a download URL for an object, valid so many seconds; raise `MissingBody` if there is none."""
         with translate_errors("HeadObject", key):
             self._client.head_object(Bucket=self._bucket, Key=key)
         return self._get(key, seconds)
 
     def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-        """Where `claim`'s content can be put for so many seconds, and the headers that must be sent with it.
+        """Return a URL to upload a claim's content to for so many seconds, and the headers to send with it.
 
-        S3 answers 412 where it has been put already.
+        S3 answers 412 if it has been uploaded already.
         """
         checksum = b64encode(bytes.fromhex(claim.sha256)).decode()
         url = self._client.generate_presigned_url(
@@ -205,6 +214,7 @@ class S3Links(_Bucket):
         }
 
     def _get(self, key: str, seconds: int) -> str:
+        """Sign a download URL for a key."""
         return self._client.generate_presigned_url(
             "get_object", Params={"Bucket": self._bucket, "Key": key, **_AS_BYTES}, ExpiresIn=seconds
         )

@@ -1,11 +1,11 @@
-"""Clients, made once and kept: a client costs more than the requests it serves.
+"""Creates clients of botocore once and keeps them: a client costs more than the requests it serves.
 
-They come from botocore, boto3's lower half: importing boto3 itself, with its transfers and resources that nothing
-here uses, would lengthen every cold start by a tenth.
+botocore is boto3's lower half. Importing boto3 itself, with transfers and resources that nothing here uses, would
+lengthen every cold start by a tenth.
 
-boto's own retries are off. It would retry a write whose response was lost without telling, and a refusal that
-answers such a retry looks like another writer's conflict (GUARANTEES G2); `store.driver` retries instead and
-knows. A client with retries on is safe too: its refusals then count as ambiguous.
+boto's own retries are off. It would retry a write whose response was lost without reporting it, and a refusal in answer
+to such a retry looks like another writer's conflict (GUARANTEES G2). `store.driver` retries instead and keeps track. A
+client with retries on is safe too: its refusals then count as ambiguous.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:
-    """A DynamoDB client without retries of its own. Credentials and defaults come from the usual AWS chain."""
+    """Create a DynamoDB client without retries; credentials and defaults come from the usual AWS chain."""
     config = _config(retries=1, read=READ_SECONDS)
     return cast("DynamoDBClient", _client("dynamodb", endpoint, region, config))
 
 
 def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Client:
-    """An S3 client. Objects are named by their content, so its retries are harmless and left on."""
+    """Create an S3 client with retries, which are harmless because objects are named by their content."""
     # Version 4 signatures everywhere: the older ones, still the default for some URLs, sign no headers.
     config = _config(retries=4, read=20).merge(Config(signature_version="s3v4"))
     return cast("S3Client", _client("s3", endpoint, region, config))
@@ -62,18 +62,18 @@ def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Cl
 def service_client(
     service: str, *, endpoint: str | None = None, region: str | None = None, retried: bool = False
 ) -> Any:
-    """A client of another service.
+    """Create a botocore client for any other AWS service.
 
     Args:
-        retried: boto may try again, since asking twice changes nothing more: a FIFO queue or topic drops what it has
-            had. Else a request is sent once, and may take the minute that a function takes which it invokes.
+        retried: boto may retry, since repeating the request changes nothing more: a FIFO queue or topic drops
+            duplicates. Otherwise a request is sent once, and may take the minute that an invoked function takes.
     """
     config = _config(retries=4, read=READ_SECONDS) if retried else _config(retries=1, read=70)
     return _client(service, endpoint, region, config)
 
 
 def credentials() -> Credentials:
-    """Those of the usual AWS chain; raises `Misconfigured` where it has none."""
+    """Return the credentials of the usual AWS chain; raise `Misconfigured` if it has none."""
     keys = _session().get_credentials()
     if keys is None:
         raise translate_boto_error(NoCredentialsError())
@@ -81,8 +81,10 @@ def credentials() -> Credentials:
 
 
 def service_from_botocore(*, endpoint: str | None, region: str | None) -> Service | str:
-    """DynamoDB as botocore has found it: through profiles and roles, FIPS, dual stack, other partitions. Where its
-    requests are more than signed and sent there, why.
+    """Let botocore find DynamoDB's address and credentials, or return why a boto3 client is needed.
+
+    This covers profiles and roles, FIPS, dual stack and other partitions. A text says why plain signed requests are not
+    enough, as with a proxy.
     """
     client: Any = dynamodb_client(endpoint=endpoint, region=region)
     url, config = client.meta.endpoint_url, client.meta.config
@@ -105,25 +107,25 @@ def service_from_botocore(*, endpoint: str | None, region: str | None) -> Servic
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """Credentials of botocore's, as a carrier asks for them: with errors of ours."""
+    """Credentials of botocore that renew themselves and raise the library's errors."""
 
     credentials: Credentials
 
     def get_frozen_credentials(self) -> Any:
-        """Those that are valid now: they are renewed where they would expire."""
+        """Return the keys that are valid now, renewed if they would expire."""
         try:
             return self.credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise connection_failure(error, retries=False) from error
 
     def refresh_needed(self) -> bool:
-        """Whether it takes a request to renew them."""
+        """Return whether renewing the keys takes a request."""
         credentials = self.credentials
         return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed()
 
 
 def _client(service: str, endpoint: str | None, region: str | None, config: Config) -> object:
-    """A client; raises `Misconfigured` or `InvalidInput` where it cannot be made."""
+    """Create a client; raise `Misconfigured` or `InvalidInput` if that is impossible."""
     try:
         return _session().create_client(service, region, endpoint_url=endpoint, config=config)
     except BotoCoreError as error:
@@ -134,11 +136,12 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
 
 @cache
 def _session() -> Session:
-    """One session for all clients: it reads the configuration and keeps the credentials."""
+    """Return the one session of all clients, which reads the configuration and keeps the credentials."""
     return Session()
 
 
 def _config(*, retries: int, read: int) -> Config:
+    """Build the configuration of a client: timeouts, number of connections and retries."""
     return Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=read,
@@ -154,11 +157,12 @@ def _config(*, retries: int, read: int) -> Config:
 
 
 def boto3_carrier(client: DynamoDBClient) -> Carrier:
-    """What sends requests through a client. Safe to share between threads, as clients are."""
+    """Build a carrier that sends requests through a boto3 client; it is safe to share between threads."""
     parse_reads(client)
     retries = may_retry(client)
 
     def carry(request: DynamoRequest) -> dict[str, Any]:
+        """Send a request through the client and return its answer; translate boto's errors."""
         try:
             answer: dict[str, Any] = getattr(client, xform_name(request.operation))(**request.parameters)
         except ClientError as error:
@@ -173,10 +177,10 @@ def boto3_carrier(client: DynamoDBClient) -> Carrier:
 
 
 def connection_failure(error: BotoCoreError, *, retries: bool) -> Unsent | NoAnswer:
-    """The failure that a broken connection is; for any other error of boto ours is raised.
+    """Return the failure that a broken connection means; raise the library's error for any other.
 
     Args:
-        retries: the client retries by itself, so an earlier try may have gone further than the last.
+        retries: whether the client retries by itself, so that an earlier attempt may have gone further than the last.
     """
     unconnected = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
     if unconnected and not retries:
@@ -188,12 +192,12 @@ def connection_failure(error: BotoCoreError, *, retries: bool) -> Unsent | NoAns
 
 
 def may_retry(client: Any) -> bool:
-    """Whether a client may have tried more than once before it raises."""
+    """Return whether a client may have tried more than once before it raises."""
     return bool((client.meta.config.retries or {}).get("total_max_attempts", 2) > 1)
 
 
 def parse_reads(client: Any) -> None:
-    """Have a client's reads parsed here. Its callers see no difference. Asked for twice, it is done once."""
+    """Make a client parse the answers to reads with this library's parser; repeated calls change nothing."""
     client.meta.events.register("before-parse.dynamodb", _parse_answer, unique_id="epochal")
 
 
@@ -203,8 +207,10 @@ def _parse_answer(
     customized_response_dict: dict[str, Any],
     **_: object,
 ) -> None:
-    """Called by botocore: the second dictionary overrides what it parses out of the first. JSON that is no object, it
-    fails over.
+    """Parse an answer to a read in place of botocore, which calls this before it parses.
+
+    The second dictionary overrides what botocore parses out of the first. JSON that is not an object makes botocore
+    fail, so it is replaced by an empty object.
     """
     if operation_model.name in READS and response_dict["status_code"] == HTTPStatus.OK:
         customized_response_dict.update(parse_object(response_dict["body"]))
@@ -214,6 +220,7 @@ def _parse_answer(
 
 
 def _fault_from(error: ClientError) -> DynamoFault:
+    """Convert an error answer of botocore into a `DynamoFault`."""
     metadata: Any = error.response.get("ResponseMetadata", {})
     return DynamoFault(
         error.operation_name,

@@ -44,17 +44,21 @@ Carrier = Callable[[DynamoRequest], dict[str, Any]]
 
 
 def interpreter(client: DynamoDBClient) -> Execute:
-    """An interpreter that performs plans through a client of boto3's. Safe to share between threads, as clients are."""
+    """Build an interpreter that performs plans through a boto3 client.
+
+    It is safe to share between threads, as clients are.
+    """
     from epochal.dynamo.clients import boto3_carrier  # noqa: PLC0415  functions do without
 
     return carrier_interpreter(boto3_carrier(client))
 
 
 def carrier_interpreter(carry: Carrier) -> Execute:
-    """An interpreter that performs plans through a carrier."""
+    """Build an interpreter that performs plans by sending their requests through a carrier."""
     answered = False
 
     def execute(op: Op) -> Reply:
+        """Perform one operation and return its reply; translate failures of the carrier."""
         nonlocal answered
         limits.check(op)
         try:
@@ -77,6 +81,7 @@ def carrier_interpreter(carry: Carrier) -> Execute:
 
 
 def _run_conversation(carry: Carrier, op: Op) -> Reply:
+    """Send the requests of an operation one by one, and return its reply."""
     exchange = conversation(op)
     request = next(exchange)
     while True:
@@ -97,7 +102,11 @@ _LOGGER: Final = logging.getLogger("epochal.dynamo")
 
 
 def execute_through(carrier: str, *, endpoint: str | None = None, region: str | None = None) -> Execute:
-    """An interpreter. Credentials, address and region come from the usual AWS chain where they are not given."""
+    """Build an interpreter for the carrier of this name, `light` or `boto3`.
+
+    Credentials, address and region come from the usual AWS chain unless they are given. `light` falls back to boto3 if
+    it does not cover the configuration.
+    """
     if carrier == LIGHT:
         service = _find_service(endpoint, region)
         if isinstance(service, Service):
@@ -109,7 +118,7 @@ def execute_through(carrier: str, *, endpoint: str | None = None, region: str | 
 
 
 def _find_service(endpoint: str | None, region: str | None) -> Service | str:
-    """DynamoDB as it is reached without a client; or why it is not."""
+    """Find DynamoDB's address and credentials for the light carrier, or return why it cannot be used."""
     if reason := find_client_patch():
         return reason
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
@@ -122,12 +131,19 @@ def _find_service(endpoint: str | None, region: str | None) -> Service | str:
 
 @cache
 def _warn_once(why: str) -> None:
-    """No warning of Python's: a program that makes errors of these would not start for what is slower, not wrong."""
+    """Log once per process why requests go through boto3 instead of the light carrier.
+
+    It is not a Python warning: a program that turns these into errors would not start, although nothing is wrong, only
+    slower.
+    """
     _LOGGER.warning("the carrier `light` gives way to a boto3 client, at thrice the CPU: %s", why)
 
 
 class LightCarrier:
-    """Sends requests to one address. Safe to share between threads; a fork may go on using it."""
+    """Signs and sends DynamoDB requests to one address without botocore.
+
+    Safe to share between threads; a fork may go on using it.
+    """
 
     def __init__(self, service: Service) -> None:
         bundle = service.bundle
@@ -151,30 +167,34 @@ class LightCarrier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Bucket:
-    """A bucket by name. Without one, what is too large for an item is refused."""
+    """A bucket by name, with the services that use it.
+
+    Without a name there are none, and bodies that are too large for an item are refused.
+    """
 
     s3: S3Client
     name: str
 
     @property
     def bodies(self) -> Bodies | None:
-        """Bodies of events."""
+        """Storage of events' bodies; None without a bucket."""
         return cast("Bodies", _LazyBucket("S3Bodies", self.s3, self.name)) if self.name else None
 
     @property
     def objects(self) -> Objects | None:
-        """What plug-ins keep there."""
+        """Storage of objects of optional packages; None without a bucket."""
         return cast("Objects", _LazyBucket("S3Objects", self.s3, self.name)) if self.name else None
 
     @property
     def links(self) -> Links:
-        """Signed URLs."""
+        """Service that signs URLs."""
         return cast("Links", _LazyBucket("S3Links", self.s3, self.name))
 
 
 class _LazyBucket:
-    """Calls methods of a class of `bucket`, which is loaded when one is called: it brings errors of botocore's, and few
-    bodies are too large for an item.
+    """Forwards method calls to a class of `dynamo.bucket` that is imported at the first call.
+
+    That module imports errors of botocore, and few bodies are too large for an item.
     """
 
     def __init__(self, kind: str, s3: S3Client, name: str) -> None:
@@ -184,6 +204,7 @@ class _LazyBucket:
         return partial(self._call, name)
 
     def _call(self, method: str, *args: Any) -> Any:
+        """Import the class, and call one of its methods."""
         from epochal.dynamo import bucket  # noqa: PLC0415  what is not opened is not imported
 
         kind, s3, name = self._made
@@ -199,14 +220,14 @@ def open_deployment(
     patience: Patience | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Deployment:
-    """The deployment that these settings tell of.
+    """Build the deployment that settings describe: driver, tables and bucket.
 
     Args:
-        execute: performs plans; through the carrier that the settings say where none is given.
-        s3: a client; that of the chain of credentials and region where none is given.
-        patience: how long to try; that of functions, with the retries that the settings say, where none is given.
-        at_once: requests that may be under way at the same time.
-        kinds: of tables that a caller named: they are checked before they are used.
+        execute: performs plans. By default, the carrier of the settings does.
+        s3: client for the bucket. By default, one with the usual chain of credentials and region.
+        patience: how long to retry. By default, that of functions, with the retries of the settings.
+        at_once: number of requests that may be under way at the same time.
+        kinds: kinds of the tables that a caller named, by table. These tables are checked before they are used.
     """
     execute = execute or execute_through(settings.carrier)
     if kinds:
@@ -226,6 +247,7 @@ def open_deployment(
 
 
 def _s3_client() -> S3Client:
+    """Create an S3 client, importing botocore only now."""
     from epochal.dynamo.clients import s3_client  # noqa: PLC0415  likewise
 
     return s3_client()
@@ -238,7 +260,7 @@ T = TypeVar("T")
 
 
 class _Lazy(Generic[T]):
-    """Stands for what `make` returns, and calls it at the first use of an attribute."""
+    """Stands in for the result of `make`, which is called when an attribute is first used."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -253,5 +275,5 @@ class _Lazy(Generic[T]):
 
 
 def lazily(make: Callable[[], T]) -> T:
-    """A stand-in for `make()`, made once, when first used. Safe under threads."""
+    """Return a stand-in for `make()`, which is called once, when it is first used. Safe under threads."""
     return cast("T", _Lazy(make))

@@ -1,8 +1,8 @@
-"""Opening stores on the tables of an account: what an application does once, at its start.
+"""Opens stores on the tables of an account: what an application does once, when it starts.
 
 Clients come from the usual AWS chain of credentials and region. A store is safe to share between threads. Before its
-first request to a table it looks, once and with a request that no meter counts, whether the table is of its kind, and
-raises `WrongTable` where it is not.
+first request to a table it checks once, with a request that no meter counts, that the table is of the right kind, and
+raises `WrongTable` otherwise.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class Place:
     """Where tables are: an endpoint other than AWS's own, and a region other than the chain's.
 
     Attributes:
-        carrier: what carries requests there: `light`, which takes a third of the CPU of `boto3`, a client of that; and
-            steps aside for it where there is a proxy, or something that traces or mocks boto3's clients.
+        endpoint: URL of the service; None for AWS's own.
+        region: region of the tables; None for that of the usual AWS chain.
+        carrier: what sends requests: `light`, which takes a third of the CPU of `boto3`, or `boto3`. `light` falls back
+            to boto3 if there is a proxy, or something that traces or mocks boto3's clients.
     """
 
     endpoint: str | None = None
@@ -43,28 +45,29 @@ class Place:
     carrier: str = LIGHT
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
-        """The deployment that these settings tell of, as `epochal.dynamo.interpreter` makes it."""
+        """Open the deployment that settings describe at this place, as `open_deployment` does."""
         s3 = lazily(partial(_s3_client, self.endpoint, self.region))
         return open_deployment(settings, execute=self.execute(), s3=s3, **how)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
-        """The same, of tables that a caller named: each is checked before it is used."""
+        """Open a deployment of tables that the caller named; each is checked before it is used."""
         return self.deployment(settings, patience=patience, kinds=settings.kinds)
 
     def driver(self) -> Driver:
-        """A driver with a meter of its own."""
+        """Return a driver with its own meter."""
         return self.deployment(Settings()).driver
 
     def execute(self) -> Execute:
-        """An interpreter there."""
+        """Build an interpreter that sends requests to this place."""
         return execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
 
     def blocking(self, service: T) -> T:
-        """A service whose calls block, as a program there may call it."""
+        """Return a blocking service in the form that programs at this place call it."""
         return service
 
 
 def _s3_client(endpoint: str | None, region: str | None) -> Any:
+    """Create an S3 client, importing botocore only now."""
     from epochal.dynamo.clients import s3_client  # noqa: PLC0415  most programs never have a body that large
 
     return s3_client(endpoint=endpoint, region=region)
@@ -82,14 +85,18 @@ def open_streams(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> Streams:
-    """Named streams in a table of the `pages` layout. Their events may carry tags (`Streams.tagged`).
+    """Open the named streams in a table of the `pages` layout.
+
+    Their events may carry tags (`Streams.tagged`).
 
     Args:
-        bucket: of bodies too large for an item; without one they are refused.
-        types: those of events with tags that may be asked for by type alone. Each of them has a stream, which every
-            such event is appended to; so they are the same for everyone who uses the table, from the first event on.
-        everything: all events with tags may be asked for, likewise.
-        patience: how long to wait out throttling and outages.
+        table: name of the table.
+        bucket: bucket for bodies that are too large for an item; without one they are refused.
+        types: event types that queries may ask for without tags. Each of them has a stream to which every such event
+            with tags is also appended, so all users of the table must name the same types, from the first event on.
+        everything: queries may ask for all events with tags. The same restriction applies.
+        patience: how long to retry during throttling and outages.
+        place: where the table is.
     """
     settings = Settings.of(
         streams_table=table, bucket=bucket, tagged_types=tuple(types), tagged_everything=everything
@@ -98,7 +105,7 @@ def open_streams(
 
 
 def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedReader:
-    """The feed; with a layout's store also the events of that layout themselves.
+    """Open a reader of the feed in an index table; with stores, it also returns the events' bodies.
 
     Raises:
         InvalidInput: two of the stores are of one layout, or one is of none; or a table is two things.
@@ -117,7 +124,7 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
-    """Read models in a table of their own (`layout.port.READ_MODELS`)."""
+    """Open the read models in a table of their own (`layout.port.READ_MODELS`)."""
     from epochal.read_models.documents import ReadModels  # noqa: PLC0415  likewise
 
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
@@ -132,9 +139,9 @@ def open_tagged_events(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> TaggedEvents:
-    """Tagged events in a table of the `pages` layout, beside its streams: `open_streams(…).tagged`, with its arguments.
+    """Open the tagged events in a table of the `pages` layout: `open_streams(…).tagged`.
 
-    The format may change before version 1.0.
+    The arguments are those of `open_streams`. The format may change before version 1.0.
     """
     streams = open_streams(
         table, bucket=bucket, types=types, everything=everything, patience=patience, place=place

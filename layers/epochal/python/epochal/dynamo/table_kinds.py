@@ -1,4 +1,4 @@
-"""Checks once, before a store's first request to each table, that the table is of the right kind.
+"""Checks once, before a store's first request to a table, that the table is of the right kind.
 
     index       the stream that every index begins with is there, which is one read by key
     others      the first item that tells its kind, if there is any, is of the kind; and that stream is not there
@@ -41,13 +41,17 @@ _OF_READ_MODELS: Final = ("document", "place", "live")
 
 @cache
 def specs() -> dict[str, TableSpec]:
-    """Of every table that a store may have, by its kind: it takes every layout to know them."""
+    """Return the specification of every table that a store may have, by its kind.
+
+    It loads every layout.
+    """
     return {spec.kind: spec for spec in every_table()}
 
 
 def kind_named(table: str) -> str | None:
-    """The kind that a stack's table has by its name; None where it is no stack's, or an archive, which is of the kind
-    that it keeps.
+    """Return the kind of table that a stack gives this name; None if the name is not a stack's.
+
+    None also for an archive, which is of the kind that it keeps.
     """
     match = re.fullmatch(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(specs())})", table)
     kind = None if match is None else match["kind"]
@@ -55,12 +59,13 @@ def kind_named(table: str) -> str | None:
 
 
 def kind_of(item: Item) -> str | None:
-    """The kind of table that holds such items; None where it is none of Epochal's."""
+    """Return the kind of table that holds items like this one; None if it is not one of Epochal's."""
     kinds = (layout.port.kind_of(item) for layout in layouts())
     return next(filter(None, kinds), None) or _kind_by_keys(item)
 
 
 def _kind_by_keys(item: Item) -> str | None:
+    """Recognise an item of an index, of read models or of timers by its keys; None if it is another."""
     if item.keys() >= {"p", "i"}:
         name = item["p"].get("S", "")
         return INDEX.kind if name.startswith("$") and not name.startswith(PREFIX) else None
@@ -77,7 +82,7 @@ _SAMPLE: Final = 10
 
 
 def distinct(**tables: str) -> None:
-    """Raise `InvalidInput` where one table is named for two purposes, which are the arguments' names."""
+    """Raise `InvalidInput` if one table is named for two purposes; argument names are the purposes."""
     purposes: dict[str, str] = {}
     for purpose, table in tables.items():
         if table and table in purposes:
@@ -86,17 +91,15 @@ def distinct(**tables: str) -> None:
 
 
 def with_table_checks(execute: Execute, kinds: Mapping[str, str]) -> Execute:
-    """The interpreter, which looks at each of these tables before the first operation on it.
+    """Wrap an interpreter so that it checks the kind of each table before the first operation on it.
 
     Args:
-        kinds: the kind that each table must be of, by its name.
-
-    Raises (from the interpreter returned):
-        WrongTable: a table is of another kind.
+        kinds: kind that each table must have, by its name.
     """
     unchecked = set(kinds)
 
     def perform(op: Op) -> Reply:
+        """Check the operation's tables that are not checked yet, then perform it."""
         for table in unchecked and unchecked.intersection(tables_of(op)):
             _check_table(execute, table, kinds[table])
             unchecked.discard(table)
@@ -110,6 +113,7 @@ def with_table_checks(execute: Execute, kinds: Mapping[str, str]) -> Execute:
 
 
 def _check_table(execute: Execute, table: str, kind: str) -> None:
+    """Raise `WrongTable` if a table's items or its name show that it is of another kind."""
     try:
         actual = _find_kind(execute, table, kind)
     except Refused:
@@ -126,6 +130,7 @@ def _check_table(execute: Execute, table: str, kind: str) -> None:
 
 
 def _find_kind(execute: Execute, table: str, kind: str) -> str | None:
+    """Read a few items of a table, and return the kind of table they belong to; None if they do not tell."""
     if kind == INDEX.kind and _is_index(execute, table):
         return INDEX.kind
     reply = execute(Scan(table=table, limit=_SAMPLE, consistent=False))
@@ -139,5 +144,6 @@ def _find_kind(execute: Execute, table: str, kind: str) -> str | None:
 
 
 def _is_index(execute: Execute, table: str) -> bool:
+    """Return whether a table contains the stream that every index begins with."""
     reply = execute(Get(table=table, key=_KEYS, consistent=False))
     return isinstance(reply, Found) and reply.item is not None

@@ -1,4 +1,4 @@
-"""DynamoDB's JSON protocol, pure: operations become requests, and answers become replies.
+"""DynamoDB's JSON protocol without I/O: operations become requests, and answers become replies.
 
     requests        operations to requests
     expressions     conditions and updates, as requests write them

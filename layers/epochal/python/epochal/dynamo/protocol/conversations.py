@@ -1,7 +1,7 @@
-"""Operations to conversations: the requests that an operation takes, and the reply that their answers are.
+"""Turns operations into conversations: the requests of an operation, and the reply made from their answers.
 
-A generator yields each request and is sent its answer. Whoever runs it carries both, blocking or not. One operation is
-one request, a BatchGet at least one.
+A generator yields each request and is sent its answer. Whoever runs it transports both, blocking or not. One operation
+is one request, a BatchGet at least one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ Response = dict[str, Any]
 
 
 def conversation(op: ops.Op) -> Generator[DynamoRequest, Response, ops.Reply]:
-    """Yields the requests of an operation, is sent their answers, and returns the reply."""
+    """Yield the requests of an operation, receive their answers, and return the reply."""
     if isinstance(op, ops.BatchGet):
         return (yield from _read_batch(op))
     return _parse_reply(op, (yield request_of(op)))
 
 
 def _parse_reply(op: ops.Op, answer: Response) -> ops.Reply:
+    """Convert the answer to a request into the reply of its operation."""
     match op:
         case ops.Get():
             return ops.Found(item=answer.get("Item"), units=_read_cost(answer, "ConsumedCapacity"))
@@ -41,6 +42,7 @@ def _parse_reply(op: ops.Op, answer: Response) -> ops.Reply:
 
 
 def _parse_page(answer: Response, member: str) -> ops.Items:
+    """Convert the answer to a query or scan into a page of items, or into a count of them."""
     units, last = _read_cost(answer, member), answer.get("LastEvaluatedKey")
     if member == "Count":
         return ops.Items(items=(), counted=answer[member], last=last, units=units)
@@ -48,7 +50,10 @@ def _parse_page(answer: Response, member: str) -> ops.Items:
 
 
 def _read_batch(op: ops.BatchGet) -> Generator[DynamoRequest, Response, ops.Items]:
-    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
+    """Request all keys of a batch, again for those left out while there is progress; return the items.
+
+    An answer holds at most 16 MB, so DynamoDB may leave keys out.
+    """
     items: list[Item] = []
     cost = Units()
     request = request_of(op)
@@ -66,8 +71,10 @@ def _read_batch(op: ops.BatchGet) -> Generator[DynamoRequest, Response, ops.Item
 
 
 def _read_cost(answer: Response, member: str) -> Units:
-    """What a read cost. An answer without the `member` that every answer of its kind has was cut off among its headers:
-    boto takes that for an answer without contents, so that what is there would look as if it were not.
+    """Return the read units of an answer; raise `Lost` if the answer lacks a member that it must have.
+
+    Such an answer was cut off among its headers: boto takes it for an answer without contents, so items that exist
+    would seem to be missing.
     """
     if member not in answer:
         raise failures.Lost("an answer that was cut off")
@@ -75,6 +82,7 @@ def _read_cost(answer: Response, member: str) -> Units:
 
 
 def _sum_units(answer: Response) -> float:
+    """Sum the capacity units that an answer reports."""
     consumed = answer.get("ConsumedCapacity", [])
     return float(
         sum(cost["CapacityUnits"] for cost in (consumed if isinstance(consumed, list) else [consumed]))

@@ -1,4 +1,4 @@
-"""Why AWS denies a request, with what to do about it where the credentials themselves are at fault."""
+"""Explains why AWS denied a request, and what to do if the credentials themselves are at fault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNKNOWN: Final = frozenset({"UnrecognizedClientException", "InvalidClientTokenI
 
 
 def explain_denial(code: str, message: str) -> str:
-    """Why a request was denied, and what to do where the credentials themselves are at fault."""
+    """Return the message of a denial, with advice if the credentials are expired or of another account."""
     if code in _EXPIRED:
         return f"{message or code} ({LOG_IN})"
     if code in _UNKNOWN:

@@ -1,7 +1,7 @@
-"""Conditions and updates to DynamoDB's expression language.
+"""Writes conditions and updates in DynamoDB's expression language.
 
-Every name and value goes through a placeholder, so no stored name can meet a reserved word, and no value is ever part
-of an expression's text.
+Every name and value goes through a placeholder, so no stored name can collide with a reserved word, and no value is
+ever part of an expression's text.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from epochal.plan.values import AttributeValue, text
 
 
 class Expressions:
-    """Placeholders of one request, gathered while its expressions are written."""
+    """Writes the expressions of one request, and collects their placeholders."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._values: dict[str, AttributeValue] = {}
 
     def parameters(self) -> dict[str, Any]:
-        """`ExpressionAttributeNames` and `...Values`, each left out when empty, as DynamoDB demands."""
+        """Return the request parameters `ExpressionAttributeNames` and `...Values`, omitted if empty."""
         names = {mark: name for name, mark in self._names.items()}
         placeholders = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": self._values}
         return {name: marks for name, marks in placeholders.items() if marks}
 
     def condition(self, condition: Condition) -> str:
-        """The text of a condition."""
+        """Write a condition as DynamoDB's expression text, with placeholders for names and values."""
         match condition:
             case Absent(name):
                 return f"attribute_not_exists({self.name(name)})"
@@ -47,23 +47,24 @@ class Expressions:
                 return " OR ".join(f"({self.condition(part)})" for part in conditions)
 
     def update(self, update: ops.Update) -> str:
-        """The text of an update."""
+        """Write an update as DynamoDB's expression text."""
         text = "SET " + ", ".join(self._write_change(change) for change in update.sets) if update.sets else ""
         if update.removes:
             text += " REMOVE " + ", ".join(self.name(name) for name in update.removes)
         return text.strip()
 
     def name(self, name: str) -> str:
-        """The placeholder of a name."""
+        """Return the placeholder of an attribute name."""
         return self._names.setdefault(name, f"#{len(self._names)}")
 
     def value(self, value: AttributeValue) -> str:
-        """A placeholder for a value."""
+        """Return a new placeholder for a value."""
         mark = f":{len(self._values)}"
         self._values[mark] = value
         return mark
 
     def _write_change(self, change: ops.Change) -> str:
+        """Write one change of an update: set an attribute, add to a number, or extend a list."""
         name = self.name(change.name)
         if isinstance(change, ops.Set):
             return f"{name} = {self.value(change.value)}"

@@ -1,4 +1,4 @@
-"""What DynamoDB answers in place of a result, to what it means: a reply, a failure to retry, or an error to raise.
+"""Decides what an error answer of DynamoDB means: a reply, a failure to retry, or an error to raise.
 
 An answer, and what `reply_to` makes of it:
 
@@ -29,14 +29,16 @@ from epochal.plan.values import Item
 
 
 class DynamoFault(Exception):
-    """What DynamoDB answered in place of a result.
+    """An error answer of DynamoDB.
 
     Attributes:
-        operation: that was asked for, as DynamoDB names it.
-        code: the error's name, without its namespace; the status where the answer has none.
-        status: of HTTP.
-        members: of the answer, with their bytes: `Item`, `CancellationReasons`.
-        retried: the carrier had tried before by itself: that try may have been applied, whatever became of this one.
+        operation: operation that was requested, by DynamoDB's name.
+        code: name of the error without its namespace; the HTTP status if the answer has none.
+        message: DynamoDB's words.
+        status: HTTP status.
+        members: members of the answer, with binary values as bytes: `Item`, `CancellationReasons`.
+        retried: whether the carrier had already tried by itself. That attempt may have been applied, whatever became of
+            this one.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class DynamoFault(Exception):
         members: Mapping[str, Any] | None = None,
         retried: bool = False,
     ) -> None:
+        """Keep the parts of the answer, and form the error's text from operation, code and message."""
         super().__init__(f"{operation}: {code}: {message}")
         self.operation = operation
         self.code = code
@@ -101,7 +104,7 @@ _OTHER_KEYS: Final = (
 
 
 def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
-    """The reply that a fault means; a failure or an error of ours is raised."""
+    """Return the reply that an error answer means, such as a refusal; raise any other failure or error."""
     code, message = fault.code, fault.message
     if code == "ConditionalCheckFailedException":
         blocking: Any = fault.members.get("Item")
@@ -119,6 +122,7 @@ def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
 
 
 def _error_for(fault: DynamoFault, op: ops.Op) -> Exception:
+    """Choose the exception for an error answer, by its code, message and whether it was retried."""
     code, message = fault.code, fault.message
     if code == "ValidationException" and any(phrase in message for phrase in _OTHER_KEYS):
         return WrongTable(_table(op))
@@ -137,10 +141,12 @@ def _error_for(fault: DynamoFault, op: ops.Op) -> Exception:
 
 
 def _throttling_failure(cause: str, fault: DynamoFault) -> failures.RequestFailure:
+    """Return the failure of a throttled request: lost if the carrier had retried, else not applied."""
     return failures.Lost(cause) if fault.retried else failures.NotApplied(cause)
 
 
 def _read_cancellation(fault: DynamoFault, op: ops.Op) -> ops.Reply:
+    """Return the reply that a cancelled transaction means, by the reasons; raise if it is an error."""
     reasons: Any = fault.members.get("CancellationReasons", [])
     codes = [reason.get("Code", "None") for reason in reasons]
     failed = tuple(code == "ConditionalCheckFailed" for code in codes)
@@ -170,10 +176,12 @@ def _read_cancellation(fault: DynamoFault, op: ops.Op) -> ops.Reply:
 def _refusal_with(
     items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
 ) -> ops.Refusal:
+    """Build a refusal with the items that failed conditions, and the units that it cost."""
     blocking = tuple(item or None for item in items)
     cost = costs.refusal_units(blocking, factor)
     return ops.Refusal(items=blocking, failed=failed, ambiguous=fault.retried, units=cost)
 
 
 def _table(op: ops.Op) -> str:
+    """Return the names of an operation's tables, joined by commas."""
     return ", ".join(sorted(ops.tables_of(op)))

@@ -1,7 +1,7 @@
-"""Requests to headers and bytes, and statuses, headers and bytes to answers: DynamoDB's JSON protocol, version 1.0.
+"""Writes requests as headers and bytes, and parses answers: DynamoDB's JSON protocol, version 1.0.
 
-An answer has the same shape on the wire as in boto3, but for bytes, which are base64. `json` makes both with a hook.
-botocore asks every attribute value for each of the ten members that it might have, which is most of what a read costs.
+An answer has the same shape as in boto3, except that bytes are base64 on the wire; a hook of `json` decodes them.
+botocore checks every attribute value for each of its ten possible members, which is most of what a read costs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ MEDIA: Final = "application/x-amz-json-1.0"
 
 
 def target_of(request: DynamoRequest) -> str:
-    """What is asked for, as a header tells it."""
+    """Return the value of the header that names the operation."""
     return f"{_TARGET}.{request.operation}"
 
 
 def body_of(request: DynamoRequest) -> bytes:
-    """The body of a request."""
+    """Encode the body of a request as JSON."""
     return json.dumps(request.parameters, default=_base64, separators=(",", ":")).encode()
 
 
 def read_answer(
     request: DynamoRequest, status: int, headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
-    """What was answered.
+    """Parse DynamoDB's answer to a request; raise if it is damaged or an error.
 
     Args:
         headers: by lower-case name, or by names that compare in any case.
@@ -57,10 +57,11 @@ def read_answer(
 
 
 def check_write_answer(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-    """The answer to a write, if it is DynamoDB's: it has what was asked for, the cost, or the id of the request.
+    """Return the answer to a write if it is DynamoDB's; raise `Lost` if something else answered.
 
-    Something between may say that all is well, as a proxy that wants to be logged in to, and the write was not made. Of
-    DynamoDB's own an answer that cannot be read says no less than one without contents: the write was made.
+    A proxy that wants a login may answer 200 although the write was not applied. DynamoDB's own answers have the cost
+    or the id of the request. An unreadable answer of DynamoDB means the same as one without contents: the write was
+    applied.
     """
     if "ConsumedCapacity" not in answer and "x-amzn-requestid" not in headers:
         raise failures.Lost("an answer that is not DynamoDB's")
@@ -68,11 +69,12 @@ def check_write_answer(answer: dict[str, Any], headers: Mapping[str, str]) -> di
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """A JSON object with its bytes; an empty one for what is none."""
+    """Parse a JSON object with binary values as bytes; return an empty one if the body is not an object."""
     return _json(body, object_hook=_with_bytes)
 
 
 def _json(body: bytes, **how: Any) -> dict[str, Any]:
+    """Parse a JSON object; return an empty one if the body is not an object."""
     try:
         value = json.loads(body, **how)
     except ValueError:
@@ -81,6 +83,7 @@ def _json(body: bytes, **how: Any) -> dict[str, Any]:
 
 
 def _fault(request: DynamoRequest, status: int, body: bytes) -> DynamoFault:
+    """Convert an error answer into a `DynamoFault`."""
     members = parse_object(body)
     code = str(members.get("__type", status)).partition(":")[0].rpartition("#")[2]
     message = str(members.get("message", members.get("Message", "")))
@@ -88,12 +91,14 @@ def _fault(request: DynamoRequest, status: int, body: bytes) -> DynamoFault:
 
 
 def _base64(value: bytes) -> str:
+    """Encode bytes in base64."""
     return b2a_base64(value, newline=False).decode()
 
 
 def _with_bytes(members: dict[str, Any]) -> dict[str, Any]:
-    """A JSON object, its texts as bytes if it is a binary value. An item may have attributes of these names, and a
-    table may be called so; but what they have is not text.
+    """Decode the base64 texts of a binary value; other JSON objects stay as they are.
+
+    Items may have attributes called `B`, and a table may be called so, but their values are not text.
     """
     if "B" in members and isinstance(members["B"], str):
         members["B"] = a2b_base64(members["B"])

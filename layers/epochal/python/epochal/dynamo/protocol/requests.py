@@ -1,4 +1,4 @@
-"""Operations to requests. An operation's names and parameters are as DynamoDB's API reference has them."""
+"""Converts operations into requests. Names and parameters are those of DynamoDB's API reference."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class DynamoRequest:
     """A request to DynamoDB.
 
     Attributes:
-        operation: as DynamoDB names it: `PutItem`.
-        parameters: JSON but for binary values, which are bytes.
+        operation: name of the operation in DynamoDB's API, such as `PutItem`.
+        parameters: parameters as JSON, except that binary values are bytes.
     """
 
     operation: str
@@ -25,7 +25,7 @@ class DynamoRequest:
 
 
 def request_of(op: ops.Op) -> DynamoRequest:
-    """The request that an operation is, or begins with."""
+    """Build the first request of an operation, which is usually its only one."""
     match op:
         case ops.Transact():
             return DynamoRequest("TransactWriteItems", _transaction_parameters(op))
@@ -38,6 +38,7 @@ def request_of(op: ops.Op) -> DynamoRequest:
 
 
 def _read_request(op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Query | ops.Scan) -> DynamoRequest:
+    """Build the request of an operation that reads."""
     match op:
         case ops.Get():
             key = {"TableName": op.table, "Key": op.key, "ConsistentRead": op.consistent}
@@ -54,11 +55,12 @@ def _read_request(op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Query | ops
 
 
 def batch_request(unprocessed: dict[str, Any]) -> DynamoRequest:
-    """The request for the items of these keys, as an answer names those that it left out."""
+    """Build a BatchGetItem request for keys in the form in which answers list unprocessed keys."""
     return DynamoRequest("BatchGetItem", {"RequestItems": unprocessed, **_MEASURED})
 
 
 def _query_parameters(op: ops.Query) -> dict[str, Any]:
+    """Build the parameters of a Query request: key condition, direction and paging."""
     expressions = Expressions()
     name, value = op.partition
     keys = f"{expressions.name(name)} = {expressions.value(value)}"
@@ -76,6 +78,7 @@ def _query_parameters(op: ops.Query) -> dict[str, Any]:
 
 
 def _scan_parameters(op: ops.Scan) -> dict[str, Any]:
+    """Build the parameters of a Scan request: segment, filter and paging."""
     segment, total = op.segment
     expressions = Expressions()
     where = {} if op.where is None else {"FilterExpression": expressions.condition(op.where)}
@@ -89,6 +92,7 @@ def _scan_parameters(op: ops.Scan) -> dict[str, Any]:
 
 
 def _paging_parameters(op: ops.Query | ops.Scan) -> dict[str, Any]:
+    """Build the parameters that queries and scans share: table, index, limit and start key."""
     return {
         "TableName": op.table,
         "ConsistentRead": op.consistent,
@@ -100,6 +104,7 @@ def _paging_parameters(op: ops.Query | ops.Scan) -> dict[str, Any]:
 
 
 def _transaction_parameters(op: ops.Transact) -> dict[str, Any]:
+    """Build the parameters of a TransactWriteItems request."""
     kinds = {ops.Put: "Put", ops.Update: "Update", ops.Delete: "Delete", ops.Check: "ConditionCheck"}
     return {
         "TransactItems": [
@@ -112,6 +117,7 @@ def _transaction_parameters(op: ops.Transact) -> dict[str, Any]:
 
 
 def _write_parameters(op: ops.TransactionWrite, *, shown: bool = True) -> dict[str, Any]:
+    """Build the parameters of a single write, alone or inside a transaction."""
     expressions = Expressions()
     request: dict[str, Any] = {"TableName": op.table}
     if isinstance(op, ops.Put):
@@ -128,6 +134,7 @@ def _write_parameters(op: ops.TransactionWrite, *, shown: bool = True) -> dict[s
 def _condition_parameters(
     condition: conditions.Condition | None, expressions: Expressions, *, shown: bool
 ) -> dict[str, str]:
+    """Build the parameters of a condition, and request the item that stands in the way if it is shown."""
     if condition is None:
         return {}
     expression = {"ConditionExpression": expressions.condition(condition)}

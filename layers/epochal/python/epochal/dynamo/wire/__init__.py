@@ -1,1 +1,1 @@
-"""Requests to AWS without botocore: signatures of version 4, HTTP/1.1, and what the environment says."""
+"""Requests to AWS without botocore: version 4 signatures, HTTP/1.1, and configuration by environment."""

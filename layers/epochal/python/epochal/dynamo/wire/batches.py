@@ -1,4 +1,4 @@
-"""Requests of several messages to a service of AWS, without botocore: signed, tried again, and answered whole.
+"""Sends batches of messages to an AWS service without botocore: signs and retries them, and checks the answers.
 
 sent, answered      which entries were taken, and which were not: each entry once, or it is no answer of the service
 throttled, cut off  tried again, with pauses
@@ -31,14 +31,14 @@ BatchResult = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a service is spoken to.
+    """How to speak to one AWS service.
 
     Attributes:
-        name: of the service, in its addresses and signatures: `sqs`.
-        what: what it is called in errors: `the queue`.
-        media: the type of bodies.
-        results: which entries an answer says were taken and which were not; None where something else answered.
-        error: code and message of an answer other than success; empty where it has none.
+        name: name of the service in its addresses and signatures: `sqs`.
+        what: name for error messages: `the queue`.
+        media: content type of bodies.
+        results: parses which entries were accepted and which failed; None if something other than the service answered.
+        error: parses code and message of an error answer; empty texts if it has none.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Dialect:
 
 
 class BatchClient:
-    """Sends batches to a service. Safe to share between threads."""
+    """Sends batches of entries to an AWS service with retries. Safe to share between threads."""
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class BatchClient:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
+        """Prepare connections and signatures for a service; tests replace `sleep` and `luck`."""
         bundle = service.bundle
         self._connections = Connections(
             service.url, tls=partial(ssl.create_default_context, cafile=bundle) if bundle else roots
@@ -70,12 +71,12 @@ class BatchClient:
     def send(
         self, action: str, target: str, body: bytes, entries: Iterable[Mapping[str, Any]]
     ) -> BatchResult:
-        """Send a batch; which entries were taken, and which were not.
+        """Send a batch, with retries; return which entries were accepted and which failed.
 
         Args:
-            action: what the service does, for errors.
-            target: the header of that name; empty where the body says it.
-            entries: with the `Id` of each, that the answer must have once.
+            action: name of the action, for errors.
+            target: value of the header of that name; empty if the body names the action.
+            entries: entries with an `Id` each, which the answer must contain exactly once.
 
         Raises:
             Unavailable: throttling, an outage, or no answer of the service's, however often it was tried.
@@ -90,6 +91,7 @@ class BatchClient:
         return self._send_once(action, target, body, ids)
 
     def _send_once(self, action: str, target: str, body: bytes, ids: set[str]) -> BatchResult:
+        """Send a batch once, and check that the answer covers exactly the entries sent."""
         dialect = self._dialect
         keys = self._credentials.get_frozen_credentials()
         headers = self._signer.headers(keys, target, dialect.media, body)
@@ -108,6 +110,7 @@ class BatchClient:
         return results
 
     def _error(self, action: str, status: int, answer: bytes) -> Unavailable | InvalidRequest:
+        """Convert an error answer into `Unavailable` if a retry may help, else `InvalidRequest`."""
         code, message = self._dialect.error(answer)
         code = code if _CODE.fullmatch(code) else str(status)
         if is_busy(status, code):

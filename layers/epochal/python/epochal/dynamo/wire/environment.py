@@ -1,9 +1,8 @@
-"""Where DynamoDB or SNS is, and with whose credentials, where the variables of the environment say all of it; and
-requests signed with these.
+"""Finds an AWS service and its credentials by environment variables alone, and signs requests.
 
-They do in functions, and there botocore is not even imported. Whatever else there may be, as a profile,
-a machine's role, FIPS or another partition, is for botocore to read (`dynamo.clients`), and so is a variable that is
-not known here.
+In functions the variables are enough, and there botocore is not even imported. Anything else, such as a profile, a
+machine's role, FIPS or another partition, is left to botocore (`dynamo.clients`), and so is a variable that is not
+known here.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from epochal.lazy_dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A service as somebody reaches it.
+    """How to reach an AWS service.
 
     Attributes:
-        url: a scheme, a host, perhaps a port.
-        region: that requests are signed for.
-        credentials: that each request asks for anew, so that those that expire are renewed.
-        bundle: a file of the roots to trust; those of the machine where it is empty.
+        url: a scheme, a host, and perhaps a port.
+        region: region for which requests are signed.
+        credentials: source of keys. Each request asks it again, so that expiring keys are renewed.
+        bundle: path of a file of trusted root certificates; those of the machine if it is empty.
     """
 
     url: str
@@ -82,11 +81,12 @@ def service_from_environment(
     endpoint: str | None = None,
     region: str | None = None,
 ) -> Service | None:
-    """What the environment says of a service; None where that is not all that there is to know.
+    """Return a service's address and credentials if environment variables give all of it, else None.
 
     Args:
-        home: where the files of profiles would be.
-        endpoint, region: other than those of the environment.
+        home: home directory, in which files of profiles would be.
+        service: name of the service in addresses.
+        endpoint, region: values that override those of the environment.
     """
     region = region or environment.get("AWS_DEFAULT_REGION", "")
     service_endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}")
@@ -111,7 +111,7 @@ def service_from_environment(
 
 
 def _static_keys(environment: Mapping[str, str]) -> FixedKeys | None:
-    """Those that there are, unless they expire."""
+    """Return the keys in the environment; None if there are none or they expire."""
     access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if not access or not secret or "AWS_CREDENTIAL_EXPIRATION" in environment:
         return None
@@ -120,7 +120,7 @@ def _static_keys(environment: Mapping[str, str]) -> FixedKeys | None:
 
 
 def _has_other_configuration(environment: Mapping[str, str], home: Path) -> bool:
-    """Whether there is anything else to read."""
+    """Return whether there is AWS configuration that only botocore understands."""
     # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
     return (
         sys.platform in _ELSEWHERE
@@ -130,15 +130,17 @@ def _has_other_configuration(environment: Mapping[str, str], home: Path) -> bool
 
 
 def _is_known(name: str) -> bool:
+    """Return whether an environment variable is one that this module understands or may ignore."""
     if name.startswith("AWS_"):
         return name in _READ or _OF_OTHERS.fullmatch(name) is not None
     return not name.startswith(_BOTO) and name.upper() not in _MORE
 
 
 def find_client_patch() -> str:
-    """What hooks into boto3's clients, and would not see requests that are sent without one; empty where nothing does.
+    """Return what has patched boto3's clients, such as moto or a tracer; empty if nothing has.
 
-    A test that mocks AWS must never reach it. What traces AWS wraps methods of botocore's clients.
+    A patch would not see requests that are sent without a client. A test that mocks AWS must never reach it, and
+    tracers of AWS wrap methods of botocore's clients.
     """
     if "moto" in sys.modules:
         return "moto is imported"
@@ -164,32 +166,34 @@ _PLAIN: Final = re.compile(r"[!-~]+")
 
 
 class Credentials(Protocol):
-    """What each request asks anew for its keys, as botocore's credentials: those that expire are renewed."""
+    """Source of keys for requests, as botocore's credentials are: those that expire are renewed."""
 
     def get_frozen_credentials(self) -> Any:
-        """Keys with an `access_key`, a `secret_key` and a `token` or None."""
+        """Return keys with an `access_key`, a `secret_key`, and a `token` or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedKeys:
-    """Credentials that stay as they are."""
+    """Credentials that never change."""
 
     access_key: str
     secret_key: str
     token: str | None = None
 
     def get_frozen_credentials(self) -> FixedKeys:
-        """Themselves."""
+        """Return themselves."""
         return self
 
 
 @dataclass(slots=True)
 class Signer:
-    """Writes the headers of requests to one service. Safe to share between threads.
+    """Creates the signed headers of requests to one service. Safe to share between threads.
 
     Attributes:
-        host: with its port, if that is not its scheme's own.
-        now: seconds since 1970, by a clock that is right within minutes.
+        host: value of the Host header, with the port unless it is the scheme's default.
+        region: region for which requests are signed.
+        service: name of the service in signatures.
+        now: returns seconds since 1970, right within minutes.
     """
 
     host: str
@@ -203,11 +207,12 @@ class Signer:
             raise Misconfigured("the address or the region cannot be in a header", "mend them")
 
     def headers(self, keys: Any, target: str, media: str, body: bytes) -> dict[str, str]:
-        """The headers of a request, but for its length.
+        """Return the signed headers (AWS Signature Version 4) of a POST request, except its length.
 
         Args:
-            keys: as `Credentials` give them.
-            target, media: what is asked for, unless the body says so, and the type of the body.
+            keys: keys as `Credentials` return them.
+            target: value of the X-Amz-Target header; empty if the body names the action.
+            media: content type of the body.
 
         Raises:
             Misconfigured: the keys have what a header cannot carry.
@@ -240,7 +245,10 @@ class Signer:
         return headers
 
     def _key(self, identity: tuple[str, str, str, str | None]) -> bytes:
-        """Threads may derive it side by side: it is the same, and what is kept is replaced as a whole."""
+        """Return the signing key of a day, region and service, derived once and cached.
+
+        Threads may derive it at the same time: the result is the same, and the cache is replaced as a whole.
+        """
         cached = self._kept
         if cached is None or cached[0] != identity:
             day, access, secret, token = identity

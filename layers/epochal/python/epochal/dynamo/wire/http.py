@@ -1,11 +1,11 @@
-"""HTTP/1.1 to one address, over connections that are kept: a message is sent once, and its answer read whole.
+"""HTTP/1.1 to one address over kept-alive connections: a message is sent once, and its answer read whole.
 
-What is kept is safe to share between threads; a fork leaves it to the parent. A connection is used again only after an
-answer that ended where it said, and not if the server has closed it since, or it has been idle for a minute: gateways
+Connections are safe to share between threads; a fork leaves them to the parent. A connection is reused only after an
+answer that ended where it said, and not if the server has closed it since or it has been idle for a minute: gateways
 forget those. Nothing is sent twice here: whoever knows what a request does may send it again.
 
-An answer with one `Content-Length` is read here, as all of DynamoDB's are. Any other is left to `http.client`: in
-chunks, without a length, preceded by others.
+An answer with one `Content-Length` is parsed here, as all of DynamoDB's are. `http.client` parses any other: in chunks,
+without a length, or preceded by others.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ HttpAnswer = tuple[int, Mapping[str, str], bytes]
 
 
 class Unsent(Exception):
-    """No connection was made, so nothing was sent.
+    """No connection could be opened, so nothing was sent.
 
     Attributes:
-        nowhere: nothing took the connection, so the address may be a wrong one.
+        address: URL that was tried.
+        nowhere: nothing accepted the connection, so the address may be wrong.
     """
 
     def __init__(self, cause: str, *, address: str, nowhere: bool = False) -> None:
@@ -69,21 +70,22 @@ class Unsent(Exception):
 
 
 class NoAnswer(Exception):
-    """The request may have been received, and there is no whole answer."""
+    """The request may have been received, but no complete answer arrived."""
 
 
 def is_busy(status: int, code: str) -> bool:
-    """Whether what a service answers passes by itself, by the status and the code of the error; 0 for none told."""
+    """Return whether an error answer is temporary, by its status and code; a status of 0 is unknown."""
     return status == _THROTTLED or status >= _SERVERS or _BUSY.match(code) is not None
 
 
 def host_of(url: str) -> str:
-    """The `Host` header for an address; raises ValueError where it is more than a scheme, a host and a port."""
+    """Return the `Host` header for a URL; raise ValueError if it has more than scheme, host and port."""
     scheme, host, port = _split_address(url)
     return host if port == _PORTS[scheme] else f"{host}:{port}"
 
 
 def _split_address(url: str) -> tuple[str, str, int]:
+    """Split a URL into scheme, host and port; raise ValueError if it has more parts."""
     match = _ADDRESS.fullmatch(url)
     if match is None:
         raise ValueError("an address is a scheme, a host and a port")
@@ -93,14 +95,17 @@ def _split_address(url: str) -> tuple[str, str, int]:
 
 @dataclass(slots=True)
 class _Link:
-    """A connection, of the process that made it."""
+    """A connection, and the process that opened it."""
 
     to: socket.socket
     process: int
     used: float = 0.0
 
     def is_usable(self) -> bool:
-        """A server says nothing on a connection that waits, unless it closes it."""
+        """Return whether the connection can be reused: it is young, of this process, and still open.
+
+        A server sends nothing on an idle connection, unless it closes it.
+        """
         if self.process != os.getpid() or time.monotonic() - self.used > IDLE_SECONDS:
             return False
         if hasattr(select, "poll"):
@@ -112,7 +117,7 @@ class _Link:
 
 @dataclass
 class Connections:
-    """Connections to an address: `http` or `https`, a host, perhaps a port."""
+    """A pool of HTTP connections to one address."""
 
     url: str
     tls: Callable[[], ssl.SSLContext] = field(default_factory=lambda: roots)
@@ -123,7 +128,9 @@ class Connections:
         self._scheme, self._host, self._port = _split_address(self.url)
 
     def send(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """The answer to a body that is posted to `/`. No header may have the end of a line.
+        """Send a body by POST to `/`, and return the whole answer.
+
+        No header may contain the end of a line.
 
         Raises:
             Unsent: no connection was made.
@@ -152,7 +159,7 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Close the connections that wait."""
+        """Close the idle connections."""
         while self._waiting:
             self._waiting.pop().to.close()
 
@@ -164,6 +171,7 @@ class Connections:
         return self.tls()
 
     def _link(self) -> _Link:
+        """Return an idle connection that is still usable, or open a new one."""
         while True:
             try:
                 link = self._waiting.pop()
@@ -174,6 +182,7 @@ class Connections:
             link.to.close()  # of another process it is this process's copy
 
     def _connect(self) -> _Link:
+        """Open a connection, with TLS for https; raise `Unsent` if that fails."""
         connect, read = self.seconds
         nowhere = True
         connection = None
@@ -195,7 +204,7 @@ class Connections:
 
 
 def _describe_failure(error: BaseException) -> str:
-    """An error in a few words, which are never the server's."""
+    """Describe an error in a few words, none of them the server's."""
     reason = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
     return f"{type(error).__name__}: {reason}" if reason else type(error).__name__
 
@@ -205,11 +214,11 @@ class _Cut(ValueError):
 
 
 class _NoHttp(ValueError):
-    """What was answered is no HTTP/1.1."""
+    """The answer is not HTTP/1.1."""
 
 
 def _read_answer(link: socket.socket) -> tuple[HttpAnswer, bool]:
-    """An answer, and whether the connection can be used again."""
+    """Read an HTTP answer from a socket; return it, and whether the connection can be reused."""
     buffer = b""
     while (end := buffer.find(b"\r\n\r\n")) < 0:
         if len(buffer) > _HEAD:
@@ -241,6 +250,7 @@ def _read_answer(link: socket.socket) -> tuple[HttpAnswer, bool]:
 
 
 def _receive(link: socket.socket, most: int) -> bytes:
+    """Receive at most so many bytes; raise if the connection has ended."""
     data = link.recv(most)
     if not data:
         raise _Cut
@@ -248,7 +258,10 @@ def _receive(link: socket.socket, most: int) -> bytes:
 
 
 def _read_with_http_client(link: socket.socket, buffer: bytes) -> HttpAnswer:
-    """An answer as `http.client` reads it, which raises ValueErrors and OSErrors, and errors of its own."""
+    """Parse an unusual answer with `http.client`: in chunks, without a length, or after others.
+
+    It raises ValueErrors and OSErrors.
+    """
     from http.client import HTTPException, HTTPResponse  # noqa: PLC0415  DynamoDB's answers do without
 
     response: Any = HTTPResponse(_File(link, buffer))  # type: ignore[arg-type]  # it makes a file of it, no more
@@ -263,7 +276,7 @@ def _read_with_http_client(link: socket.socket, buffer: bytes) -> HttpAnswer:
 
 
 class _File(io.RawIOBase):
-    """What has been read of a connection, and then the connection."""
+    """A file that returns bytes which are already read, and then those of the socket."""
 
     def __init__(self, link: socket.socket, got: bytes) -> None:
         self._link = link
@@ -283,7 +296,7 @@ class _File(io.RawIOBase):
 
 
 def roots() -> ssl.SSLContext:
-    """TLS by the machine's roots; by those that botocore brings where it has none."""
+    """Create a TLS context with the machine's root certificates, or botocore's if it has none."""
     context = ssl.create_default_context()
     directory = ssl.get_default_verify_paths().capath
     if not context.cert_store_stats()["x509_ca"] and not (directory and os.listdir(directory)):  # noqa: PTH208

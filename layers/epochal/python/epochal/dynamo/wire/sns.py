@@ -1,8 +1,7 @@
-"""SNS's `PublishBatch` without botocore, whose client takes longer to make than all else that an indexer does first.
+"""SNS's `PublishBatch` without botocore, whose client takes longer to create than all else that an indexer does first.
 
-A request is a form and its answer XML, as AWS's Query protocol has them: <https://docs.aws.amazon.com/sns/latest/api>.
-What is published again is dropped by a FIFO topic, so a request whose answer is lost is sent again, as by a client of
-botocore's that retries.
+A request is a form and its answer XML, in AWS's Query protocol: <https://docs.aws.amazon.com/sns/latest/api>. A FIFO
+topic drops duplicates, so a request whose answer is lost is sent again, as botocore's client does with retries.
 """
 
 from __future__ import annotations
@@ -25,16 +24,14 @@ _LEVELS: Final = 9
 
 
 def topic_client(otherwise: Callable[[], Any]) -> Any:
-    """A client that publishes batches: one of ours where the environment says all that there is to know of SNS, else
-    what `otherwise` makes.
-    """
+    """Return a light SNS client if the environment is all it needs, else the client that `otherwise` makes."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
     service = None if find_client_patch() else service_from_environment(os.environ, home, service="sns")
     return otherwise() if service is None else LightTopics(service)
 
 
 class LightTopics:
-    """Publishes to topics, as a client of boto3's does. Safe to share between threads."""
+    """Publishes batches to SNS topics with the interface of boto3's client. Safe to share between threads."""
 
     def __init__(
         self,
@@ -43,6 +40,7 @@ class LightTopics:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
+        """Prepare a batch client for SNS; tests replace `sleep` and `luck`."""
         dialect = Dialect(
             name="sns", what="the topic", media=MEDIA, results=_parse_results, error=_parse_error
         )
@@ -54,7 +52,7 @@ class LightTopics:
         TopicArn: str,  # noqa: N803  boto3's
         PublishBatchRequestEntries: Sequence[Mapping[str, Any]],  # noqa: N803
     ) -> dict[str, list[dict[str, str]]]:
-        """Publish; answers which entries were taken, and which were not.
+        """Publish a batch of messages; return which entries were accepted and which failed.
 
         Raises:
             Unavailable: throttling, an outage, or no answer of SNS's, however often it was tried.
@@ -65,6 +63,7 @@ class LightTopics:
 
 
 def _form_fields(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Iterate over the form fields of a PublishBatch request, in AWS's Query encoding."""
     yield from (("Action", _ACTION), ("Version", "2010-03-31"), ("TopicArn", topic))
     for number, entry in enumerate(entries, 1):
         place = f"PublishBatchRequestEntries.member.{number}"
@@ -79,13 +78,13 @@ def _form_fields(topic: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[t
 
 
 def _parse_error(answer: bytes) -> tuple[str, str]:
-    """Code and message of an answer other than success."""
+    """Return code and message of an error answer."""
     texts = {path[-1]: text for path, text in _parse_elements(answer) or () if path[-2:-1] == ("Error",)}
     return texts.get("Code", ""), texts.get("Message", "")
 
 
 def _parse_results(answer: bytes) -> dict[str, list[dict[str, str]]] | None:
-    """What was taken, and what was not; None where something else answered."""
+    """Parse which entries SNS accepted and which failed; None if something other than SNS answered."""
     elements = _parse_elements(answer)
     if elements is None:
         return None
@@ -104,8 +103,9 @@ def _parse_results(answer: bytes) -> dict[str, list[dict[str, str]]] | None:
 
 
 def _parse_elements(answer: bytes) -> list[tuple[tuple[str, ...], str]] | None:
-    """The names of elements from the top, as they end, with their texts; None where it is no XML as AWS writes it: no
-    document type, so no entities, and few levels.
+    """Parse XML into its elements in closing order, each with its path and text; None if it is invalid.
+
+    Only XML as AWS writes it is accepted: no document type, so no entities, and few levels.
     """
     elements: list[tuple[tuple[str, ...], str]] = []
     path: list[str] = []

@@ -1,4 +1,4 @@
-"""SQS's batches without botocore, whose client takes longer to make than all else that a reaction does first.
+"""SQS's batches without botocore, whose client takes longer to create than all else that a reaction does first.
 
 Requests and answers are JSON, as AWS's JSON protocol has them:
 <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference>. A request whose answer is lost is sent again: a
@@ -22,16 +22,14 @@ MEDIA: Final = "application/x-amz-json-1.0"
 
 
 def queue_client(otherwise: Callable[[], Any]) -> Any:
-    """A client that sends messages and changes their visibility, in batches: one of ours where the environment says all
-    that there is to know of SQS, else what `otherwise` makes.
-    """
+    """Return a light SQS client if the environment is all it needs, else the client that `otherwise` makes."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
     service = None if find_client_patch() else service_from_environment(os.environ, home, service="sqs")
     return otherwise() if service is None else LightQueues(service)
 
 
 class LightQueues:
-    """Sends batches to queues, as a client of boto3's does. Safe to share between threads."""
+    """Sends batches to SQS queues with the interface of boto3's client. Safe to share between threads."""
 
     def __init__(
         self,
@@ -40,13 +38,14 @@ class LightQueues:
         sleep: Callable[[float], object] = time.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
+        """Prepare a batch client for SQS; tests replace `sleep` and `luck`."""
         dialect = Dialect(
             name="sqs", what="the queue", media=MEDIA, results=_parse_results, error=_parse_error
         )
         self._batches = BatchClient(service, dialect, sleep=sleep, luck=luck)
 
     def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> BatchResult:  # noqa: N803  # boto3's
-        """Send messages; answers which were taken, and which were not.
+        """Send a batch of messages; return which entries were accepted and which failed.
 
         Raises:
             Unavailable: throttling, an outage, or no answer of SQS's, however often it was tried.
@@ -60,7 +59,7 @@ class LightQueues:
         QueueUrl: str,  # noqa: N803  boto3's
         Entries: Sequence[Mapping[str, Any]],  # noqa: N803
     ) -> BatchResult:
-        """Change for how long messages stay invisible; answers of which it was changed, and of which it was not.
+        """Change for how long messages stay invisible; return which entries succeeded and which failed.
 
         Raises:
             Unavailable, InvalidRequest: as `send_message_batch`.
@@ -68,19 +67,20 @@ class LightQueues:
         return self._batch("ChangeMessageVisibilityBatch", QueueUrl, Entries)
 
     def _batch(self, action: str, url: str, entries: Sequence[Mapping[str, Any]]) -> BatchResult:
+        """Encode a batch of entries for a queue, and send it."""
         body = json.dumps({"QueueUrl": url, "Entries": [*entries]}).encode()
         return self._batches.send(action, f"AmazonSQS.{action}", body, entries)
 
 
 def _parse_error(answer: bytes) -> tuple[str, str]:
-    """Code and message of an answer other than success."""
+    """Return code and message of an error answer."""
     fields = _parse_fields(answer)
     code = str(fields.get("__type", "")).rpartition("#")[2]
     return code, str(fields.get("message", fields.get("Message", "")))
 
 
 def _parse_results(answer: bytes) -> BatchResult | None:
-    """Which entries were taken, and which were not; None where something else answered."""
+    """Parse which entries SQS accepted and which failed; None if something other than SQS answered."""
     fields = _parse_fields(answer)
     results = {kind: fields.get(kind, []) for kind in ("Successful", "Failed")}
     sound = all(
@@ -91,7 +91,7 @@ def _parse_results(answer: bytes) -> BatchResult | None:
 
 
 def _parse_fields(answer: bytes) -> dict[str, Any]:
-    """The members of an answer; none where it is no object of JSON."""
+    """Parse an answer into a JSON object; return an empty one if it is not one."""
     try:
         fields = json.loads(answer)
     except ValueError:
