@@ -22,7 +22,7 @@ def test_an_address_where_nobody_listens_is_named_and_not_waited_for(monkeypatch
         began = time.monotonic()
         with pytest.raises(
             Unavailable,
-            match=f"nothing has ever answered at {address}: is the address right, with its region",
+            match=f"nothing has ever answered at {address}: check the address and its region",
         ):
             streams.load("A-1")
     assert time.monotonic() - began < 20

@@ -52,7 +52,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             MADE_UP,
-            "specify a region: set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or say --region, or place=",
+            "specify a region: set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or pass --region or place=",
         ),
         (REGION, "Unable to locate credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"),
         (REGION | {"AWS_ACCESS_KEY_ID": "made"}, "AWS_SECRET_ACCESS_KEY: give all of them, or none"),
@@ -88,7 +88,7 @@ def test_what_is_missing_is_said_with_how_to_give_it_in_library_and_command_line
         (CredentialRetrievalError(provider="sso", error_msg="gone"), "log in again"),
         (UnauthorizedSSOTokenError(), "log in again"),
         (SSOTokenLoadError(error_msg="expired"), "log in again"),
-        (ConfigParseError(path="there"), "mend ~/.aws/config"),
+        (ConfigParseError(path="there"), "correct ~/.aws/config"),
     ],
     ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",
 )

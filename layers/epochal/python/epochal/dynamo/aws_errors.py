@@ -86,20 +86,20 @@ def _translate_client_error(action: str, key: str, error: exceptions.ClientError
 # It is imported where it is needed: a function that works never does.
 
 _REGION: Final = (
-    "set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or say --region, or place=Place(region=…)"
+    "set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or pass --region or place=Place(region=…)"
 )
-_MEND: Final = "mend ~/.aws/config, or what AWS_CONFIG_FILE names"
+_MEND: Final = "correct ~/.aws/config, or the file that AWS_CONFIG_FILE names"
 
 _HOW: Final[Mapping[type[exceptions.BotoCoreError], str]] = {
     exceptions.NoRegionError: _REGION,
     exceptions.InvalidRegionError: _REGION,
     exceptions.NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
     exceptions.PartialCredentialsError: "give all of them, or none of them",
-    exceptions.ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",
+    exceptions.ProfileNotFound: "set AWS_PROFILE to a profile that `aws configure list-profiles` lists",
     exceptions.CredentialRetrievalError: LOG_IN,
     exceptions.SSOError: LOG_IN,
     exceptions.TokenRetrievalError: LOG_IN,
-    exceptions.MetadataRetrievalError: "the machine's role could not be had; set AWS_PROFILE, or try again",
+    exceptions.MetadataRetrievalError: "the machine's role could not be read; set AWS_PROFILE, or try again",
     exceptions.UnknownCredentialError: _MEND,
     exceptions.ConfigNotFound: _MEND,
     exceptions.ConfigParseError: _MEND,

@@ -131,7 +131,7 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
     except BotoCoreError as error:
         raise translate_boto_error(error) from error
     except ValueError as error:
-        raise InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000") from error
+        raise InvalidInput("endpoint", "must be a URL, such as http://127.0.0.1:8000") from error
 
 
 @cache

@@ -70,7 +70,7 @@ def carrier_interpreter(carry: Carrier) -> Execute:
             if answered or not error.nowhere:  # what has answered before has the right address
                 raise NotApplied(str(error)) from error
             raise Unreached(
-                f"nothing has ever answered at {error.address}: is the address right, with its region?"
+                f"nothing has ever answered at {error.address}: check the address and its region"
             ) from error
         except NoAnswer as error:
             raise Lost(str(error)) from error
@@ -136,7 +136,9 @@ def _warn_once(why: str) -> None:
     It is not a Python warning: a program that turns these into errors would not start, although nothing is wrong, only
     slower.
     """
-    _LOGGER.warning("the carrier `light` gives way to a boto3 client, at thrice the CPU: %s", why)
+    _LOGGER.warning(
+        "requests to DynamoDB go through boto3, which uses three times the CPU of the light carrier: %s", why
+    )
 
 
 class LightCarrier:

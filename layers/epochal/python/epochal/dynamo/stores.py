@@ -116,7 +116,7 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
     histories = tuple(map(history_of, stores))
     names = [history.name for history in histories]
     if len({*names}) < len(names):
-        raise InvalidInput("stores", "must be of a layout each")
+        raise InvalidInput("stores", "must be of different layouts")
     tables = {name: store.table for name, store in zip(names, stores, strict=True) if hasattr(store, "table")}
     distinct(**tables, index_table=index_table)
     driver = place.opened(Settings.of(index_table=index_table)).driver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-LOG_IN: Final = "log in again, as with `aws sso login`"
+LOG_IN: Final = "log in again, for example with `aws sso login`"
 
 _EXPIRED: Final = frozenset(
     {"ExpiredTokenException", "ExpiredToken", "RequestExpired", "TokenRefreshRequired"}

@@ -204,7 +204,9 @@ class Signer:
 
     def __post_init__(self) -> None:
         if not (_PLAIN.fullmatch(self.host) and re.fullmatch("[A-Za-z0-9-]+", self.region)):
-            raise Misconfigured("the address or the region cannot be in a header", "mend them")
+            raise Misconfigured(
+                "the address or the region has characters that no header can carry", "correct them"
+            )
 
     def headers(self, keys: Any, target: str, media: str, body: bytes) -> dict[str, str]:
         """Return the signed headers (AWS Signature Version 4) of a POST request, except its length.
@@ -253,7 +255,9 @@ class Signer:
         if cached is None or cached[0] != identity:
             day, access, secret, token = identity
             if not (_PLAIN.fullmatch(access) and (not token or _PLAIN.fullmatch(token))):
-                raise Misconfigured("the credentials have what a header cannot carry", "mend them")
+                raise Misconfigured(
+                    "the credentials have characters that no header can carry", "correct them"
+                )
             key = f"AWS4{secret}".encode()
             for part in (day, self.region, self.service, "aws4_request"):
                 key = digest(key, part.encode(), "sha256")
