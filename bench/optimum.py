@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from epochal.index.tip import StoredSpan, read_tip, span_size
-from epochal.index.tip_append import WireBatch, create, put_calf, restart
+from epochal.index.tip_append import WireBatch, create_tip, put_calf, restart_tip
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Update
@@ -128,12 +128,12 @@ def _course(state: _State) -> tuple[int, ...]:
 
 def prices_of(batches: Sequence[WireBatch]) -> Prices:
     """Price a stream by the writes that the layout plans for it, calving at every append."""
-    put, _ = create("tips", batches[0])
+    put, _ = create_tip("tips", batches[0])
     tips, calves = [put.item], []
     for batch in batches[1:]:
         tip = read_tip(tips[-1])
         calves.append(put_calf("tips", batch.stream, tip.span).item)
-        update, _ = restart("tips", batch, tip)
+        update, _ = restart_tip("tips", batch, tip)
         tips.append(_applied(update, tips[-1]))
     last = read_tip(tips[-1])
     calves.append(put_calf("tips", last.stream, last.span).item)

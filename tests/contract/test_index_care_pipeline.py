@@ -21,7 +21,7 @@ from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.feed.indexer import sources_of
-from epochal.index.chain_check import Kind
+from epochal.index.chain_check import FindingKind
 from epochal.index.epochs import EpochLimits, register
 from epochal.layout.port import INDEX
 from epochal.plan.ops import Delete, Items, Scan
@@ -85,7 +85,7 @@ class Cared(Pipeline):
     def verifier(self) -> Verifier:
         return Verifier(mender=self.mender(), sources=sources_of(self.settings))
 
-    def wrong(self) -> Counter[Kind]:
+    def wrong(self) -> Counter[FindingKind]:
         """What verifying says, by kind."""
         return Counter(finding.kind for finding in self.verifier().findings())
 

@@ -18,7 +18,7 @@ from typing import Any
 from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint, epoch_stream, is_tip, tip_key
 from epochal.index.entries import CLOSED, Entry
 from epochal.index.epochs import read_series
-from epochal.index.feed_walk import Walk, step
+from epochal.index.feed_walk import FeedWalk, step
 from epochal.index.marks import PLACES, place_of, read_leaf
 from epochal.layout.port import Removal
 from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Transact, Update
@@ -145,10 +145,10 @@ class Reading:
     partition: int = 0
     start: Checkpoint = BEGINNING
     seen: list[tuple[Entry, Checkpoint]] = field(default_factory=list)
-    walk: Walk = field(init=False)
+    walk: FeedWalk = field(init=False)
 
     def __post_init__(self) -> None:
-        self.walk = Walk(partition=self.partition, at=self.start)
+        self.walk = FeedWalk(partition=self.partition, at=self.start)
 
     @classmethod
     def resumed(cls, other: Reading | None) -> Reading:

@@ -23,7 +23,7 @@ from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
-from epochal.index.feed_walk import Walk, step
+from epochal.index.feed_walk import FeedWalk, step
 from epochal.layout.port import INDEX, Source, store_tables
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.store.driver import Driver, Meter
@@ -200,7 +200,7 @@ def test_a_rebuild_beside_indexers_loses_nothing_once_it_is_repaired(
 
 def feed_of(world: Cared, table: str) -> list[tuple[Entry, Checkpoint]]:
     """Everything that an index holds."""
-    walk, found = Walk(partition=0, at=BEGINNING), []
+    walk, found = FeedWalk(partition=0, at=BEGINNING), []
     while True:
         stretch = perform(world.tables, step(table, walk))
         found += stretch.entries

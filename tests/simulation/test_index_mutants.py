@@ -15,7 +15,7 @@ import pytest
 from epochal.contrib.equinox.append import ByCost, append
 from epochal.index import epochs, ingestion, marks
 from epochal.index.checkpoints import REMOVALS, epoch_stream
-from epochal.index.entries import Entry, Part
+from epochal.index.entries import Entry, EntryPart
 from epochal.index.epochs import Epoch, LoadedEpochs, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
@@ -302,7 +302,7 @@ def healing_reads_one_event_too_many(patch: Patch) -> None:
 
 @mutant("backwards")
 def what_is_left_of_a_batch_is_not_decided_again_in_a_new_epoch(patch: Patch) -> None:
-    def all_at_once(self: Indexing, partition: Partition, spans: list[Part]) -> Steps[list[Part]]:
+    def all_at_once(self: Indexing, partition: Partition, spans: list[EntryPart]) -> Steps[list[EntryPart]]:
         for span in spans:
             while not (yield from self._write(partition, partition.state, [span])):
                 pass

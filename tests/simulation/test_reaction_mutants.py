@@ -17,7 +17,7 @@ from epochal.errors import EpochalError
 from epochal.feed.history import FeedEvent
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, StateConflict
+from epochal.index.groups import GroupState, LoadedState, StateConflict
 from epochal.layout.port import Span
 from epochal.reactions import handling, parking, reactor
 from epochal.reactions.handling import Member, PageTasks, Progress, Task, TaskResults, Work
@@ -46,7 +46,7 @@ def the_checkpoint_is_committed_early(patch: Patch) -> None:
 def states_are_saved_whoever_was_there(patch: Patch) -> None:
     save = Member.save
 
-    def blind(self: Member, held: Held, state: GroupState) -> Held | StateConflict:
+    def blind(self: Member, held: LoadedState, state: GroupState) -> LoadedState | StateConflict:
         found = self.load(int(held.stream.split("_")[1]))
         return save(self, replace(held, known=found.known), state)
 
@@ -140,10 +140,10 @@ def another_process_is_overlooked(patch: Patch) -> None:
     """The refusal is taken for success: what is held is not what is stored, and the next save is blind to it."""
     save = groups.save
 
-    def deaf(table: str, held: Held, state: GroupState, ids: Any) -> Any:
+    def deaf(table: str, held: LoadedState, state: GroupState, ids: Any) -> Any:
         saved = yield from save(table, held, state, ids)
         if isinstance(saved, StateConflict):
-            return Held(stream=held.stream, state=state, known=saved.held.known)
+            return LoadedState(stream=held.stream, state=state, known=saved.held.known)
         return saved
 
     patch.setattr(handling, "save", deaf)

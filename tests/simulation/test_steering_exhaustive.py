@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, StateConflict
+from epochal.index.groups import GroupState, LoadedState, StateConflict
 from epochal.reactions import handling, parking, reactor, steering
 from epochal.reactions.handling import Member, still_parked
 from epochal.reactions.parking import Parking
@@ -165,7 +165,7 @@ def a_skip_notes_its_place_on_any_state(patch: Patch) -> None:
 def a_reset_makes_a_deleted_group_anew(patch: Patch) -> None:
     save = Member.save
 
-    def anew(self: Member, held: Held, state: GroupState) -> Held | StateConflict:
+    def anew(self: Member, held: LoadedState, state: GroupState) -> LoadedState | StateConflict:
         saved = save(self, held, state)
         if (
             isinstance(saved, StateConflict)

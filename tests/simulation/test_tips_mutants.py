@@ -51,19 +51,19 @@ def the_tip_is_written_whatever_it_is(patch: Patch) -> None:
 
 @mutant()
 def a_version_alone_guards_the_tip(patch: Patch) -> None:
-    patch.setattr(tip_append, "unchanged", lambda _etag, version: equals("n", number(version)))
+    patch.setattr(tip_append, "unchanged_condition", lambda _etag, version: equals("n", number(version)))
 
 
 @mutant()
 def a_stream_is_created_over_another(patch: Patch) -> None:
-    create = tip_append.create
+    create = tip_append.create_tip
 
     def anyhow(table: str, batch: WireBatch) -> tuple[Put, Token]:
         put, token = create(table, batch)
         return replace(put, condition=None), token
 
-    patch.setattr(tip_append, "create", anyhow)
-    patch.setattr(append, "create", anyhow)
+    patch.setattr(tip_append, "create_tip", anyhow)
+    patch.setattr(append, "create_tip", anyhow)
 
 
 @mutant()

@@ -7,7 +7,7 @@ import pytest
 from epochal.care.status import GroupStanding, groups_of, standings
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import GroupState, Held, group_stream, load, save
+from epochal.index.groups import GroupState, LoadedState, group_stream, load, save
 from epochal.index.tip_append import Ids
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply
@@ -26,7 +26,7 @@ def damaged() -> Damaged:
 def put_group(world: Damaged, partition: int, group: str, state: GroupState) -> None:
     held = world.driver.run(load("index", group_stream(partition, group)))
     ids = Ids(etag="e" * 32, append_id=b"i" * 16, timestamp="2026-01-01T00:00:00Z")
-    assert isinstance(world.driver.run(save("index", held, state, ids)), Held)
+    assert isinstance(world.driver.run(save("index", held, state, ids)), LoadedState)
 
 
 def test_each_partition_on_record_has_its_tail_and_the_size_of_its_newest_epoch(damaged: Damaged) -> None:

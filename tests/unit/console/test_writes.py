@@ -19,7 +19,7 @@ from epochal.contrib.console.server import Guard, application, pages
 from epochal.deployment import Deployment
 from epochal.errors import Refused, Unavailable
 from epochal.feed.history import PartitionTail
-from epochal.index.groups import Sign, give_sign
+from epochal.index.groups import Sign, write_sign
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.testing.feeds import MemoryFeed
@@ -332,7 +332,7 @@ def test_a_group_begins_where_another_is(opened: Deployment, failing: Reaction) 
 
 def test_who_runs_a_group_is_shown_where_it_is_steered(opened: Deployment, failing: Reaction) -> None:
     until = time.time_ns() // 1_000_000 + 60_000
-    opened.driver.run(give_sign(opened.settings.index_table, "totals", Sign(owner="laptop-7", until=until)))
+    opened.driver.run(write_sign(opened.settings.index_table, "totals", Sign(owner="laptop-7", until=until)))
     assert "Run by laptop-7 (partitions" in _get(_client(opened), "/groups?act=pause&group=totals")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.index.epochs import register
-from epochal.index.groups import Cause, Sign, give_sign
+from epochal.index.groups import Cause, Sign, write_sign
 from epochal.index.tip_append import Ids
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
@@ -50,7 +50,7 @@ def steer(api: Api, **body: object) -> Answer:
 
 def test_a_group_is_shown_with_who_runs_it(api: Api) -> None:
     driver = api.deployment.driver
-    driver.run(give_sign("index", "board", Sign(owner="laptop-7", until=2**50)))
+    driver.run(write_sign("index", "board", Sign(owner="laptop-7", until=2**50)))
     api.append("Cat-2", "A", "B")
     api.index()
     found = api.call("GET", "/groups/board").json

@@ -19,12 +19,12 @@ from epochal.index.entries import (
     MAX_ITEMS_BYTES,
     Entry,
     closing_entry,
-    merged,
+    merge_spans,
     name_bytes,
     read_entry,
     read_spans,
-    split,
-    with_ours,
+    split_entry,
+    with_own_metadata,
     write_entry,
 )
 from epochal.layout.port import Removal, Span
@@ -81,7 +81,7 @@ def test_only_a_streams_first_span_in_an_epoch_is_an_add() -> None:
 
 @given(spans, st.sets(names))
 def test_an_entry_is_read_back_in_the_order_of_its_writes(written: list[Span], known: set[str]) -> None:
-    written = merged(written)
+    written = merge_spans(written)
     entry = read_entry(write_entry(written, known, NOW))
     assert entry is not None
     assert list(entry.spans) == written
@@ -113,7 +113,7 @@ def test_turns_of_few_streams_are_read_back_in_the_order_of_their_writes(
     for stream, kinds in writes:
         written.append(Span(stream, reached[stream], kinds))
         reached[stream] += len(kinds)
-    written = merged(written)
+    written = merge_spans(written)
     entry = write_entry(written, known, NOW)
     assert read_entry(entry) == Entry(tuple(written))
     fields = json.loads(body(entry))
@@ -131,8 +131,8 @@ def test_the_order_of_writes_takes_twelve_tenths_of_a_byte_an_event_at_most(stre
         stream = f"Aircraft-N{rng.randrange(streams)}"
         written.append(Span(stream, reached[stream], (rng.choice(["FlightDeparted", "FlightArrived"]),)))
         reached[stream] += 1
-    joined = merged(sorted(written, key=lambda span: span.stream))
-    assert stored(merged(written)) <= stored(joined) + 1.2 * batch
+    joined = merge_spans(sorted(written, key=lambda span: span.stream))
+    assert stored(merge_spans(written)) <= stored(joined) + 1.2 * batch
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_what_an_entry_adds_are_new_streams_and_each_once_as_propulsion_folds_it
 
 def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_it() -> None:
     entry = write_entry(spans_of(["A:0:a"]), (), NOW)
-    marked = with_ours(entry, 1_234, ())
+    marked = with_own_metadata(entry, 1_234, ())
     assert marked.data == entry.data
     assert marked.meta == Encoded(0, b'{"packed":1234}')
     assert read_entry(entry) == Entry((Span("A", 0, ("a",)),), marked=0)
@@ -271,7 +271,7 @@ def test_a_body_that_is_read_in_one_go_says_what_it_says_to_a_reader_of_json(
     written: list[Span], known: set[str], at: int, cut: int, put: str
 ) -> None:
     """Whatever becomes of a few of its characters. With spaces between its members it is read as any JSON."""
-    whole = body(write_entry(merged(written), known, NOW)).decode()
+    whole = body(write_entry(merge_spans(written), known, NOW)).decode()
     at %= len(whole) + 1
     for each in (whole, whole[:at] + put + whole[at + cut :], whole[:-1] + ',"app":[]}'):
         assert told(each) == told(spaced(each))
@@ -328,7 +328,7 @@ def pieces(spans: list[Span]) -> list[list[Span]]:
     """What is written entry by entry."""
     found = []
     while spans:
-        first, spans = split(spans)
+        first, spans = split_entry(spans)
         assert first
         found.append(first)
     return found
@@ -339,7 +339,7 @@ def test_what_fits_is_one_entry() -> None:
     spans = [Span(f"Order-{k:040}", 0, ("OrderPlaced",)) for k in range(7_000)]
     assert sum(len(span.stream) + len(span.types[0]) for span in spans) > MAX_ENTRY_BYTES
     assert stored(spans) < MAX_ENTRY_BYTES
-    assert split(spans) == (spans, [])
+    assert split_entry(spans) == (spans, [])
 
 
 @pytest.mark.slow
@@ -375,7 +375,7 @@ def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> No
     written = [Span(f"Order-{k}", 0, ("OrderPlaced",) * 90) for k in range(700)]
     assert stored(written) < MAX_ENTRY_BYTES
     found = pieces(written)
-    assert merged([span for piece in found for span in piece]) == written
+    assert merge_spans([span for piece in found for span in piece]) == written
     assert all(items_bytes(piece) <= MAX_ITEMS_BYTES for piece in found)
     assert len(found) <= 4 * items_bytes(written) / MAX_ITEMS_BYTES + 1
 
@@ -385,7 +385,7 @@ def test_what_a_page_has_no_room_for_is_split_however_well_it_compresses() -> No
 def test_names_that_grow_in_json_are_split_by_what_they_grow_to(character: str) -> None:
     written = [Span(f"Order-{k}", 0, (character * 128,) * 90) for k in range(100)]
     found = pieces(written)
-    assert merged([span for piece in found for span in piece]) == written
+    assert merge_spans([span for piece in found for span in piece]) == written
     assert all(items_bytes(piece) <= MAX_ITEMS_BYTES for piece in found)
 
 
@@ -396,14 +396,14 @@ def test_a_single_span_that_exceeds_300_kb_is_split_too() -> None:
     found = pieces([whole])
     assert all(stored(piece) <= MAX_ENTRY_BYTES for piece in found)
     assert len(found) > 1
-    assert merged([span for piece in found for span in piece]) == [whole]
+    assert merge_spans([span for piece in found for span in piece]) == [whole]
 
 
 def test_a_single_event_is_an_entry_whatever_its_type() -> None:
     rng = random.Random(4)
     spans = [Span("A", 0, (incompressible(rng, 600_000),))]
     assert stored(spans) > MAX_ENTRY_BYTES
-    assert split(spans) == (spans, [])
+    assert split_entry(spans) == (spans, [])
 
 
 @pytest.mark.slow
@@ -413,18 +413,18 @@ def test_a_span_too_large_for_the_rest_of_an_entry_is_cut_in_its_place() -> None
     second = Span("B", 0, tuple(incompressible(rng, 500) for _ in range(2_000)))
     found = pieces([first, second, Span("C", 0, ("c",))])
     assert found[0][0] == first
-    assert merged([span for piece in found for span in piece]) == [first, second, Span("C", 0, ("c",))]
+    assert merge_spans([span for piece in found for span in piece]) == [first, second, Span("C", 0, ("c",))]
 
 
 def test_a_run_of_a_stream_is_split_only_where_another_streams_write_is_between() -> None:
     written = spans_of(["A:0:a", "A:1:b", "B:0:c", "A:2:d", "A:3:e", "A:9:f"])
-    assert merged(written) == spans_of(["A:0:ab", "B:0:c", "A:2:de", "A:9:f"])
+    assert merge_spans(written) == spans_of(["A:0:ab", "B:0:c", "A:2:de", "A:9:f"])
 
 
 @given(spans)
 @settings(max_examples=50)
 def test_merging_joins_what_joins_and_keeps_every_event_in_its_place(written: list[Span]) -> None:
-    found = merged(written)
+    found = merge_spans(written)
     assert [event for span in found for event in events(span)] == [
         event for span in written for event in events(span)
     ]
@@ -438,7 +438,7 @@ def events(span: Span) -> list[tuple[str, int, str]]:
 
 def test_streams_that_begin_above_0_are_named_by_their_number_and_created_with_what_is_left_of_them() -> None:
     written = spans_of(["A:0:ab", "B:5:c", "A:2:d", "C:7:e", "B:6:f"])
-    entry = with_ours(write_entry(written, (), NOW), 0, (), (1,))
+    entry = with_own_metadata(write_entry(written, (), NOW), 0, (), (1,))
     assert entry.meta == Encoded(0, b'{"new":[1]}')
     found = read_entry(entry)
     assert found is not None
@@ -450,7 +450,7 @@ def test_streams_that_begin_above_0_are_named_by_their_number_and_created_with_w
 
 def test_a_stream_that_has_a_removal_alone_is_created_without_a_type() -> None:
     removal = Removal("Gone-1", 3, "emptied", 3, 0)
-    entry = read_entry(with_ours(write_entry(spans_of(["A:0:a"]), (), NOW), 0, (removal,), (1,)))
+    entry = read_entry(with_own_metadata(write_entry(spans_of(["A:0:a"]), (), NOW), 0, (removal,), (1,)))
     assert entry is not None
     assert entry.created == [Span("A", 0, ("a",)), Span("Gone-1", 0, ("",))]
 

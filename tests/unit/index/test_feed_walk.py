@@ -6,7 +6,7 @@ from epochal.errors import BeyondTheEnd
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
-from epochal.index.feed_walk import Walk, step, tail, tails
+from epochal.index.feed_walk import FeedWalk, read_tails, step, tail
 from tests.unit.feed.feeds import Feeds, head, record, streams_of
 
 
@@ -20,8 +20,8 @@ def indexed(batches: int, **limits: int) -> Feeds:
     return feeds
 
 
-def walked(feeds: Feeds, start: Checkpoint) -> tuple[list[tuple[Entry, Checkpoint]], Walk]:
-    walk, found = Walk(partition=0, at=start), list[tuple[Entry, Checkpoint]]()
+def walked(feeds: Feeds, start: Checkpoint) -> tuple[list[tuple[Entry, Checkpoint]], FeedWalk]:
+    walk, found = FeedWalk(partition=0, at=start), list[tuple[Entry, Checkpoint]]()
     while True:
         stretch = feeds.driver.run(step("index", walk))
         found += stretch.entries
@@ -74,7 +74,10 @@ def test_a_checkpoint_beyond_the_end_is_refused_and_neither_waits_nor_skips(epoc
 
 def test_an_epoch_that_is_next_but_empty_is_not_beyond_the_end() -> None:
     feeds = indexed(4, entries=2)
-    assert walked(feeds, Checkpoint.of(2, 0)) == ([], Walk(partition=0, at=Checkpoint.of(2, 0), known=True))
+    assert walked(feeds, Checkpoint.of(2, 0)) == (
+        [],
+        FeedWalk(partition=0, at=Checkpoint.of(2, 0), known=True),
+    )
     with pytest.raises(BeyondTheEnd):
         walked(feeds, Checkpoint.of(2, 1))
 
@@ -104,7 +107,7 @@ def test_at_the_tail_a_walk_stays_and_goes_on_when_something_comes() -> None:
 
 def test_a_partition_that_does_not_exist_is_at_its_tail() -> None:
     feeds = indexed(3)
-    stretch = feeds.driver.run(step("index", Walk(partition=7, at=BEGINNING)))
+    stretch = feeds.driver.run(step("index", FeedWalk(partition=7, at=BEGINNING)))
     assert (stretch.entries, stretch.walk.at, stretch.at_tail) == ((), BEGINNING, True)
 
 
@@ -119,7 +122,7 @@ def test_tails_name_every_partition_on_record_also_those_without_events() -> Non
     indexer = feeds.indexer()
     indexer.register()
     indexer.index([record(0, head("Order-1", 1, "a"))])  # partition 2
-    found = feeds.driver.run(tails("index"))
+    found = feeds.driver.run(read_tails("index"))
     assert found == [(0, BEGINNING), (1, BEGINNING), (2, Checkpoint.of(0, 1)), (3, BEGINNING)]
 
 

@@ -22,7 +22,7 @@ from epochal.index.ingestion import (
     Indexing,
     Ingested,
     Partition,
-    in_time,
+    sort_by_time,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
 from epochal.index.tip_append import Ids
@@ -694,7 +694,7 @@ def test_a_foreign_event_in_an_epoch_stops_its_partition_and_says_what_it_is() -
 def test_what_is_healed_is_placed_by_its_time_among_what_was_told(
     found: list[str], healed_at: dict[int, Ticks], written: dict[tuple[str, int], Ticks], expected: str
 ) -> None:
-    placed = in_time(spans_of(found), healed_at, written)
+    placed = sort_by_time(spans_of(found), healed_at, written)
     assert " ".join(f"{span.stream}{span.index}" for span in placed) == expected
 
 
@@ -712,7 +712,7 @@ def test_placing_what_is_healed_loses_nothing_and_keeps_the_order_of_streams_and
     healed_at = {place: time for place, time in healed_at.items() if place < len(found)}
     told = [span for place, span in enumerate(found) if place not in healed_at]
     written = {(span.stream, span.next): data.draw(times) for span in told}
-    placed = in_time(found, healed_at, written)
+    placed = sort_by_time(found, healed_at, written)
     assert sorted(placed) == sorted(found)
     assert [span for span in placed if span in told] == told
     for stream in "ABC":

@@ -22,8 +22,8 @@ from epochal.index.checkpoints import (
 )
 from epochal.index.entries import closing_entry, write_entry
 from epochal.index.epochs import EpochLimits, register, start_epoch
-from epochal.index.feed_walk import SKEW, since, tail
-from epochal.index.tip import StoredSpan, events_attributes, holding, write_event
+from epochal.index.feed_walk import SKEW, find_moment, tail
+from epochal.index.tip import StoredSpan, events_attributes, find_calf, write_event
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Span
 from epochal.layout.streams import EncodedEvent
@@ -135,9 +135,9 @@ def test_an_epoch_that_is_gone_hides_no_later_one() -> None:
 
 def test_the_series_may_lag_behind_the_epochs() -> None:
     feeds = indexed([1000.0 * k for k in range(20)], entries=3)
-    lagging = feeds.driver.run(since("index", 0, moment(17_000.0)))
+    lagging = feeds.driver.run(find_moment("index", 0, moment(17_000.0)))
     feeds.tables.execute(Delete(table="index", key=tip_key("$AppendsIndex-0")))
-    assert feeds.driver.run(since("index", 0, moment(17_000.0))) == lagging == Checkpoint.of(5, 2)
+    assert feeds.driver.run(find_moment("index", 0, moment(17_000.0))) == lagging == Checkpoint.of(5, 2)
 
 
 # ------------------------------ clocks that differ, and none at all
@@ -214,11 +214,11 @@ def test_entries_without_a_time_are_never_passed_over(stored: str) -> None:
 def test_an_entry_that_is_in_no_item_is_corruption() -> None:
     feeds = long_feed(1, entries=500, calf=20)
     stream = epoch_stream(0, 0)
-    feeds.driver.run(holding("index", stream, 250))
+    feeds.driver.run(find_calf("index", stream, 250))
     for base in range(200, 300, 20):
         feeds.tables.execute(Delete(table="index", key=calf_key(stream, base)))
     with pytest.raises(CorruptData, match="in no item"):
-        feeds.driver.run(since("index", 0, moment(250)))
+        feeds.driver.run(find_moment("index", 0, moment(250)))
 
 
 # ------------------------------ figures
@@ -287,7 +287,7 @@ def test_in_a_feed_of_ten_million_events_at_most_30_requests_find_a_moment() -> 
     rng = random.Random(26)
     for event in [0, 1, 4_999, 5_000, events - 1, *(rng.randrange(events) for _ in range(8))]:
         start = len(feed.ops)
-        place = feed.driver.run(since("index", 0, Ticks(moment(event) + SKEW)))
+        place = feed.driver.run(find_moment("index", 0, Ticks(moment(event) + SKEW)))
         assert place == Checkpoint.of(*divmod(event, 5_000))
         assert all(map(is_read, feed.ops[start:]))
         most = max(most, len(feed.ops) - start)
@@ -299,7 +299,7 @@ def test_twice_as_many_events_are_one_request_more() -> None:
     counts = []
     for epochs in (500, 1_000, 2_000):
         feed = long_feed(epochs)
-        feed.driver.run(since("index", 0, Ticks(moment(5_000 * epochs // 3 + 4_321) + SKEW)))
+        feed.driver.run(find_moment("index", 0, Ticks(moment(5_000 * epochs // 3 + 4_321) + SKEW)))
         counts.append(len(feed.ops))
     assert counts[2] - counts[0] <= 3
 

@@ -17,15 +17,15 @@ from epochal.index.tip_append import (
     CalfRule,
     WireBatch,
     append,
-    append_marked,
     append_on,
+    append_once,
     attempt,
     batch_of,
     calve_and_update,
-    create,
+    calving_pays,
+    create_tip,
     growth_of,
-    left_by,
-    pays,
+    tip_after,
 )
 from epochal.layout.port import INDEX
 from epochal.layout.streams import EncodedEvent, Rejected, Written
@@ -105,9 +105,9 @@ def test_what_is_known_by_its_append_id_is_appended_once_and_said_to_be_ours_onc
             theirs.run(append("index", batch(f"t{number}")))
 
     ours = driver(Losing(tables.execute, others=write))
-    assert ours.run(append_marked("index", batch("ours"), None, 0))
+    assert ours.run(append_once("index", batch("ours"), None, 0))
     tip = ours.run(load_tip("index", STREAM))
-    assert not ours.run(append_marked("index", batch("ours", etag=1), tip, 0))
+    assert not ours.run(append_once("index", batch("ours", etag=1), tip, 0))
     assert types(tables) == ["ours", *(f"t{number}" for number in range(others))]
     assert tip is not None
     assert (tip.span.base > 0) is (others > 100)
@@ -123,7 +123,7 @@ def test_the_tip_that_an_append_left_is_known_to_the_byte_without_a_read(tables:
         result = store.run(append_on("index", made, known))
         assert isinstance(result, Written)
         before: Tip | None = known
-        known = left_by(made, before, result.token)
+        known = tip_after(made, before, result.token)
         calves += before is not None and known.span.base > before.span.base
         assert (known, known.token()) == (store.run(load_tip("index", STREAM)), result.token)
     assert calves > 10
@@ -141,7 +141,7 @@ def test_a_tip_that_is_known_is_calved_without_a_read(tables: MemoryTables) -> N
         made = batch("x" * 600, number)
         result = store.run(append_on("index", made, known))
         assert isinstance(result, Written)
-        known = left_by(made, known, result.token)
+        known = tip_after(made, known, result.token)
     assert {type(op) for op in asked} == {Put, Update}
     assert len(asked) > 9
 
@@ -164,7 +164,7 @@ def written(memory: MemoryTables, *sizes: int, rule: CalfRule = BY_COST) -> floa
     for size in sizes:
         sent = driver.run(attempt("index", batch := span_of(size), known, rule))
         assert isinstance(sent, Token)
-        known = left_by(batch, known, sent)
+        known = tip_after(batch, known, sent)
         assert known.token() == sent
     return driver.meter.units.write
 
@@ -173,8 +173,8 @@ def written(memory: MemoryTables, *sizes: int, rule: CalfRule = BY_COST) -> floa
 def test_a_tip_that_costs_more_than_the_least_to_read_is_put_into_a_calf_by_whatever_comes_next() -> None:
     for size in (*range(3_000, 9_000, 97), 30_000, 300_000):
         batch = span_of(size)
-        _, token = create("index", batch)
-        tip = left_by(batch, None, token)
+        _, token = create_tip("index", batch)
+        tip = tip_after(batch, None, token)
         if read_units(tip.size) > 1:
             following = (*range(1, 1_500, 7), 30_000, 380_000)
             assert all(BY_COST.calves(tip.token(), growth_of(span_of(each), tip)) for each in following), size
@@ -183,17 +183,17 @@ def test_a_tip_that_costs_more_than_the_least_to_read_is_put_into_a_calf_by_what
 def test_a_tip_that_costs_the_least_to_read_is_put_into_a_calf_where_that_pays_alone() -> None:
     for size in range(100, 3_400, 97):
         batch = span_of(size)
-        tip = left_by(batch, None, create("index", batch)[1])
+        tip = tip_after(batch, None, create_tip("index", batch)[1])
         for each in (1, 300, 900, 30_000):
             growth = growth_of(span_of(each), tip)
-            assert BY_COST.calves(tip.token(), growth) == pays(tip.token(), growth, factor=1), size
+            assert BY_COST.calves(tip.token(), growth) == calving_pays(tip.token(), growth, factor=1), size
 
 
 @pytest.mark.slow
 def test_to_calve_a_large_tip_at_once_saves_write_units() -> None:
     class Pays:
         calve = staticmethod(calve_and_update)
-        calves = staticmethod(partial(pays, factor=1))
+        calves = staticmethod(partial(calving_pays, factor=1))
 
     rng = random.Random(1)
     saved = list[float]()

@@ -17,7 +17,7 @@ from epochal.errors import InvalidInput
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import read_wake_ups
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import Sharing, Sign, Unit, give_sign
+from epochal.index.groups import Sharing, Sign, Unit, write_sign
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.reaction import Delivery, Reaction
@@ -166,10 +166,10 @@ def test_a_member_costs_what_a_group_without_members_costs() -> None:
 def test_processes_share_the_members_of_a_partition() -> None:
     world = filled()
     driver = world.feeds.driver
-    driver.run(give_sign("index", "board", Sign(owner="two", until=2**50)))
+    driver.run(write_sign("index", "board", Sign(owner="two", until=2**50)))
     for owner in ("one", "two"):
         Runner(reactor=world.reactor(members=8), owner=owner).run(until_done=True)
-        driver.run(give_sign("index", "board", Sign(owner="one", until=2**50)))
+        driver.run(write_sign("index", "board", Sign(owner="one", until=2**50)))
     assert sorted(world.told.handled) == sorted((each, index) for each in STREAMS for index in (0, 1))
 
 
@@ -290,7 +290,7 @@ def test_each_process_that_has_a_member_of_a_partition_is_shown_with_it() -> Non
     world = filled()
     groups, owners = Groups(world.feeds.reader(world.feeds.streams)), ("p1", "p2", "p3", "p4")
     for owner in owners:
-        world.feeds.driver.run(give_sign("index", "board", Sign(owner=owner, until=2**50)))
+        world.feeds.driver.run(write_sign("index", "board", Sign(owner=owner, until=2**50)))
 
     def shown() -> dict[str, tuple[int, ...]]:
         return {each.owner: each.partitions for each in groups.members("board")}

@@ -11,7 +11,7 @@ import pytest
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_PARKED, GroupState, Held
+from epochal.index.groups import MAX_PARKED, GroupState, LoadedState
 from epochal.layout.port import Span
 from epochal.plan.ops import Op
 from epochal.reactions.handling import TaskResults, may_park, settled, tasks_of
@@ -309,7 +309,7 @@ def test_a_group_blocks_before_the_names_of_what_it_has_parked_fill_an_item() ->
     fit = [name for number, name in enumerate(long) if may_park(GroupState(), long[: number + 1])]
     full = GroupState(parked=dict.fromkeys(fit, 10**6), ahead=dict.fromkeys(names(3_000, 512), 10**6))
     saved = reactor.member.save(reactor.member.load(0), full)
-    assert isinstance(saved, Held)
+    assert isinstance(saved, LoadedState)
     assert 290 < len(fit) < MAX_PARKED
     ran = reactor.run(0, seconds=600)
     assert ran.blocked is not None

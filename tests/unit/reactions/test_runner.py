@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.hosting.runner import ALIVE_SECONDS, BLOCKED_SECONDS, FORGOTTEN_SECONDS, Runner
-from epochal.index.groups import Sign, give_sign, read_signs, share
+from epochal.index.groups import Sign, assign_units, read_signs, write_sign
 from epochal.reactions.reactor import Ran
 from tests.unit.feed.feeds import Feeds
 from tests.unit.reactions.world import Told, World
@@ -43,14 +43,14 @@ def test_a_process_alone_runs_every_partition_and_leaves_no_sign_behind() -> Non
 
 
 def test_two_processes_share_the_partitions_without_overlap() -> None:
-    both = [share(name, ["one", "two"], range(100)) for name in ("one", "two")]
+    both = [assign_units(name, ["one", "two"], range(100)) for name in ("one", "two")]
     assert sorted(both[0] + both[1]) == list(range(100))
     assert all(len(part) > 25 for part in both)
 
 
 def test_whoever_goes_leaves_only_his_own_partitions_to_the_others() -> None:
-    before = {name: set(share(name, ["one", "two", "three"], range(100))) for name in ("one", "two")}
-    after = {name: set(share(name, ["one", "two"], range(100))) for name in ("one", "two")}
+    before = {name: set(assign_units(name, ["one", "two", "three"], range(100))) for name in ("one", "two")}
+    after = {name: set(assign_units(name, ["one", "two"], range(100))) for name in ("one", "two")}
     assert all(before[name] <= after[name] for name in before)
 
 
@@ -59,10 +59,10 @@ def test_what_another_living_process_takes_is_left_to_it() -> None:
     for number in range(40):
         world.append(f"A-{number}")
     alive = Sign(owner="two", until=int((world.feeds.clock() + ALIVE_SECONDS) * 1000))
-    world.feeds.driver.run(give_sign("index", "board", alive))
+    world.feeds.driver.run(write_sign("index", "board", alive))
     ran: list[int] = []
     runner(world, on_turn=lambda partition, _: ran.append(partition)).run(until_done=True)
-    assert set(ran) == set(share("one", ["one", "two"], range(8)))
+    assert set(ran) == set(assign_units("one", ["one", "two"], range(8)))
     assert 0 < len(world.told.handled) < 40
 
 
@@ -71,7 +71,7 @@ def test_a_process_that_fell_silent_is_replaced_and_its_work_done_carefully(
 ) -> None:
     world = world_of(2)
     world.append("A-1")
-    world.feeds.driver.run(give_sign("index", "board", Sign(owner="dead", until=1)))
+    world.feeds.driver.run(write_sign("index", "board", Sign(owner="dead", until=1)))
     world.feeds.clock.now = 100.0
     found = runner(world)
     careful: list[bool] = []
@@ -92,7 +92,7 @@ def test_a_process_that_fell_silent_is_replaced_and_its_work_done_carefully(
 def test_a_sign_that_is_an_hour_old_is_swept_away() -> None:
     world = world_of(1)
     world.append("A-1")
-    world.feeds.driver.run(give_sign("index", "board", Sign(owner="dead", until=1)))
+    world.feeds.driver.run(write_sign("index", "board", Sign(owner="dead", until=1)))
     world.feeds.clock.now = FORGOTTEN_SECONDS + 10
     runner(world).run(until_done=True)
     assert signs(world) == {}

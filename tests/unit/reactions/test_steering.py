@@ -10,7 +10,7 @@ import pytest
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.hosting.runner import Runner
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import GroupState, Sign, give_sign
+from epochal.index.groups import GroupState, Sign, write_sign
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import GroupProcess, Groups
@@ -258,7 +258,7 @@ def test_a_group_that_a_process_runs_is_not_deleted() -> None:
     world = begun("A-1")
     groups, member = groups_of(world), world.reactor().member
     until = world.feeds.now() // 1_000_000 + 1_000
-    member.driver.run(give_sign("index", "board", Sign(owner="laptop-7", until=until)))
+    member.driver.run(write_sign("index", "board", Sign(owner="laptop-7", until=until)))
     assert groups.members("board") == [GroupProcess(owner="laptop-7", partitions=(0,))]
     with pytest.raises(InvalidInput, match="run by laptop-7"):
         groups.delete("board")

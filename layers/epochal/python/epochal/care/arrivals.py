@@ -7,7 +7,7 @@ from typing import Final
 
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import read_spans
-from epochal.index.feed_walk import PlacedEntry, Walk, step
+from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
 from epochal.index.tip import read_data
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass
@@ -37,7 +37,7 @@ def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> I
         BeyondTheEnd: it is of another index.
         CorruptData: an entry cannot be read.
     """
-    walk, at_tail = Walk(partition=partition, at=start), False
+    walk, at_tail = FeedWalk(partition=partition, at=start), False
     while not at_tail:
         page = driver.run(step(table, walk, PAGE))
         yield from map(_arrival, page.placed)

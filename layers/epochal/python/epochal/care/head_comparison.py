@@ -13,7 +13,7 @@ from epochal.care.heads import ScannedHead, by_partition, read_heads, scan
 from epochal.care.mender import Mender
 from epochal.errors import CorruptData
 from epochal.index.epochs import Series
-from epochal.index.feed_walk import SKEW, last_written
+from epochal.index.feed_walk import SKEW, read_last_write_time
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Ticks
@@ -78,7 +78,7 @@ def _written_since(
     suspects: list[ScannedHead] = []
     for partition, heads_there in by_partition(source, heads).items():
         epoch = series.active.get(partition, 0)
-        last = mender.driver.run(last_written(mender.index_table, partition, epoch)) or 0
+        last = mender.driver.run(read_last_write_time(mender.index_table, partition, epoch)) or 0
         times = ((head, _written(source, head)) for head in heads_there)
         suspects += (head for head, time in times if time is None or time > last - SKEW)
     return suspects

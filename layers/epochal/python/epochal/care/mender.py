@@ -16,7 +16,7 @@ from itertools import chain
 from epochal.care.heads import ScannedHead, read_heads
 from epochal.errors import CorruptData
 from epochal.feed.indexer import IndexWriter
-from epochal.index.checkpoints import removals_of
+from epochal.index.checkpoints import removal_name
 from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
@@ -70,7 +70,7 @@ class Mender(IndexWriter):
         for head in mine:
             index, removal = max(known[head.end.stream], head.end.pruned), head.end.removal
             end = self.end_of(source, head.end, index)
-            if removal is not None and removal.mark <= known[removals_of(removal.stream)]:
+            if removal is not None and removal.mark <= known[removal_name(removal.stream)]:
                 removal = None
             if end > index or removal is not None:
                 found.append(Behind(head=head, partition=partition, index=index, end=end, removal=removal))

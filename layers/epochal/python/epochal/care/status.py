@@ -17,7 +17,7 @@ from epochal.index.checkpoints import TIP, Checkpoint
 from epochal.index.entries import CLOSED, epoch_tip
 from epochal.index.epochs import read_series
 from epochal.index.failed_runs import FailedRun, read_failed_runs
-from epochal.index.feed_walk import newest
+from epochal.index.feed_walk import find_tail
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.indexer_failures import indexer_failures
 from epochal.index.tip import event_bytes
@@ -166,7 +166,7 @@ def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -
         state = (yield from load(table, group_stream(partition, group))).state
         if state is not None:
             states[group] = state
-    end, tip = yield from newest(table, partition, epoch)
+    end, tip = yield from find_tail(table, partition, epoch)
     standing: list[GroupStanding] = []
     for group, state in states.items():
         standing.append((yield from _group(table, partition, end, group, state)))

@@ -22,7 +22,15 @@ from epochal.care.heads import ScannedHead, UnreadableHead, by_partition, heads,
 from epochal.care.mender import Mender
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
-from epochal.index.chain_check import Break, ChainPosition, Finding, Following, HashRange, Kind, step
+from epochal.index.chain_check import (
+    Break,
+    ChainPosition,
+    Finding,
+    FindingKind,
+    FollowedStreams,
+    HashRange,
+    step,
+)
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import Series, read_series
@@ -79,7 +87,7 @@ class Verifier:
                 yield Finding(kind="unregistered", source=source.name)
             ranges, first = [HashRange()], True
             while ranges:
-                following = Following(most=self.streams, range=ranges.pop())
+                following = FollowedStreams(most=self.streams, range=ranges.pop())
                 yield from _Pass(self, source, series, following, first).findings()
                 ranges += following.left
                 first = False
@@ -97,7 +105,7 @@ class _Pass:
     of: Verifier
     source: Source
     series: Series
-    following: Following
+    following: FollowedStreams
     first: bool
 
     def findings(self) -> Iterator[Finding]:
@@ -152,7 +160,7 @@ class _Pass:
             if broken is None:
                 continue
             index, expected = broken.span.index, broken.expected
-            kind: Kind = "gap" if index > expected else "backwards"
+            kind: FindingKind = "gap" if index > expected else "backwards"
             yield self._finding(
                 kind, number, stream, (min(index, expected), max(index, expected)), at=broken.at
             )
@@ -266,7 +274,7 @@ class _Pass:
 
     def _finding(
         self,
-        kind: Kind,
+        kind: FindingKind,
         partition: int | None,
         stream: str,
         events: tuple[int | None, int | None] = (None, None),

@@ -20,7 +20,7 @@ from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.history import FeedEvent, FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
-from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
+from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_of
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.events import Recorded
@@ -219,7 +219,7 @@ def _follow_feed(
     """Looks at every partition in turn; those that appear later are followed from their beginning."""
     tails = {each.partition: each.tail for each in store.feed.partitions()}
     first = None if start is None else parse_place(start, "--from")
-    at: dict[int, Place] = {number: found if first is None else first for number, found in tails.items()}
+    at: dict[int, FeedStart] = {number: found if first is None else first for number, found in tails.items()}
     while True:
         found: list[FeedItem] = []
         for number in chosen or _numbers(store, at):
@@ -251,7 +251,7 @@ def _follow_in_order(
         yield page.items
 
 
-def _numbers(store: OpenedStore, known: dict[int, Place]) -> Sequence[int]:
+def _numbers(store: OpenedStore, known: dict[int, FeedStart]) -> Sequence[int]:
     """Partitions there are; asked for while there are none yet."""
     return list(known) or [each.partition for each in store.feed.partitions()]
 

@@ -28,7 +28,7 @@ from epochal.dynamo.table_kinds import with_table_checks
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer
 from epochal.hosting.indexer_state import IndexerState, indexer_states
-from epochal.index.chain_check import Finding, Kind
+from epochal.index.chain_check import Finding, FindingKind
 from epochal.index.epochs import read_series
 from epochal.layout.port import Source, layout_names
 from epochal.lazy_dataclasses import replace
@@ -207,7 +207,7 @@ def _told(text: str) -> tuple[str, int]:
 
 # What commands on the index print: a line for people, a document for programs.
 
-SENTENCES: Final = MappingProxyType[Kind, str](
+SENTENCES: Final = MappingProxyType[FindingKind, str](
     {
         "unregistered": "the index has no number of partitions on record",
         "missing": "{events} not indexed",

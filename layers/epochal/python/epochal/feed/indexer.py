@@ -25,7 +25,7 @@ from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits, register
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
 from epochal.index.tip import load_tip
-from epochal.index.tip_append import Ids, append_marked, batch_of
+from epochal.index.tip_append import Ids, append_once, batch_of
 from epochal.layout.once import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Span, Touched, base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent
@@ -343,9 +343,9 @@ def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
     # After the Tip, so that what it says covers every try that the Tip may have in it.
     seen = yield from remember(table, key, version_of(tip))
     if seen is None:
-        return (yield from append_marked(table, batch, tip, version_of(tip)))
+        return (yield from append_once(table, batch, tip, version_of(tip)))
     seen = yield from lower(table, key, version_of(tip), seen)
-    return (yield from append_marked(table, batch, tip, seen.first))
+    return (yield from append_once(table, batch, tip, seen.first))
 
 
 def _body(poison: UnreadableRecord) -> Encoded:

@@ -33,7 +33,7 @@ from epochal.feed.history import FeedItem, hydrated, name_of
 from epochal.feed.reader import Predicate
 from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
-from epochal.index.feed_walk import PlacedEntry, Walk, step
+from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Ticks, body_size, from_unix_nanoseconds, parse_time
 from epochal.model.kinds import must_be
@@ -201,7 +201,7 @@ class _Partition:
     number: int
     hydrate: Hydrate
     wanted: Predicate
-    walk: Walk
+    walk: FeedWalk
     ahead: dict[str, int]
     reached: Ticks = NEVER
     left: deque[PlacedEntry] = field(default_factory=deque)
@@ -230,7 +230,7 @@ def opened(number: int, hydrate: Hydrate, wanted: Predicate, start: OrderedCheck
         number=number,
         hydrate=hydrate,
         wanted=wanted,
-        walk=Walk(partition=number, at=reached.checkpoint),
+        walk=FeedWalk(partition=number, at=reached.checkpoint),
         ahead=dict(reached.ahead),
         done=reached.checkpoint,
     )

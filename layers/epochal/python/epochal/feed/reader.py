@@ -37,9 +37,9 @@ from epochal.feed.history import (
     with_removals,
 )
 from epochal.feed.waiting import POLL_SECONDS, Pauses, wait_for_more
-from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
-from epochal.index.entries import Part
-from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, look, since, tail_on_record, tails
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment
+from epochal.index.entries import EntryPart
+from epochal.index.feed_walk import FeedWalk, PlacedEntry, WalkPage, find_moment, poll, read_tail, read_tails
 from epochal.layout.port import Categories, Removal, Span, layout_of, source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import (
@@ -151,7 +151,7 @@ class _Page:
         self.spans += kept
         self.count += sum(map(len, map(itemgetter(2), kept)))
 
-    def _take_parts(self, parts: Sequence[Part], removed: Predicate) -> None:
+    def _take_parts(self, parts: Sequence[EntryPart], removed: Predicate) -> None:
         for part in parts if self.forward else reversed(parts):
             if isinstance(part, Span):
                 self._take_spans((part,))
@@ -179,7 +179,7 @@ class SpanReader:
 
     driver: Driver
     table: str
-    walk: Walk
+    walk: FeedWalk
     left: deque[PlacedEntry] = field(default_factory=deque)
     at_tail: bool = False
     items: int = FIRST_ITEMS
@@ -196,7 +196,7 @@ class SpanReader:
         cls, driver: Driver, table: str, partition: int, start: Checkpoint, *, forward: bool = True
     ) -> SpanReader:
         """A passage that nothing has been read of."""
-        return cls(driver=driver, table=table, walk=Walk(partition=partition, at=start, forward=forward))
+        return cls(driver=driver, table=table, walk=FeedWalk(partition=partition, at=start, forward=forward))
 
     def spans(
         self,
@@ -291,7 +291,7 @@ class SpanReader:
         self._coming = None if ahead is None else ahead.submit(self._request)
 
     def _request(self, *, consistent: bool = True) -> WalkPage:
-        return self.driver.run(look(self.table, self.walk, self.items, consistent=consistent))
+        return self.driver.run(poll(self.table, self.walk, self.items, consistent=consistent))
 
 
 def is_forward(direction: Direction) -> bool:
@@ -376,7 +376,7 @@ class FeedReader:
 
     def partitions(self) -> tuple[PartitionTail, ...]:
         """Every partition on record with its tail; none before an indexer has registered its source."""
-        found = self.driver.run(tails(self.table))
+        found = self.driver.run(read_tails(self.table))
         return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
 
     @property
@@ -393,7 +393,7 @@ class FeedReader:
                 return cast("Categories", known)
         return layout.port.categories
 
-    def place(self, partition: int, start: Place) -> Checkpoint:
+    def place(self, partition: int, start: FeedStart) -> Checkpoint:
         """The checkpoint that a place is at by now. A moment is searched for in the index: requests grow with the
         logarithm of its events.
 
@@ -401,11 +401,11 @@ class FeedReader:
             InvalidInput: it is no place, or the partition is not on record and has no tail.
         """
         if isinstance(start, Moment):
-            return self.driver.run(since(self.table, partition, start.ticks))
+            return self.driver.run(find_moment(self.table, partition, start.ticks))
         if start == "beginning":
             return BEGINNING
         if start == "tail":
-            tail = self.driver.run(tail_on_record(self.table, partition))
+            tail = self.driver.run(read_tail(self.table, partition))
             if tail is None:
                 raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
             return tail
@@ -418,7 +418,7 @@ class FeedReader:
         self,
         partition: int,
         *,
-        start: Place | None = None,
+        start: FeedStart | None = None,
         direction: Direction = "forward",
         seconds: float = 10.0,
         wait: float = 0.0,
@@ -448,7 +448,7 @@ class FeedReader:
         room: PageBounds,
         partition: int,
         *,
-        start: Place | None = None,
+        start: FeedStart | None = None,
         direction: Direction = "forward",
         limit: int = 1000,
         categories: Collection[str] | None = None,
@@ -498,7 +498,7 @@ class FeedReader:
         self,
         limit: int = 100,
         *,
-        start: Mapping[int, Place] | Place | None = None,
+        start: Mapping[int, FeedStart] | FeedStart | None = None,
         direction: Direction = "forward",
         categories: Collection[str] | None = None,
         prefix: str = "",
@@ -583,7 +583,7 @@ class FeedReader:
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
         """The index after the last event that a stream's store holds by now, whatever the feed has got to; it is at
-        least `since`.
+        least `find_moment`.
 
         Raises:
             InvalidInput: the reader was not given the store of the partition's layout.
@@ -601,7 +601,7 @@ class FeedReader:
         self,
         partition: int,
         *,
-        start: Place = BEGINNING,
+        start: FeedStart = BEGINNING,
         limit: int = 1000,
         categories: Collection[str] | None = None,
         predicate: Predicate | None = None,
@@ -620,7 +620,7 @@ class FeedReader:
         )
 
     def read(
-        self, partition: int, *, start: Place = BEGINNING, **options: Unpack[PageOptions]
+        self, partition: int, *, start: FeedStart = BEGINNING, **options: Unpack[PageOptions]
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there. The index is read one request ahead.
@@ -635,7 +635,12 @@ class FeedReader:
                 yield page
 
     def follow(
-        self, partition: int, *, start: Place = BEGINNING, wait: float = 20.0, **options: Unpack[PageOptions]
+        self,
+        partition: int,
+        *,
+        start: FeedStart = BEGINNING,
+        wait: float = 20.0,
+        **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
         must_be_seconds(wait, "wait")
@@ -648,7 +653,7 @@ class FeedReader:
         self,
         *,
         within: float,
-        start: OrderedCheckpoint | Place = BEGINNING,
+        start: OrderedCheckpoint | FeedStart = BEGINNING,
         partitions: Collection[int] | None = None,
         follow: bool = False,
         wait: float = 20.0,
@@ -686,7 +691,7 @@ class FeedReader:
             yield page
 
     def _span_reader(
-        self, partition: int, start: Place | None, direction: Direction = "forward"
+        self, partition: int, start: FeedStart | None, direction: Direction = "forward"
     ) -> SpanReader:
         forward = is_forward(direction)
         if start is None:

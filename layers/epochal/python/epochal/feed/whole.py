@@ -34,7 +34,7 @@ from epochal.feed.history import (
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.reader import FeedReader, Predicate, SpanReader, check_wanted, is_forward, wanted
 from epochal.feed.waiting import POLL_SECONDS
-from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart
 from epochal.index.epochs import read_series
 from epochal.layout.port import Span, base_of, partition_of
 from epochal.lazy_dataclasses import dataclass, field
@@ -152,7 +152,7 @@ class WholeFeed:
         self,
         limit: int = 100,
         *,
-        start: Mapping[int, Place] | Place | None = None,
+        start: Mapping[int, FeedStart] | FeedStart | None = None,
         direction: Direction = "forward",
         categories: Collection[str] | None = None,
         prefix: str = "",
@@ -262,7 +262,7 @@ class WholeFeed:
         room: PageBounds,
         *,
         within: float,
-        start: OrderedCheckpoint | Place = BEGINNING,
+        start: OrderedCheckpoint | FeedStart = BEGINNING,
         partitions: Collection[int] | None = None,
         limit: int = 1000,
         categories: Collection[str] | None = None,
@@ -279,7 +279,7 @@ class WholeFeed:
     def in_order(
         self,
         within: float,
-        start: OrderedCheckpoint | Place,
+        start: OrderedCheckpoint | FeedStart,
         partitions: Collection[int] | None,
         categories: Collection[str] | None,
         predicate: Predicate | None,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from epochal.index.groups import Sign, Unit, give_sign, leave, read_signs, share
+from epochal.index.groups import Sign, Unit, assign_units, read_signs, remove_sign, write_sign
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran, Reactor
@@ -106,17 +106,17 @@ class Runner:
             return
         group = member.reaction.name
         until = int((now + ALIVE_SECONDS) * 1000)
-        member.driver.run(give_sign(member.table, group, Sign(owner=self.owner, until=until)))
+        member.driver.run(write_sign(member.table, group, Sign(owner=self.owner, until=until)))
         signs = member.driver.run(read_signs(member.table, group))
         owners = {sign.owner for sign in signs if sign.until > now * 1000} | {self.owner}
-        mine = share(self.owner, owners, self._units())
+        mine = assign_units(self.owner, owners, self._units())
         if any(sign.until <= now * 1000 for sign in signs):
             # A process went without leaving: it may have died of something in the new partitions.
             self._careful |= set(mine).difference(self._mine)
         self._mine, self._signed = mine, now
         for sign in signs:
             if sign.until < (now - FORGOTTEN_SECONDS) * 1000:
-                member.driver.run(leave(member.table, group, sign.owner))
+                member.driver.run(remove_sign(member.table, group, sign.owner))
 
     def _units(self) -> list[Unit]:
         member = self.reactor.member
@@ -131,4 +131,4 @@ class Runner:
 
     def _leave(self) -> None:
         member = self.reactor.member
-        member.driver.run(leave(member.table, member.reaction.name, self.owner))
+        member.driver.run(remove_sign(member.table, member.reaction.name, self.owner))

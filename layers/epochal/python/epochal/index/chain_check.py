@@ -17,8 +17,8 @@ from zlib import crc32
 
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED, Entry, epoch_tip, read_ours, read_spans, stored_entries
-from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_event, stand
+from epochal.index.entries import CLOSED, Entry, epoch_tip, read_own_metadata, read_spans, stored_entries
+from epochal.index.tip import StoredSpan, Tip, TipCursor, advance, cursor_at, read_event
 from epochal.layout.port import Removal, Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Steps
@@ -26,7 +26,7 @@ from epochal.plan.values import Key
 
 Remedy = Literal["repair", "rebuild", "look"]
 
-Kind = Literal[
+FindingKind = Literal[
     "unregistered",
     "missing",
     "mark low",
@@ -46,7 +46,7 @@ Kind = Literal[
     "stray stream",
 ]
 
-REMEDIES: Final = MappingProxyType[Kind, Remedy](
+REMEDIES: Final = MappingProxyType[FindingKind, Remedy](
     {
         "unregistered": "repair",
         "missing": "repair",
@@ -84,7 +84,7 @@ class Finding:
         key: of the head that tells of what is missing.
     """
 
-    kind: Kind
+    kind: FindingKind
     source: str
     partition: int | None = None
     stream: str | None = None
@@ -135,7 +135,7 @@ class Break:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedStream:
     """A stream as the chain has it.
 
     Attributes:
@@ -156,7 +156,7 @@ class Followed:
 
 
 @dataclass(slots=True)
-class Following:
+class FollowedStreams:
     """The streams of a range, as far as a chain has been walked.
 
     Attributes:
@@ -168,40 +168,44 @@ class Following:
     most: int
     range: HashRange = HashRange()
     left: list[HashRange] = field(default_factory=list)
-    streams: dict[str, Followed] = field(default_factory=dict)
+    streams: dict[str, FollowedStream] = field(default_factory=dict)
 
     def add(self, partition: int, span: Span, at: Checkpoint) -> Break | None:
         """Take in a span from `at`; how it breaks its stream, if nothing has before."""
-        known = self.streams.get(span.stream)
-        if known is None:
+        followed = self.streams.get(span.stream)
+        if followed is None:
             if not self.range.holds(span.stream):
                 return None
-            known = Followed(0, at.epoch, partition)
-            self.streams[span.stream] = known
-        expected, known.next, known.epoch = known.next, max(known.next, span.next), at.epoch
+            followed = FollowedStream(0, at.epoch, partition)
+            self.streams[span.stream] = followed
+        expected, followed.next, followed.epoch = followed.next, max(followed.next, span.next), at.epoch
         if len(self.streams) > self.most:
             self._let_go()
-        return None if span.index == expected or known.broken else Break(span, expected, at)
+        return None if span.index == expected or followed.broken else Break(span, expected, at)
 
     def remove(self, removal: Removal, at: Checkpoint) -> None:
         """Take in a removal, by which the epoch knows the stream as by events of it."""
-        if (known := self.streams.get(removal.stream)) is not None:
-            known.passed, known.epoch = max(known.passed, removal.next), at.epoch
+        if (followed := self.streams.get(removal.stream)) is not None:
+            followed.passed, followed.epoch = max(followed.passed, removal.next), at.epoch
 
     def keep(self, broken: Break) -> None:
         """Keep where a stream breaks, if it is still followed."""
         if broken.span.stream in self.streams:
             self.streams[broken.span.stream].broken = broken
 
-    def of(self, partition: int) -> Iterator[tuple[str, Followed]]:
+    def of(self, partition: int) -> Iterator[tuple[str, FollowedStream]]:
         """The streams of a partition."""
-        return ((name, each) for name, each in self.streams.items() if each.partition == partition)
+        return (
+            (name, followed) for name, followed in self.streams.items() if followed.partition == partition
+        )
 
     def _let_go(self) -> None:
         while len(self.streams) > self.most and self.range.high - self.range.low > 1:
             self.range, upper = self.range.halves()
             self.left.append(upper)
-            self.streams = {name: each for name, each in self.streams.items() if self.range.holds(name)}
+            self.streams = {
+                name: followed for name, followed in self.streams.items() if self.range.holds(name)
+            }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +221,7 @@ class ChainPosition:
     partition: int
     epoch: int = 0
     reached: int = 0
-    cursor: Cursor | None = None
+    cursor: TipCursor | None = None
     closed: bool = False
 
     @property
@@ -230,7 +234,7 @@ class ChainPosition:
 class ChainFault:
     """Something that is wrong at a place of the chain."""
 
-    kind: Kind
+    kind: FindingKind
     at: Checkpoint
     cause: str = ""
 
@@ -250,78 +254,78 @@ def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
         return (yield from _step(table, place))
     except CorruptData as cause:
         at = 0 if place.cursor is None else place.cursor.at
-        fault = _fault("epoch unreadable", place, at, f"{type(cause).__name__}: {cause}")
-        goes_on = place.epoch < place.reached or (yield from _begun(table, place.following))
-        return ChainPage(faults=(fault,), place=place.following if goes_on else None)
+        fault = _fault_at("epoch unreadable", place, at, f"{type(cause).__name__}: {cause}")
+        has_next = place.epoch < place.reached or (yield from _has_begun(table, place.following))
+        return ChainPage(faults=(fault,), place=place.following if has_next else None)
 
 
 def _step(table: str, place: ChainPosition) -> Steps[ChainPage]:
     cursor = place.cursor
     if cursor is None:
-        tip = yield from _tip(table, place)
+        tip = yield from _read_tip(table, place)
         if tip is None:
             return (yield from _without_tip(table, place))
-        cursor = stand(tip, 0)
+        cursor = cursor_at(tip, 0)
     if cursor.at_end:
         return (yield from _at_end(table, replace(place, cursor=cursor), cursor))
     pages = yield from advance(table, cursor)
-    return _decoded(place, pages.spans, pages.cursor)
+    return _decode_page(place, pages.spans, pages.cursor)
 
 
 def _without_tip(table: str, place: ChainPosition) -> Steps[ChainPage]:
     """Nothing has come to this epoch yet; or it has been lost."""
-    if place.epoch >= place.reached and not (yield from _begun(table, place.following)):
+    if place.epoch >= place.reached and not (yield from _has_begun(table, place.following)):
         return ChainPage(place=None)
     # The next epoch has begun, so this one was there before: if it is not there now, it is gone.
-    if (yield from _tip(table, place)) is not None:
+    if (yield from _read_tip(table, place)) is not None:
         return ChainPage(place=place)
-    return ChainPage(faults=(_fault("epoch lost", place, 0),), place=place.following)
+    return ChainPage(faults=(_fault_at("epoch lost", place, 0),), place=place.following)
 
 
-def _at_end(table: str, place: ChainPosition, cursor: Cursor) -> Steps[ChainPage]:
+def _at_end(table: str, place: ChainPosition, cursor: TipCursor) -> Steps[ChainPage]:
     """The next epoch; or the end of the chain."""
     if place.closed:
         return ChainPage(place=place.following)
-    goes_on = place.epoch < place.reached or (yield from _begun(table, place.following))
-    fresh = yield from _tip(table, place)
+    has_next = place.epoch < place.reached or (yield from _has_begun(table, place.following))
+    fresh = yield from _read_tip(table, place)
     if fresh is not None and fresh.version > cursor.at:
-        return ChainPage(place=replace(place, cursor=stand(fresh, cursor.at)))
-    if not goes_on:
+        return ChainPage(place=replace(place, cursor=cursor_at(fresh, cursor.at)))
+    if not has_next:
         return ChainPage(place=None)
-    return ChainPage(faults=(_fault("epoch left open", place, cursor.at),), place=place.following)
+    return ChainPage(faults=(_fault_at("epoch left open", place, cursor.at),), place=place.following)
 
 
-def _decoded(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: Cursor) -> ChainPage:
+def _decode_page(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: TipCursor) -> ChainPage:
     entries: list[tuple[Entry, Checkpoint]] = []
     faults: list[ChainFault] = []
     closed = place.closed
     for offset, kind, event in stored_entries(spans):
         if closed:
-            faults.append(_fault("epoch continued", place, offset))
+            faults.append(_fault_at("epoch continued", place, offset))
         if kind == CLOSED:
             closed = True
             continue
         try:
-            found = read_event(kind, event)
-            entry = Entry(read_spans(kind, found.data), *read_ours(found.meta))
+            decoded = read_event(kind, event)
+            entry = Entry(read_spans(kind, decoded.data), *read_own_metadata(decoded.meta))
         except CorruptData as cause:
-            faults.append(_fault("entry unreadable", place, offset, str(cause)))
+            faults.append(_fault_at("entry unreadable", place, offset, str(cause)))
         else:
             entries.append((entry, Checkpoint.of(place.epoch, offset)))
     following = replace(place, cursor=cursor, closed=closed)
     return ChainPage(entries=tuple(entries), faults=tuple(faults), place=following)
 
 
-def _tip(table: str, place: ChainPosition) -> Steps[Tip | None]:
+def _read_tip(table: str, place: ChainPosition) -> Steps[Tip | None]:
     return epoch_tip(table, place.partition, place.epoch)
 
 
-def _begun(table: str, place: ChainPosition) -> Steps[bool]:
+def _has_begun(table: str, place: ChainPosition) -> Steps[bool]:
     try:
-        return (yield from _tip(table, place)) is not None
+        return (yield from _read_tip(table, place)) is not None
     except CorruptData:
         return True
 
 
-def _fault(kind: Kind, place: ChainPosition, offset: int, cause: str = "") -> ChainFault:
+def _fault_at(kind: FindingKind, place: ChainPosition, offset: int, cause: str = "") -> ChainFault:
     return ChainFault(kind=kind, at=Checkpoint.of(place.epoch, offset), cause=cause)

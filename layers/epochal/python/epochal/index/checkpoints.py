@@ -51,7 +51,7 @@ def mark_name(partition: int, stream: str) -> str:
     return f"$Indexed-{partition}_{stream}"
 
 
-def removals_of(stream: str) -> str:
+def removal_name(stream: str) -> str:
     """As what the mark of a stream's latest removal is kept among the next indices of streams."""
     return f"{REMOVALS}{stream}"
 
@@ -161,15 +161,15 @@ class FeedPosition(dict[int, Checkpoint]):
 def parse_position(text: str, field: str = "position") -> FeedPosition:
     """Read the text of a position; raises `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
-    found = FeedPosition()
-    for each in text.split(",") if text else ():
-        partition, _, checkpoint = each.partition(":")
+    position = FeedPosition()
+    for part in text.split(",") if text else ():
+        partition, _, checkpoint = part.partition(":")
         if not _PARTITION.fullmatch(partition):
             raise InvalidInput(field, "must be partition:epoch@offset, or several with commas between")
-        if int(partition) in found:
+        if int(partition) in position:
             raise InvalidInput(field, "must name a partition once")
-        found[int(partition)] = parse_checkpoint(checkpoint, field)
-    return found
+        position[int(partition)] = parse_checkpoint(checkpoint, field)
+    return position
 
 
 # Where a reader begins that names no checkpoint.
@@ -201,11 +201,11 @@ def at(moment: datetime | str) -> Moment:
     return Moment(read_moment(moment, "at"))
 
 
-Place = Checkpoint | Moment | Literal["beginning", "tail"]
+FeedStart = Checkpoint | Moment | Literal["beginning", "tail"]
 """Where a reader of a partition begins."""
 
 
-def parse_place(text: str, field: str = "from") -> Place:
+def parse_place(text: str, field: str = "from") -> FeedStart:
     """Read `beginning`, `tail`, a checkpoint, or a moment in ISO 8601; raises `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     if text == "beginning":
@@ -220,6 +220,6 @@ def parse_place(text: str, field: str = "from") -> Place:
     return parse_checkpoint(text, field)
 
 
-def parse_places(text: str, field: str = "from") -> FeedPosition | Place:
+def parse_places(text: str, field: str = "from") -> FeedPosition | FeedStart:
     """Read a position, or one place for every partition: `beginning`, `tail` or a moment."""
     return parse_position(text, field) if ":" in text and "@" in text else parse_place(text, field)

@@ -43,7 +43,7 @@ CLOSED: Final = "Closed"
 MAX_ENTRY_BYTES: Final = 300 * 1024
 """An entry larger than this, as stored, is written as several: it must share an item with what is there already."""
 
-Part = Span | Removal
+EntryPart = Span | Removal
 """Of an entry."""
 
 MAX_ITEMS_BYTES: Final = 1024 * 1024
@@ -87,7 +87,7 @@ class Entry:
     @property
     def streams(self) -> list[str]:
         """In their order, those of spans and then those of removals."""
-        parts: tuple[Part, ...] = (*self.spans, *self.removals)
+        parts: tuple[EntryPart, ...] = (*self.spans, *self.removals)
         return list(dict.fromkeys(part.stream for part in parts))
 
     @property
@@ -97,55 +97,55 @@ class Entry:
         """
         streams = self.streams if self.new else []
         new = {streams[number] for number in self.new if number < len(streams)}
-        first: dict[str, str] = {}
+        types: dict[str, str] = {}
         for span in self.spans:
             if not span.index or span.stream in new:
-                first.setdefault(span.stream, span.types[0])
-        for stream in sorted(new - first.keys()):
-            first[stream] = ""
-        return [Span(stream, 0, (kind,)) for stream, kind in first.items()]
+                types.setdefault(span.stream, span.types[0])
+        for stream in sorted(new - types.keys()):
+            types[stream] = ""
+        return [Span(stream, 0, (kind,)) for stream, kind in types.items()]
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[EntryPart]:
         """Spans and removals, in their order."""
-        return placed(self.spans, self.removals) if self.removals else self.spans
+        return merge_removals(self.spans, self.removals) if self.removals else self.spans
 
 
-def placed(spans: Iterable[Span], removals: Iterable[Removal]) -> list[Part]:
+def merge_removals(spans: Iterable[Span], removals: Iterable[Removal]) -> list[EntryPart]:
     """Spans and removals, each of these where its `next` says."""
     due: dict[str, list[Removal]] = {}
-    for each in removals:
-        due.setdefault(each.stream, []).append(each)
-    found: list[Part] = []
+    for removal in removals:
+        due.setdefault(removal.stream, []).append(removal)
+    parts: list[EntryPart] = []
     for whole in spans:
         span = whole
-        mine = due.get(span.stream, [])
-        while mine and mine[0].next < span.next:
-            removal = mine.pop(0)
+        pending = due.get(span.stream, [])
+        while pending and pending[0].next < span.next:
+            removal = pending.pop(0)
             if removal.next > span.index:
                 cut = removal.next - span.index
-                found.append(Span(span.stream, span.index, span.types[:cut]))
+                parts.append(Span(span.stream, span.index, span.types[:cut]))
                 span = span.since(removal.next)
-            found.append(removal)
-        found.append(span)
-    return [*found, *chain.from_iterable(due.values())]
+            parts.append(removal)
+        parts.append(span)
+    return [*parts, *chain.from_iterable(due.values())]
 
 
-def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> EncodedEvent:
-    """An `Ingested` entry of `merged` spans; `known` are the streams that the epoch holds already."""
-    spans, order = _by_turns(list(spans))
+def write_entry(spans: Iterable[Span], existing: Container[str], timestamp: str) -> EncodedEvent:
+    """An `Ingested` entry of `merge_spans` spans; `existing` are the streams that the epoch holds already."""
+    spans, order = _group_by_stream(list(spans))
     add: list[dict[str, Any]] = []
     app: list[dict[str, Any]] = []
-    met: set[str] = set()
+    streams: set[str] = set()
     for span in spans:
-        (app if app or span.stream in known or span.stream in met else add).append(_write_span(span))
-        met.add(span.stream)
+        (app if app or span.stream in existing or span.stream in streams else add).append(_write_span(span))
+        streams.add(span.stream)
     data = json.dumps({"add": add, "app": app, **order}, ensure_ascii=False, separators=(",", ":")).encode()
     body = encode(data, quality=8) if len(data) >= DENSE_FROM else encode(data)
     return EncodedEvent(type=INGESTED, data=body, timestamp=timestamp)
 
 
-def with_ours(
+def with_own_metadata(
     entry: EncodedEvent, marked: int, removals: Sequence[Removal], new: Sequence[int] = ()
 ) -> EncodedEvent:
     """The entry with how far marks have come, where that is above 0, with removals, and with new streams."""
@@ -153,26 +153,26 @@ def with_ours(
     if new:
         fields["new"] = list(new)
     if removals:
-        fields["removed"] = [_write_removal(each) for each in removals]
+        fields["removed"] = [_write_removal(removal) for removal in removals]
     if not fields:
         return entry
     return entry._replace(meta=encode(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()))
 
 
-def split(spans: list[Part]) -> tuple[list[Part], list[Part]]:
+def split_entry(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
     """As much of the beginning as one entry may hold, and the rest. A span is cut between events."""
-    first, rest = spans, list[Part]()
+    first, rest = spans, list[EntryPart]()
     while _divisible(first) and _too_large(first):
-        first, later = _halves(first)
+        first, later = _halve(first)
         rest = later + rest
     return first, rest
 
 
-def _divisible(spans: list[Part]) -> bool:
+def _divisible(spans: list[EntryPart]) -> bool:
     return len(spans) > 1 or any(len(span.types) > 1 for span in spans)
 
 
-def _halves(spans: list[Part]) -> tuple[list[Part], list[Part]]:
+def _halve(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
     if len(spans) > 1:
         middle = len(spans) // 2
         return spans[:middle], spans[middle:]
@@ -182,7 +182,7 @@ def _halves(spans: list[Part]) -> tuple[list[Part], list[Part]]:
     return [Span(span.stream, span.index, span.types[:middle])], [span.since(span.index + middle)]
 
 
-def _too_large(spans: list[Part]) -> bool:
+def _too_large(spans: list[EntryPart]) -> bool:
     shown = sum(
         (ITEM_BYTES + name_bytes(span.stream)) * (len(span.types) or 2) + sum(map(name_bytes, span.types))
         for span in spans
@@ -190,7 +190,7 @@ def _too_large(spans: list[Part]) -> bool:
     return shown > MAX_ITEMS_BYTES or (_might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES)
 
 
-def _might_exceed(spans: list[Part]) -> bool:
+def _might_exceed(spans: list[EntryPart]) -> bool:
     """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3; a
     removal's 80.
     """
@@ -200,8 +200,8 @@ def _might_exceed(spans: list[Part]) -> bool:
     )
 
 
-def _stored_bytes(spans: list[Part]) -> int:
-    entry = with_ours(write_entry(spans_in(spans), (), ""), 0, removals_in(spans))
+def _stored_bytes(spans: list[EntryPart]) -> int:
+    entry = with_own_metadata(write_entry(spans_in(spans), (), ""), 0, removals_in(spans))
     return len(entry.data.data) + len(entry.meta.data)
 
 
@@ -214,7 +214,7 @@ def read_entry(event: EncodedEvent) -> Entry | None:
     """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
     if event.type == CLOSED:
         return None
-    return Entry(read_spans(event.type, event.data), *read_ours(event.meta))
+    return Entry(read_spans(event.type, event.data), *read_own_metadata(event.meta))
 
 
 def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
@@ -223,34 +223,34 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
         raise CorruptData(f"an epoch holds an event of type {kind!r}")
     body = decode_inline(data)
     try:
-        return _written(body) or _spans(json.loads(body))
+        return _parse_fast(body) or _parse_spans(json.loads(body))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise CorruptData("an epoch holds an Ingested entry that cannot be read") from error
 
 
-def merged(spans: Sequence[Span]) -> list[Span]:
+def merge_spans(spans: Sequence[Span]) -> list[Span]:
     """Spans of one stream that join are one span, where no span of another stream is between them."""
-    found: list[Span] = []
+    result: list[Span] = []
     for stream, index, types in spans:
-        last = found[-1] if found else None
+        last = result[-1] if result else None
         if last is not None and last.stream == stream and last.next == index:
-            found[-1] = Span(stream, last.index, last.types + types)
+            result[-1] = Span(stream, last.index, last.types + types)
         else:
-            found.append(Span(stream, index, types))
-    return found
+            result.append(Span(stream, index, types))
+    return result
 
 
-def _by_turns(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
+def _group_by_stream(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
     """Spans as they are stored, with their order. A span costs some four bytes and a character less than one, so order
     gains from where two spans in five join another.
     """
     joined: dict[str, list[Span]] = {}
     for stream, index, types in spans:
-        mine = joined.setdefault(stream, [])
-        if mine and mine[-1].next == index:
-            mine[-1] = Span(stream, mine[-1].index, mine[-1].types + types)
+        runs = joined.setdefault(stream, [])
+        if runs and runs[-1].next == index:
+            runs[-1] = Span(stream, runs[-1].index, runs[-1].types + types)
         else:
-            mine.append(Span(stream, index, types))
+            runs.append(Span(stream, index, types))
     if 5 * sum(map(len, joined.values())) >= 3 * len(spans):
         return spans, {}
     ranks: dict[str, int] = {}
@@ -261,33 +261,33 @@ def _by_turns(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
     return list(chain.from_iterable(joined.values())), {"order": "".join(order)}
 
 
-def spans_in(parts: Iterable[Part]) -> tuple[Span, ...]:
+def spans_in(parts: Iterable[EntryPart]) -> tuple[Span, ...]:
     """The spans among parts of an entry."""
-    return tuple(each for each in parts if isinstance(each, Span))
+    return tuple(part for part in parts if isinstance(part, Span))
 
 
-def removals_in(parts: Iterable[Part]) -> tuple[Removal, ...]:
+def removals_in(parts: Iterable[EntryPart]) -> tuple[Removal, ...]:
     """The removals among parts of an entry."""
-    return tuple(each for each in parts if isinstance(each, Removal))
+    return tuple(part for part in parts if isinstance(part, Removal))
 
 
 def _write_span(span: Span) -> dict[str, Any]:
     return {"p": span.stream, "i": span.index, "c": list(span.types)}
 
 
-def _turns(spans: Iterable[Span], order: str) -> list[Span]:
+def _restore_order(spans: Iterable[Span], order: str) -> list[Span]:
     """Spans in the order of their events. Raises `ValueError` or `IndexError` where it is not of these spans."""
     streams: dict[str, list[tuple[Span, int]]] = {}
     for span in spans:
         streams.setdefault(span.stream, []).append((span, 0))
     rows = [row[::-1] for row in streams.values()]
-    begun, last, turns = 0, -1, list[Span]()
+    started, last, turns = 0, -1, list[Span]()
     for character in order:
         rank = ord(character) - FRESH
-        begun += rank == 0
-        if not 0 <= rank <= begun:
+        started += rank == 0
+        if not 0 <= rank <= started:
             raise ValueError(f"no order: {order!r}")
-        row = (rank or begun) - 1
+        row = (rank or started) - 1
         span, taken = rows[row].pop()
         stream, index, types = span
         if taken + 1 < len(types):
@@ -315,41 +315,41 @@ def _write_removal(removal: Removal) -> dict[str, Any]:
     return {"p": removal.stream, "i": removal.first, "n": removal.end, "k": removal.kind, "at": removal.next}
 
 
-def _written(body: bytes) -> tuple[Span, ...] | None:
+def _parse_fast(body: bytes) -> tuple[Span, ...] | None:
     """Spans of an entry that is written as `write_entry` does, without escapes in its streams' names: most of catching
     up is this. Equal types are one tuple. None for other entries.
     """
-    begin, *found = _SPAN.split(body.decode())
-    between, end = found[3:-1:4], _END.fullmatch(found[-1]) if found else None
+    begin, *groups = _SPAN.split(body.decode())
+    between, end = groups[3:-1:4], _END.fullmatch(groups[-1]) if groups else None
     if end is None or begin not in _BEGIN or not {*between} <= {_NEXT, _APP}:
         return None
     if between.count(_APP) + (begin == _BEGIN[1]) + (end[1] is not None) > 1:
         return None
-    known = {each: _types(json.loads(f"[{each}]")) for each in {*found[2::4]}}
-    columns = zip(found[::4], map(int, found[1::4]), map(known.__getitem__, found[2::4]), strict=False)
+    types = {names: _check_types(json.loads(f"[{names}]")) for names in {*groups[2::4]}}
+    columns = zip(groups[::4], map(int, groups[1::4]), map(types.__getitem__, groups[2::4]), strict=False)
     spans = tuple(map(_tuple, repeat(Span), columns))
-    return spans if end[2] is None else tuple(_turns(spans, end[2]))
+    return spans if end[2] is None else tuple(_restore_order(spans, end[2]))
 
 
-def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
+def _parse_spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     """Types are compared, not asked for: JSON's true is an int to Python."""
-    found = fields.get("add", []) + fields.get("app", [])
-    spans = tuple(Span(each["p"], each["i"], _types(each["c"])) for each in found)
+    records = fields.get("add", []) + fields.get("app", [])
+    spans = tuple(Span(record["p"], record["i"], _check_types(record["c"])) for record in records)
     # An empty name is one: the reserved tag of events without tags.
     if any(type(stream) is not str or type(index) is not int or index < 0 for stream, index, _ in spans):
-        raise ValueError(f"no spans: {found!r}")
+        raise ValueError(f"no spans: {records!r}")
     order = fields.get("order")
-    return spans if order is None else tuple(_turns(spans, order))
+    return spans if order is None else tuple(_restore_order(spans, order))
 
 
-def _types(found: Any) -> tuple[str, ...]:
+def _check_types(names: Any) -> tuple[str, ...]:
     """Raises `ValueError` where there are none: they would take their stream backwards."""
-    if type(found) is not list or not found or not _only(str, found):
-        raise ValueError(f"no types: {found!r}")
-    return tuple(found)
+    if type(names) is not list or not names or not _all_of_type(str, names):
+        raise ValueError(f"no types: {names!r}")
+    return tuple(names)
 
 
-def read_ours(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]:
+def read_own_metadata(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]:
     """How far marks have come, removals, and new streams. Where nothing says that marks were written, none are relied
     on.
     """
@@ -360,31 +360,35 @@ def read_ours(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]
     if not isinstance(fields, dict):
         return 0, (), ()
     marked, removed, new = fields.get("packed"), fields.get("removed"), fields.get("new")
-    numbers = new if isinstance(new, list) and _only(int, new) and min(new, default=0) >= 0 else ()
+    numbers = new if isinstance(new, list) and _all_of_type(int, new) and min(new, default=0) >= 0 else ()
     return (
         marked if type(marked) is int and marked > 0 else 0,
-        () if removed is None else _removals(removed),
+        () if removed is None else _parse_removals(removed),
         tuple(numbers),
     )
 
 
-def _removals(removed: Any) -> tuple[Removal, ...]:
+def _parse_removals(removed: Any) -> tuple[Removal, ...]:
     """Raises `CorruptData`: what is passed over would never be told."""
     try:
-        found = tuple(
-            Removal(each["p"], each["n"], cast("RemovalKind", each["k"]), each["at"], each["i"])
-            for each in removed
+        removals = tuple(
+            Removal(
+                removal["p"], removal["n"], cast("RemovalKind", removal["k"]), removal["at"], removal["i"]
+            )
+            for removal in removed
         )
-        numbers = chain.from_iterable((each.end, each.next, each.first, each.mark) for each in found)
-        sound = _only(int, numbers) and _only(str, (each.stream for each in found))
+        numbers = chain.from_iterable(
+            (removal.end, removal.next, removal.first, removal.mark) for removal in removals
+        )
+        sound = _all_of_type(int, numbers) and _all_of_type(str, (removal.stream for removal in removals))
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptData("an epoch holds an Ingested entry whose removals cannot be read") from error
     if not sound:
         raise CorruptData("an epoch holds an Ingested entry with removals of something else")
-    return found
+    return removals
 
 
-def _only(kind: type, values: Iterable[object]) -> bool:
+def _all_of_type(kind: type, values: Iterable[object]) -> bool:
     return {*map(type, values)} <= {kind}
 
 

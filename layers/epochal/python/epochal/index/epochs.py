@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData, InvalidInput
-from epochal.index.checkpoints import SERIES, removals_of
-from epochal.index.entries import Entry, Part, epoch_tip, read_entry, stored_entries
-from epochal.index.tip import Tip, advance, event_bytes, load_tip, read_event, read_unfold, stand
+from epochal.index.checkpoints import SERIES, removal_name
+from epochal.index.entries import Entry, EntryPart, epoch_tip, read_entry, stored_entries
+from epochal.index.tip import Tip, advance, cursor_at, event_bytes, load_tip, read_event, read_unfold
 from epochal.layout.port import Change, Gap, Removal, Touched, base_of, end_of_mark
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ class Epoch:
 
     Attributes:
         number: which epoch of its partition.
-        next: next index to be indexed, by stream; and by `removals_of` a stream, the mark of its latest removal.
+        next: next index to be indexed, by stream; and by `removal_name` a stream, the mark of its latest removal.
         version: entries it holds.
         size: bytes of those, as stored.
         closed: it holds its `Closed` entry.
@@ -92,7 +92,7 @@ class Epoch:
         for span in entry.spans:
             self.next[span.stream] = span.next
         for removal in entry.removals:
-            self.next[removals_of(removal.stream)] = removal.mark
+            self.next[removal_name(removal.stream)] = removal.mark
             # What was gone before it could be indexed is not told when its record comes after all.
             self.next[removal.stream] = max(removal.next, self.next.get(removal.stream, 0))
 
@@ -102,7 +102,7 @@ class Epoch:
         self.size += size
         self.known = tip
 
-    def fullness(self, limits: EpochLimits, size: int, spans: Iterable[Part]) -> float:
+    def fullness(self, limits: EpochLimits, size: int, spans: Iterable[EntryPart]) -> float:
         """How near to closing an entry of `size` bytes with these spans brings it: 1 is full."""
         fresh = {span.stream for span in spans if span.stream not in self.next}
         return max(
@@ -114,56 +114,56 @@ class Epoch:
 
 def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
     """Streams of a batch that neither epoch knows: their marks must be read."""
-    seen = dict.fromkeys(name for change in spans for name in names_of(change))
+    names = dict.fromkeys(name for change in spans for name in names_of(change))
     return [
         stream
-        for stream in seen
+        for stream in names
         if stream not in active.next and (previous is None or stream not in previous.next)
     ]
 
 
 def names_of(change: Change) -> tuple[str, ...]:
     """What must be known of a stream to decide on a change."""
-    return (change.stream, removals_of(change.stream)) if isinstance(change, Removal) else (change.stream,)
+    return (change.stream, removal_name(change.stream)) if isinstance(change, Removal) else (change.stream,)
 
 
-def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Part | Gap]:
+def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[EntryPart | Gap]:
     """What is new in a batch, in order, with the gaps before it. Pure, so that it may be decided again.
 
     Healing a stream to its end brings what later records of the batch tell: they were appended before.
     """
     reached: dict[str, int] = {}
-    removed: dict[str, int] = {}
-    asked: set[str] = set()
-    decided: list[Part | Gap] = []
+    new_marks: dict[str, int] = {}
+    read_to_end: set[str] = set()
+    steps: list[EntryPart | Gap] = []
     for span in spans:
-        following = reached[span.stream] if span.stream in reached else next_of(span.stream)
+        next_index = reached[span.stream] if span.stream in reached else next_of(span.stream)
         if isinstance(span, Removal):
-            mark = removed.get(span.stream) or next_of(removals_of(span.stream))
+            mark = new_marks.get(span.stream) or next_of(removal_name(span.stream))
             if span.mark <= mark:
                 continue
             at = max(span.next, span.end)
-            if at > following and span.stream not in asked:
+            if at > next_index and span.stream not in read_to_end:
                 # What is gone cannot be read any more, and what is not comes before it.
-                decided.append(Gap(stream=span.stream, index=following, end=at))
+                steps.append(Gap(stream=span.stream, index=next_index, end=at))
                 reached[span.stream] = at
-            at = max(at, following)
-            decided.append(span._replace(first=end_of_mark(mark), next=at))
-            removed[span.stream] = span.mark
+            at = max(at, next_index)
+            steps.append(span._replace(first=end_of_mark(mark), next=at))
+            new_marks[span.stream] = span.mark
             continue
-        if span.stream in asked:
+        if span.stream in read_to_end:
             continue
         if isinstance(span, Touched):
-            decided.append(Gap(stream=span.stream, index=following, end=None))
-            asked.add(span.stream)
+            steps.append(Gap(stream=span.stream, index=next_index, end=None))
+            read_to_end.add(span.stream)
             continue
-        if span.next <= following:
+        if span.next <= next_index:
             continue
-        if span.index > following:
-            decided.append(Gap(stream=span.stream, index=following, end=span.index))
-        decided.append(span.since(following))
+        if span.index > next_index:
+            steps.append(Gap(stream=span.stream, index=next_index, end=span.index))
+        steps.append(span.since(next_index))
         reached[span.stream] = span.next
-    return decided
+    return steps
 
 
 # Reading epochs back: whole ones for an indexer, what is new since a version, or the entries from a checkpoint on.
@@ -236,7 +236,7 @@ def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) 
         tip = yield from epoch_tip(table, partition, epoch.number)
     if tip is None:
         return
-    cursor = stand(tip, epoch.version)
+    cursor = cursor_at(tip, epoch.version)
     while not cursor.at_end:
         pages = yield from advance(table, cursor)
         for _, kind, event in stored_entries(pages.spans):
@@ -310,7 +310,7 @@ class Series:
 
 def read_series(table: str) -> Steps[Series]:
     """The series, in one request."""
-    return _series((yield from load_tip(table, SERIES)))
+    return _series_in((yield from load_tip(table, SERIES)))
 
 
 def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Series]:
@@ -330,20 +330,20 @@ def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[
     other than the recorded one is recorded as refused, until the source is registered with the right one.
     """
     series = yield from read_series(table)
-    if _registered(series, partitions, ids) != series:
-        series = yield from change_series(table, lambda now: _registered(now, partitions, ids), (), ids)
+    if _with_partitions(series, partitions, ids) != series:
+        series = yield from change_series(table, lambda now: _with_partitions(now, partitions, ids), (), ids)
     return series.partitions
 
 
-def _registered(series: Series, partitions: Mapping[str, int], ids: Ids) -> Series:
+def _with_partitions(series: Series, partitions: Mapping[str, int], ids: Ids) -> Series:
     recorded = {**partitions, **series.partitions}
-    refused = {source: each for source, each in series.refused.items() if source not in partitions}
+    refused = {source: refusal for source, refusal in series.refused.items() if source not in partitions}
     for source, count in partitions.items():
         if count != recorded[source]:
-            before = series.refused.get(source)
-            if before is None or before.partitions != count:
-                before = RefusedCount(partitions=count, since=ids.timestamp)
-            refused[source] = before
+            earlier = series.refused.get(source)
+            if earlier is None or earlier.partitions != count:
+                earlier = RefusedCount(partitions=count, since=ids.timestamp)
+            refused[source] = earlier
     return replace(series, partitions=recorded, refused=refused)
 
 
@@ -356,24 +356,26 @@ def change_series(
 
     tip = yield from load_tip(table, SERIES)
     while True:
-        series = change(_series(tip))
-        if tip is not None and series == _series(tip):
+        series = change(_series_in(tip))
+        if tip is not None and series == _series_in(tip):
             return series
-        batch = batch_of(SERIES, events, (_unfold(series, ids),), etag=ids.etag, append_id=ids.append_id)
+        batch = batch_of(
+            SERIES, events, (_encode_series(series, ids),), etag=ids.etag, append_id=ids.append_id
+        )
         result = yield from append_on(table, batch, tip)
         if isinstance(result, Written):
             return series
         tip = result.head
 
 
-def _series(tip: Tip | None) -> Series:
+def _series_in(tip: Tip | None) -> Series:
     for stored in () if tip is None else map(read_unfold, tip.unfolds):
         if stored.type == SNAPSHOTTED:
-            return _decode(stored)
+            return _decode_series(stored)
     return Series()
 
 
-def _decode(stored: EncodedUnfold) -> Series:
+def _decode_series(stored: EncodedUnfold) -> Series:
     try:
         fields = json.loads(decode_inline(stored.data))
         active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
@@ -391,14 +393,16 @@ def _decode(stored: EncodedUnfold) -> Series:
     return Series(active=active, partitions=partitions, refused=refused, failing=failing)
 
 
-def _unfold(series: Series, ids: Ids) -> EncodedUnfold:
+def _encode_series(series: Series, ids: Ids) -> EncodedUnfold:
     active = {str(partition): epoch for partition, epoch in sorted(series.active.items())}
     fields: dict[str, Any] = {"active": active, "partitions": series.partitions}
     if series.refused:
-        fields["refused"] = {source: [each.partitions, each.since] for source, each in series.refused.items()}
+        fields["refused"] = {
+            source: [record.partitions, record.since] for source, record in series.refused.items()
+        }
     if series.failing:
         fields["failing"] = {
-            source: [each.since, each.last, each.cause] for source, each in series.failing.items()
+            source: [record.since, record.last, record.cause] for source, record in series.failing.items()
         }
     body = json.dumps(fields, separators=(",", ":")).encode()
     return EncodedUnfold(version=0, type=SNAPSHOTTED, data=encode(body), timestamp=ids.timestamp)

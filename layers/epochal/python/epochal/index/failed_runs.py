@@ -80,7 +80,7 @@ def digest_of(state: GroupState, member: int) -> str:
 
 def record_failed_run(table: str, group: str, partition: int, failed: FailedRun) -> Steps[None]:
     """Put a failed run on record. Runs that failed at the same state before are counted, and keep their beginning."""
-    for earlier in (yield from _stored(table, group, partition)):
+    for earlier in (yield from _read_runs(table, group, partition)):
         if (earlier.member, earlier.state) == (failed.member, failed.state):
             since, runs = earlier.since, earlier.runs + 1
             break
@@ -106,17 +106,17 @@ def read_failed_runs(
     table: str, group: str, partition: int, state: GroupState
 ) -> Steps[tuple[FailedRun, ...]]:
     """The members of a partition whose last run failed, and who have not got on since."""
-    stored = yield from _stored(table, group, partition)
-    return tuple(each for each in stored if each.state == digest_of(state, each.member))
+    stored = yield from _read_runs(table, group, partition)
+    return tuple(run for run in stored if run.state == digest_of(state, run.member))
 
 
 def delete_failed_runs(table: str, group: str, partition: int) -> Steps[None]:
     """Delete what is on record of a group's failed runs in a partition."""
-    for each in (yield from _stored(table, group, partition)):
-        yield Delete(table=table, key=_key(group, Unit(partition, each.member)))
+    for run in (yield from _read_runs(table, group, partition)):
+        yield Delete(table=table, key=_key(group, Unit(partition, run.member)))
 
 
-def _stored(table: str, group: str, partition: int) -> Steps[list[FailedRun]]:
+def _read_runs(table: str, group: str, partition: int) -> Steps[list[FailedRun]]:
     reply = yield Query(table=table, partition=("p", text(_name(group, partition))))
     return [
         FailedRun(

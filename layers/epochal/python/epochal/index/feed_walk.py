@@ -11,21 +11,29 @@ from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
 from epochal.index.checkpoints import BEGINNING, Checkpoint, calf_key
-from epochal.index.entries import CLOSED, Entry, epoch_tip, is_closed, read_ours, read_spans, stored_entries
+from epochal.index.entries import (
+    CLOSED,
+    Entry,
+    epoch_tip,
+    is_closed,
+    read_own_metadata,
+    read_spans,
+    stored_entries,
+)
 from epochal.index.epochs import read_series
 from epochal.index.tip import (
-    Cursor,
     StoredSpan,
     Tip,
+    TipCursor,
     advance,
     append_id,
-    calves,
-    holding,
+    cursor_at,
+    find_calf,
+    query_calves,
     read_data,
     read_meta,
     read_timestamp,
-    sound,
-    stand,
+    readable_spans,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, Ticks, parse_time, unix_seconds
@@ -46,7 +54,7 @@ class PlacedEntry:
     def entry(self) -> Entry:
         """Decode it; raises `CorruptData`."""
         spans, meta = read_spans(self.kind, read_data(self.event)), read_meta(self.event)
-        return Entry(spans) if meta is None else Entry(spans, *read_ours(meta))
+        return Entry(spans) if meta is None else Entry(spans, *read_own_metadata(meta))
 
     @property
     def ticks(self) -> Ticks:
@@ -60,18 +68,18 @@ class PlacedEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class FeedWalk:
     """Where a reader stands: at `at`, with the epoch's read under way.
 
     Attributes:
         known: it has come here by itself, so that the place exists.
         forward: it goes on to the tail; else back to the beginning.
-        looks: for the next calf since the Tip itself was read, as `look` has them.
+        looks: for the next calf since the Tip itself was read, as `poll` has them.
     """
 
     partition: int
     at: Checkpoint
-    cursor: Cursor | None = None
+    cursor: TipCursor | None = None
     known: bool = False
     forward: bool = True
     looks: int = 0
@@ -87,7 +95,7 @@ class WalkPage:
     """
 
     placed: tuple[PlacedEntry, ...]
-    walk: Walk
+    walk: FeedWalk
     at_tail: bool
     weight: int = 1
 
@@ -99,10 +107,10 @@ class WalkPage:
     @property
     def entries(self) -> tuple[tuple[Entry, Checkpoint], ...]:
         """All of them decoded, each with the checkpoint after it."""
-        return tuple((each.entry(), each.after) for each in self.placed)
+        return tuple((placed.entry(), placed.after) for placed in self.placed)
 
 
-def step(table: str, walk: Walk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
+def step(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
     """Read on by one request (two where an epoch's Tip must be read first).
 
     Args:
@@ -121,27 +129,27 @@ def step(table: str, walk: Walk, limit: int | None = None, *, consistent: bool =
             table, walk.partition, walk.at.epoch, consistent=consistent or not walk.known
         )
         if not walk.known:
-            yield from _check(table, walk, tip)
+            yield from _check_start(table, walk, tip)
         if tip is None or walk.at.offset >= tip.version:
             # On a `Closed` it must not wait for ever.
             closed = is_closed(tip)
             at = Checkpoint.of(walk.at.epoch + 1, 0) if closed else walk.at
-            stood = None if tip is None or closed else stand(tip, at.offset)
-            moved = Walk(partition=walk.partition, at=at, cursor=stood, known=True)
-            return WalkPage(placed=(), walk=moved, at_tail=not closed)
-        cursor = stand(tip, walk.at.offset)
+            next_cursor = None if tip is None or closed else cursor_at(tip, at.offset)
+            next_walk = FeedWalk(partition=walk.partition, at=at, cursor=next_cursor, known=True)
+            return WalkPage(placed=(), walk=next_walk, at_tail=not closed)
+        cursor = cursor_at(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
-    found, at = _placed(pages.spans, walk.at)
+    entries, at = _place_entries(pages.spans, walk.at)
     same = at.epoch == walk.at.epoch
-    following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
-    return WalkPage(placed=found, walk=following, at_tail=same and pages.cursor.at_end)
+    following = FeedWalk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
+    return WalkPage(placed=entries, walk=following, at_tail=same and pages.cursor.at_end)
 
 
 SELDOM: Final = 16
 """Looks for a calf, for each 4 KB of the Tip, after which the Tip itself is read: so that costs a sixteenth besides."""
 
 
-def look(table: str, walk: Walk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
+def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
     """`step` of a reader that waits. To read a Tip costs by its size. But an indexer that appends to a large one puts
     what it carries into a calf first (`tip_append.LARGE`): where there is none yet, which costs the least to see,
     nothing has come. Another program may append to its Tips as they are, so these are read themselves.
@@ -150,7 +158,7 @@ def look(table: str, walk: Walk, limit: int | None = None, *, consistent: bool =
     head = cursor.head if cursor is not None and cursor.at_end and walk.forward else None
     weight = 1 if head is None else int(read_units(head.size))
     calved = False
-    if head is not None and weight > 1 and any(append_id(each) for each in head.span.events):
+    if head is not None and weight > 1 and any(append_id(event) for event in head.span.events):
         if walk.looks < SELDOM * weight:
             reply = yield Get(table=table, key=calf_key(head.stream, head.span.base), consistent=consistent)
             if reply.item is None:
@@ -163,26 +171,26 @@ def look(table: str, walk: Walk, limit: int | None = None, *, consistent: bool =
     return page if page.is_news else replace(page, weight=weight)
 
 
-def _step_back(table: str, walk: Walk, limit: int | None) -> Steps[WalkPage]:
+def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]:
     at, tip = walk.at, None if walk.cursor is None else walk.cursor.head
     if at == BEGINNING:
         return WalkPage(placed=(), walk=walk, at_tail=True)
     if tip is None:
-        at, tip = yield from _ending(table, walk)
+        at, tip = yield from _end_before(table, walk)
     spans: list[StoredSpan] = [] if tip is None else (yield from _spans_before(table, tip, at.offset, limit))
-    found = tuple(
+    entries = tuple(
         PlacedEntry(kind, event, Checkpoint.of(at.epoch, offset))
         for span in spans
         for offset, (kind, event) in reversed([*enumerate(span.pairs, span.base)])
         if kind != CLOSED
     )
     following = Checkpoint.of(at.epoch, spans[-1].base if spans else 0)
-    cursor = stand(tip, following.offset) if tip is not None and following.offset else None
-    moved = Walk(partition=walk.partition, at=following, cursor=cursor, known=True, forward=False)
-    return WalkPage(placed=found, walk=moved, at_tail=following == BEGINNING)
+    cursor = cursor_at(tip, following.offset) if tip is not None and following.offset else None
+    next_walk = FeedWalk(partition=walk.partition, at=following, cursor=cursor, known=True, forward=False)
+    return WalkPage(placed=entries, walk=next_walk, at_tail=following == BEGINNING)
 
 
-def _ending(table: str, walk: Walk) -> Steps[tuple[Checkpoint, Tip | None]]:
+def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | None]]:
     """Where a walk back goes on, with the epoch's Tip: at the beginning of an epoch, at the end of the one before."""
     at = walk.at
     tip = yield from epoch_tip(table, walk.partition, at.epoch if at.offset else at.epoch - 1)
@@ -200,21 +208,21 @@ def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[li
         return []
     spans: list[StoredSpan] = []
     first = end
-    reply = yield calves(table, tip.stream, 0, end - 1, forward=False, limit=limit)
-    for span in sound(reply.items):
+    reply = yield query_calves(table, tip.stream, 0, end - 1, forward=False, limit=limit)
+    for span in readable_spans(reply.items):
         if span.next < first:
             break
         spans.append(span.before(first))
         first = span.base
     if not spans:
-        held = yield from holding(table, tip.stream, end - 1)
-        if held is None:
+        calf = yield from find_calf(table, tip.stream, end - 1)
+        if calf is None:
             raise CorruptData(f"{tip.stream}: entry {end - 1} is in no item, and was not pruned")
-        spans = [held.before(end)]
+        spans = [calf.before(end)]
     return spans
 
 
-def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
+def _check_start(table: str, walk: FeedWalk, tip: Tip | None) -> Steps[None]:
     epoch, offset = walk.at.epoch, walk.at.offset
     exists = tip is not None or epoch == 0
     if not exists and offset == 0:
@@ -225,11 +233,11 @@ def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
 
 def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
     """The checkpoint after a partition's last entry, found from an epoch that it has reached."""
-    end, _ = yield from newest(table, partition, epoch)
+    end, _ = yield from find_tail(table, partition, epoch)
     return end
 
 
-def newest(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Tip | None]]:
+def find_tail(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Tip | None]]:
     """The checkpoint after a partition's last entry, and the Tip of its newest epoch; None where that is empty."""
     while True:
         tip = yield from epoch_tip(table, partition, epoch)
@@ -238,12 +246,12 @@ def newest(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Ti
         epoch += 1
 
 
-def last_written(table: str, partition: int, epoch: int) -> Steps[Ticks | None]:
+def read_last_write_time(table: str, partition: int, epoch: int) -> Steps[Ticks | None]:
     """When the last entry of a partition was written, found from an epoch that it has reached. None where there is no
     entry, or another program wrote it, with no time that can be read.
     """
-    end, _ = yield from newest(table, partition, epoch)
-    walk, at_beginning = Walk(partition=partition, at=end, forward=False), False
+    end, _ = yield from find_tail(table, partition, epoch)
+    walk, at_beginning = FeedWalk(partition=partition, at=end, forward=False), False
     while not at_beginning:
         page = yield from step(table, walk, 1)
         if page.placed:
@@ -255,19 +263,19 @@ def last_written(table: str, partition: int, epoch: int) -> Steps[Ticks | None]:
     return None
 
 
-def tail_on_record(table: str, partition: int) -> Steps[Checkpoint | None]:
+def read_tail(table: str, partition: int) -> Steps[Checkpoint | None]:
     """The tail of a partition; None where it is not on record."""
     epoch = dict((yield from read_series(table)).reached()).get(partition)
     return None if epoch is None else (yield from tail(table, partition, epoch))
 
 
-def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
+def read_tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
     """Every partition on record with its tail."""
     series = yield from read_series(table)
-    found: list[tuple[int, Checkpoint]] = []
+    positions: list[tuple[int, Checkpoint]] = []
     for partition, epoch in series.reached():
-        found.append((partition, (yield from tail(table, partition, epoch))))
-    return found
+        positions.append((partition, (yield from tail(table, partition, epoch))))
+    return positions
 
 
 # Where a moment is in a chain: entries have the time at which an indexer wrote them. First the epoch is found by the
@@ -282,65 +290,67 @@ SKEW: Final = 60 * PER_SECOND
 """Ticks that are searched further back: clocks of writers and indexers may be wrong by half of it each."""
 
 
-def since(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
+def find_moment(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
     """The checkpoint of the first entry of a partition that may have been written at or after a moment, or the tail.
 
     Raises:
         CorruptData: an entry is in no item.
     """
-    wanted = moment - SKEW
+    bound = moment - SKEW
     low, high = 0, (yield from read_series(table)).active.get(partition, 0)
     tip = yield from epoch_tip(table, partition, high)
-    while is_closed(tip) and _before(tip, wanted):
+    while is_closed(tip) and _ended_before(tip, bound):
         # Either this was the newest epoch when the series was written, or the moment is after the end.
         low = high = high + 1
         tip = yield from epoch_tip(table, partition, high)
     while low < high:
         middle = (low + high) // 2
-        ended = yield from epoch_tip(table, partition, middle)
-        if ended is None or _before(ended, wanted):
+        middle_tip = yield from epoch_tip(table, partition, middle)
+        if middle_tip is None or _ended_before(middle_tip, bound):
             low = middle + 1
         else:
-            high, tip = middle, ended
-    return Checkpoint.of(high, 0 if tip is None else (yield from _entry_since(table, tip, wanted)))
+            high, tip = middle, middle_tip
+    return Checkpoint.of(high, 0 if tip is None else (yield from _entry_since(table, tip, bound)))
 
 
-def _entry_since(table: str, tip: Tip, wanted: int) -> Steps[int]:
+def _entry_since(table: str, tip: Tip, bound: int) -> Steps[int]:
     """The offset of an entry that is not before a moment, while the one before it is."""
     low, high = 0, tip.version
     while low < high:
         middle = high - 1 if high > tip.span.base else (low + high) // 2
-        span = tip.span if middle >= tip.span.base else (yield from holding(table, tip.stream, middle))
+        span = tip.span if middle >= tip.span.base else (yield from find_calf(table, tip.stream, middle))
         if span is None:
             raise CorruptData(f"{tip.stream}: entry {middle} is in no item, and was not pruned")
         first, end = max(span.base, low), min(span.next, high)
-        passed = next((at for at in range(first, end) if not _is_before(span, at, wanted)), end)
-        if first < passed < end:
-            return passed
-        low, high = (low, first) if passed == first else (passed, high)
+        first_after = next((at for at in range(first, end) if not _is_before(span, at, bound)), end)
+        if first < first_after < end:
+            return first_after
+        low, high = (low, first) if first_after == first else (first_after, high)
     return low
 
 
-def _before(tip: Tip | None, wanted: int) -> bool:
+def _ended_before(tip: Tip | None, bound: int) -> bool:
     """Whether all of an epoch that has ended was written before a moment; what has no time was not."""
-    return tip is not None and bool(tip.span.events) and _is_before(tip.span, tip.span.next - 1, wanted)
+    return tip is not None and bool(tip.span.events) and _is_before(tip.span, tip.span.next - 1, bound)
 
 
-def _is_before(span: StoredSpan, index: int, wanted: int) -> bool:
+def _is_before(span: StoredSpan, index: int, bound: int) -> bool:
     try:
-        return parse_time(span.timestamp(index - span.base)) < wanted
+        return parse_time(span.timestamp(index - span.base)) < bound
     except InvalidInput:
         return False  # another program's entry, with no time that can be read
 
 
-def _placed(spans: tuple[StoredSpan, ...], at: Checkpoint) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
-    found: list[PlacedEntry] = []
+def _place_entries(
+    spans: tuple[StoredSpan, ...], at: Checkpoint
+) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
+    entries: list[PlacedEntry] = []
     for _, kind, event in stored_entries(spans):
         if kind != CLOSED:
             at = Checkpoint.of(at.epoch, at.offset + 1)
-            found.append(PlacedEntry(kind, event, at))
+            entries.append(PlacedEntry(kind, event, at))
             continue
         at = Checkpoint.of(at.epoch + 1, 0)
-        if found:
-            found[-1] = replace(found[-1], after=at)
-    return tuple(found), at
+        if entries:
+            entries[-1] = replace(entries[-1], after=at)
+    return tuple(entries), at

@@ -151,8 +151,8 @@ class Sharing:
         """Whose a stream is."""
         if self.members == 1:
             return 0
-        found = re.search(self.by, stream) if self.by else None
-        key = stream if found is None else found[1] or ""
+        match = re.search(self.by, stream) if self.by else None
+        key = stream if match is None else match[1] or ""
         # Other bytes than those that say which partition a stream is in.
         return int.from_bytes(hashlib.sha256(key.encode()).digest()[4:8], "big") * self.members >> 32
 
@@ -176,10 +176,10 @@ class Sharing:
             return part
 
         def both(others: Mapping[str, int], own: Mapping[str, int]) -> dict[str, int]:
-            kept = {name: each for name, each in others.items() if self.share_of(name) != share}
-            return kept | {name: each for name, each in own.items() if self.share_of(name) == share}
+            merged = {name: value for name, value in others.items() if self.share_of(name) != share}
+            return merged | {name: value for name, value in own.items() if self.share_of(name) == share}
 
-        shares = [self.checkpoint(state, each) for each in range(self.members)]
+        shares = [self.checkpoint(state, member) for member in range(self.members)]
         shares[share] = part.checkpoint
         return GroupState(
             checkpoint=min(shares),
@@ -199,12 +199,12 @@ class Sharing:
         """Whether what has changed between two states is other members' alone."""
         if self.members == 1 or (before.paused, before.resets) != (after.paused, after.resets):
             return False
-        was, now = (self.joined(GroupState(), self.part(each, share), share) for each in (before, after))
+        was, now = (self.joined(GroupState(), self.part(state, share), share) for state in (before, after))
         return was == now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class LoadedState:
     """A group's state as it was read or written last.
 
     Attributes:
@@ -221,7 +221,7 @@ class Held:
 class StateConflict:
     """Not written: another process of the group has written. `held` is what it left."""
 
-    held: Held
+    held: LoadedState
 
 
 def with_resets_drawn(state: GroupState, fresh: Callable[[int], bytes]) -> GroupState:
@@ -234,19 +234,21 @@ def group_stream(partition: int, group: str) -> StreamName:
     return StreamName(f"$ReaderCheckpoint-{source_of(partition)}_{partition}_{group}")
 
 
-def load(table: str, stream: StreamName) -> Steps[Held]:
+def load(table: str, stream: StreamName) -> Steps[LoadedState]:
     """The state, strongly consistent, in one request."""
-    return _held(stream, (yield from load_tip(table, stream)))
+    return _loaded_state(stream, (yield from load_tip(table, stream)))
 
 
-def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | StateConflict]:
+def save(table: str, held: LoadedState, state: GroupState, ids: Ids) -> Steps[LoadedState | StateConflict]:
     """Replace the state that is held, unless it is no longer the one stored."""
-    unfold = EncodedUnfold(version=0, type=READ_UP_TO, data=encode(_written(state)), timestamp=ids.timestamp)
+    unfold = EncodedUnfold(
+        version=0, type=READ_UP_TO, data=encode(_encode_state(state)), timestamp=ids.timestamp
+    )
     batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
     result = yield from append_on(table, batch, held.known)
     if isinstance(result, Written):
-        return Held(stream=held.stream, state=state, known=result.token)
-    return StateConflict(held=_held(held.stream, result.head))
+        return LoadedState(stream=held.stream, state=state, known=result.token)
+    return StateConflict(held=_loaded_state(held.stream, result.head))
 
 
 def remove(table: str, stream: StreamName) -> Steps[None]:
@@ -254,14 +256,14 @@ def remove(table: str, stream: StreamName) -> Steps[None]:
     yield Delete(table=table, key=tip_key(stream))
 
 
-def _held(stream: StreamName, tip: Tip | None) -> Held:
+def _loaded_state(stream: StreamName, tip: Tip | None) -> LoadedState:
     for stored in () if tip is None else map(read_unfold, tip.unfolds):
         if stored.type == READ_UP_TO:
-            return Held(stream=stream, state=_read(stream, stored), known=tip)
-    return Held(stream=stream, state=None, known=tip)
+            return LoadedState(stream=stream, state=_decode_state(stream, stored), known=tip)
+    return LoadedState(stream=stream, state=None, known=tip)
 
 
-def _written(state: GroupState) -> bytes:
+def _encode_state(state: GroupState) -> bytes:
     """Empty maps are left out, and of what is ahead the oldest where there is too much of it."""
     fields: dict[str, Any] = {"checkpoint": int(state.checkpoint)}
     for name, value in (("parked", state.parked), ("ahead", _newest(state.ahead)), ("trying", state.trying)):
@@ -270,14 +272,14 @@ def _written(state: GroupState) -> bytes:
     for name, names in (("unmet", state.unmet), ("unmetTypes", state.unmet_types)):
         if names:
             fields[name] = list(names)
-    fields |= {name: told for name, told in (("paused", state.paused), ("by", state.by)) if told}
+    fields |= {name: label for name, label in (("paused", state.paused), ("by", state.by)) if label}
     if state.resets:
         fields["resets"] = state.resets
     if state.shares:
         fields["shares"] = list(map(int, state.shares))
     if state.reads is not None:
-        named = state.reads._asdict().items()
-        fields["reads"] = {name: list(names) for name, names in named if names is not None}
+        reads = state.reads._asdict().items()
+        fields["reads"] = {name: list(names) for name, names in reads if names is not None}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -292,10 +294,10 @@ def _newest(ahead: Mapping[str, int]) -> dict[str, int]:
     return dict(newest[first:])
 
 
-def _read(stream: str, stored: EncodedUnfold) -> GroupState:
+def _decode_state(stream: str, stored: EncodedUnfold) -> GroupState:
     try:
         fields = json.loads(decode_inline(stored.data))
-        maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
+        maps = {name: _decode_counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
         unmet, unmet_types = (tuple(map(str, fields.get(name, ()))) for name in ("unmet", "unmetTypes"))
         return GroupState(
             checkpoint=Checkpoint(fields["checkpoint"]),
@@ -305,18 +307,18 @@ def _read(stream: str, stored: EncodedUnfold) -> GroupState:
             shares=tuple(map(Checkpoint, fields.get("shares", ()))),
             by=str(fields.get("by", "")),
             resets=int(fields.get("resets", 0)),
-            reads=_reads(fields["reads"]) if "reads" in fields else None,
+            reads=_decode_reads(fields["reads"]) if "reads" in fields else None,
             **maps,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{stream}: a group's state that cannot be read") from error
 
 
-def _reads(value: dict[str, Any]) -> Reads:
+def _decode_reads(value: dict[str, Any]) -> Reads:
     return Reads(*(tuple(map(str, value[name])) if name in value else None for name in Reads._fields))
 
 
-def _counts(value: dict[str, Any]) -> dict[str, int]:
+def _decode_counts(value: dict[str, Any]) -> dict[str, int]:
     return {str(stream): int(count) for stream, count in value.items()}
 
 
@@ -366,10 +368,10 @@ def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) 
     """The causes on record of streams that are parked."""
     keys = {stream: _cause_key(partition, group, stream) for stream in streams}
     names = {key["p"]["S"]: stream for stream, key in keys.items()}
-    found: dict[str, Cause] = {}
+    causes: dict[str, Cause] = {}
     for item in (yield from get_all(table, keys.values())):
         stream = names[item["p"]["S"]]
-        found[stream] = Cause(
+        causes[stream] = Cause(
             stream=stream,
             index=read_number(item, "n") or 0,
             text=item["x"]["S"],
@@ -377,7 +379,7 @@ def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) 
             timestamp=item["t"]["S"],
             trace=read_text(item, "w") or "",
         )
-    return found
+    return causes
 
 
 def _cause_key(partition: int, group: str, stream: str) -> Key:
@@ -399,37 +401,37 @@ class Sign:
     until: int
 
 
-def give_sign(table: str, group: str, sign: Sign) -> Steps[None]:
+def write_sign(table: str, group: str, sign: Sign) -> Steps[None]:
     """Say that a process is alive."""
     item = {**_key(group, sign.owner), "o": text(sign.owner), "n": number(sign.until)}
     yield Put(table=table, item=item)
 
 
-def leave(table: str, group: str, owner: str) -> Steps[None]:
+def remove_sign(table: str, group: str, owner: str) -> Steps[None]:
     """Take a process's sign back."""
     yield Delete(table=table, key=_key(group, owner))
 
 
 def read_signs(table: str, group: str) -> Steps[list[Sign]]:
     """Every sign that is there, whether it is still valid or not."""
-    found: list[Sign] = []
+    signs: list[Sign] = []
     after: Key | None = None
     while True:
         reply = yield Query(table=table, partition=("p", text(_name(group))), after=after)
-        found += [Sign(owner=item["o"]["S"], until=read_number(item, "n") or 0) for item in reply.items]
+        signs += [Sign(owner=item["o"]["S"], until=read_number(item, "n") or 0) for item in reply.items]
         if reply.last is None:
-            return found
+            return signs
         after = reply.last
 
 
 U = TypeVar("U", int, Unit)
 
 
-def share(owner: str, owners: Collection[str], units: Iterable[U]) -> list[U]:
+def assign_units(owner: str, owners: Collection[str], units: Iterable[U]) -> list[U]:
     """The partitions, or shares of them, that fall to one of several owners. An owner that comes or goes moves only its
     own.
     """
-    return [each for each in units if owner == max(owners, key=lambda name: _weight(name, each))]
+    return [unit for unit in units if owner == max(owners, key=lambda name: _weight(name, unit))]
 
 
 def _weight(owner: str, unit: int | Unit) -> bytes:

@@ -14,7 +14,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.index.epochs import IndexerFailure, Series, change_series
-from epochal.index.feed_walk import last_written
+from epochal.index.feed_walk import read_last_write_time
 from epochal.index.tip_append import Ids
 from epochal.layout.port import base_of
 from epochal.lazy_dataclasses import replace
@@ -47,8 +47,8 @@ def forget_failures(table: str, sources: Collection[str], ids: Ids) -> Steps[Ser
     """Remove what is on record of these sources."""
 
     def change(series: Series) -> Series:
-        left = {source: each for source, each in series.failing.items() if source not in sources}
-        return replace(series, failing=left)
+        remaining = {source: failure for source, failure in series.failing.items() if source not in sources}
+        return replace(series, failing=remaining)
 
     return (yield from change_series(table, change, (), ids))
 
@@ -75,7 +75,7 @@ def _is_current(table: str, series: Series, source: str, failure: IndexerFailure
         return True
     base = base_of(source)
     for partition in range(base, base + series.partitions.get(source, 0)):
-        written = yield from last_written(table, partition, series.active.get(partition, 0))
+        written = yield from read_last_write_time(table, partition, series.active.get(partition, 0))
         if written is not None and written > last:
             return False
     return True

@@ -28,15 +28,15 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint, epoch_stream
 from epochal.index.entries import (
     Entry,
-    Part,
+    EntryPart,
     closing_entry,
     epoch_tip,
-    merged,
-    placed,
+    merge_removals,
+    merge_spans,
     removals_in,
     spans_in,
-    split,
-    with_ours,
+    split_entry,
+    with_own_metadata,
     write_entry,
 )
 from epochal.index.epochs import (
@@ -52,7 +52,7 @@ from epochal.index.epochs import (
 )
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.tip import Tip, event_bytes
-from epochal.index.tip_append import Ids, append_on, batch_of, left_by
+from epochal.index.tip_append import Ids, append_on, batch_of, tip_after
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Removal, Span
 from epochal.layout.streams import Written
 from epochal.lazy_dataclasses import dataclass, field
@@ -94,7 +94,7 @@ def no_times() -> Mapping[tuple[str, int], Ticks]:
     return {}
 
 
-def at_once(_longest: float) -> bool:
+def no_pause(_longest: float) -> bool:
     """No pause."""
     return False
 
@@ -155,10 +155,10 @@ class Partition:
     def due(self, fullness: float) -> int:
         """How many of `forgotten` must need no mark any more, once the active epoch is so full."""
         marked = self.state.active.marked
-        wanted = ceil(len(self.forgotten) * min(1.0, fullness))
+        target = ceil(len(self.forgotten) * min(1.0, fullness))
         if fullness < 1:
-            wanted -= wanted % max(MARKS_TOGETHER, ceil(len(self.forgotten) / TIMES))
-        return max(marked, min(wanted, marked + MARKS_AT_ONCE))
+            target -= target % max(MARKS_TOGETHER, ceil(len(self.forgotten) / TIMES))
+        return max(marked, min(target, marked + MARKS_AT_ONCE))
 
     def marks(self, due: int) -> list[tuple[str, int]]:
         """Marks that are lacking for that, each a stream and its next index."""
@@ -197,14 +197,14 @@ class Ingested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _New:
+class _NewParts:
     """The part of a batch that the index lacks.
 
     Attributes:
         whole: it is all that the batch tells, not only as much as may be healed at once.
     """
 
-    spans: list[Part]
+    spans: list[EntryPart]
     healed: int
     pruned: int
     unhealed: dict[str, Unhealed]
@@ -223,7 +223,7 @@ class Indexing:
     heal: Heal
     ids: Callable[[], Ids]
     limits: EpochLimits = STANDARD
-    pause: Callable[[float], bool] = at_once
+    pause: Callable[[float], bool] = no_pause
 
     def ingest(
         self, partition: Partition, changes: Sequence[Change], times: Times = no_times
@@ -236,11 +236,11 @@ class Indexing:
         least_healed = least_pruned = 0
         while True:
             new = yield from self._resolve(partition, changes, times)
-            left = yield from self._write_all(partition, new.spans)
-            written = _events_in(new.spans) - _events_in(left)
+            rest = yield from self._write_all(partition, new.spans)
+            written = _events_in(new.spans) - _events_in(rest)
             events += written
-            removals += len(removals_in(new.spans)) - len(removals_in(left))
-            complete = not left
+            removals += len(removals_in(new.spans)) - len(removals_in(rest))
+            complete = not rest
             if written or complete:
                 # Deciding again finds what is left of the gaps of before: they are not counted twice. Those of a
                 # round that wrote nothing were none: what was held was out of date.
@@ -261,11 +261,11 @@ class Indexing:
             partition.hold((yield from load_newest(self.table, partition.number)))
         elif partition.shared:
             # What else must be read is read first: so hardly anybody can write between the look and the write.
-            yield from self._marks(partition, changes)
+            yield from self._read_marks(partition, changes)
             self.pause(partition.spread)
-            yield from self._look(partition)
+            yield from self._refresh(partition)
 
-    def _look(self, partition: Partition, tip: Tip | None = None) -> Steps[None]:
+    def _refresh(self, partition: Partition, tip: Tip | None = None) -> Steps[None]:
         """Take in what others have written since, and whether they have. Where that took more than a look at the Tip,
         look again: others go on writing meanwhile.
         """
@@ -287,7 +287,7 @@ class Indexing:
             version,
         )
 
-    def _marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
+    def _read_marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
         """Read the marks of streams that neither epoch knows. There are none before the third epoch."""
         loaded = partition.state
         if loaded.active.number < FIRST_MARKED:
@@ -297,14 +297,14 @@ class Indexing:
             for stream in unknown_streams(changes, loaded.active, loaded.previous)
             if stream not in partition.marked
         ]
-        found = yield from read_marks(self.table, partition.number, partition.leaves, unknown)
-        partition.marked.update((stream, found.get(stream, 0)) for stream in unknown)
+        marks = yield from read_marks(self.table, partition.number, partition.leaves, unknown)
+        partition.marked.update((stream, marks.get(stream, 0)) for stream in unknown)
 
-    def _resolve(self, partition: Partition, changes: Sequence[Change], times: Times) -> Steps[_New]:
+    def _resolve(self, partition: Partition, changes: Sequence[Change], times: Times) -> Steps[_NewParts]:
         """What the index lacks of a batch, gaps healed, in the order of its writes. Marks are read after the epochs."""
-        yield from self._marks(partition, changes)
+        yield from self._read_marks(partition, changes)
         loaded, marks = partition.state, partition.marked
-        found: list[Span] = []
+        new_spans: list[Span] = []
         removals: dict[tuple[str, int, str], Removal] = {}
         healed_at: dict[int, Ticks] = {}
         whole = True
@@ -314,36 +314,36 @@ class Indexing:
             if step.stream in unhealed:
                 continue
             if isinstance(step, Span):
-                found.append(step)
+                new_spans.append(step)
                 continue
             if isinstance(step, Removal):
                 # A prune of many pages is one, where they come together.
-                same = step.stream, step.next, step.kind
-                removals[same] = step._replace(first=removals.pop(same, step).first)
+                key = step.stream, step.next, step.kind
+                removals[key] = step._replace(first=removals.pop(key, step).first)
                 continue
             try:
                 piece = yield from self.heal(step)
             except CorruptData as cause:
                 unhealed[step.stream] = Unhealed(index=step.index, cause=cause)
                 continue
-            healed, pruned = healed + piece.events, pruned + _pruned(step, piece)
+            healed, pruned = healed + piece.events, pruned + _pruned_events(step, piece)
             healed_at.update(
-                (place, time) for place, time in enumerate(piece.times, len(found)) if time is not None
+                (place, time) for place, time in enumerate(piece.times, len(new_spans)) if time is not None
             )
-            found += piece.spans
+            new_spans += piece.spans
             size += piece.size
             if not piece.whole or size >= PIECE:
                 whole = False
                 break
-        spans = merged(in_time(found, healed_at, times()) if healed_at else found)
-        parts = placed(spans, removals.values())
-        return _New(spans=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
+        spans = merge_spans(sort_by_time(new_spans, healed_at, times()) if healed_at else new_spans)
+        parts = merge_removals(spans, removals.values())
+        return _NewParts(spans=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
 
-    def _write_all(self, partition: Partition, spans: list[Part]) -> Steps[list[Part]]:
+    def _write_all(self, partition: Partition, spans: list[EntryPart]) -> Steps[list[EntryPart]]:
         """Append entries for as long as the state stands on which `spans` were decided; those that are left."""
         decided_on = partition.state
         while spans:
-            first, rest = split(spans)
+            first, rest = split_entry(spans)
             if not (yield from self._write(partition, decided_on, first)):
                 break
             spans = rest
@@ -351,7 +351,7 @@ class Indexing:
                 break
         return spans
 
-    def _write(self, partition: Partition, loaded: LoadedEpochs, parts: list[Part]) -> Steps[bool]:
+    def _write(self, partition: Partition, loaded: LoadedEpochs, parts: list[EntryPart]) -> Steps[bool]:
         """Append one entry, and `Closed` where that fills the epoch. False: the epoch was not as it was held,
         and has been refreshed.
         """
@@ -361,10 +361,10 @@ class Indexing:
         fullness = active.fullness(self.limits, len(entry.data.data), parts)
         due = partition.due(fullness)
         if due > active.marked:
-            yield from self._mark(partition, due)
-        told = Entry(spans, due, removals)
-        new = _unknown(told, parts, lambda stream: next_of(stream, loaded, partition.marked))
-        entry = with_ours(entry, due if due > active.marked else 0, removals, new)
+            yield from self._write_due_marks(partition, due)
+        content = Entry(spans, due, removals)
+        new = _new_streams(content, parts, lambda stream: next_of(stream, loaded, partition.marked))
+        entry = with_own_metadata(entry, due if due > active.marked else 0, removals, new)
         closes = fullness >= 1 and due >= len(partition.forgotten)
         events = [entry, closing_entry(ids.timestamp)] if closes else [entry]
         batch = batch_of(
@@ -374,19 +374,19 @@ class Indexing:
         if not isinstance(result, Written):
             partition.refused()
             if self.pause(partition.spread):
-                yield from self._look(partition)
+                yield from self._refresh(partition)
             else:
-                yield from self._look(partition, result.head)
+                yield from self._refresh(partition, result.head)
             partition.shared = True
             return False
-        active.add(told, event_bytes(batch.span), left_by(batch, active.known, result.token))
+        active.add(content, event_bytes(batch.span), tip_after(batch, active.known, result.token))
         if closes:
             active.fold(None)
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())
             partition.hold((yield from load_next(self.table, partition.number, active)))
         return True
 
-    def _mark(self, partition: Partition, due: int) -> Steps[None]:
+    def _write_due_marks(self, partition: Partition, due: int) -> Steps[None]:
         """Write what marks are lacking so far. Those of an index's first epoch are its first."""
         marks, number = partition.marks(due), partition.state.active.number
         if number == 1 and not marks:
@@ -394,34 +394,34 @@ class Indexing:
         yield from write_marks(self.table, partition.number, partition.leaves, marks, single=number > 1)
 
 
-def _unknown(entry: Entry, parts: Iterable[Part], next_of: Callable[[str], int]) -> list[int]:
+def _new_streams(entry: Entry, parts: Iterable[EntryPart], next_of: Callable[[str], int]) -> list[int]:
     """Of an entry's streams, those that the index has nothing of, and that do not begin at 0."""
     begins: dict[str, bool] = {}
     for part in parts:
         begins.setdefault(part.stream, isinstance(part, Span) and not part.index)
-    unknown = {stream for stream, at_0 in begins.items() if not at_0 and next_of(stream) == 0}
+    unknown = {stream for stream, begins_at_0 in begins.items() if not begins_at_0 and next_of(stream) == 0}
     return [number for number, stream in enumerate(entry.streams) if stream in unknown] if unknown else []
 
 
-def in_time(
-    found: Sequence[Span], healed_at: Mapping[int, Ticks], times: Mapping[tuple[str, int], Ticks]
+def sort_by_time(
+    spans: Sequence[Span], healed_at: Mapping[int, Ticks], times: Mapping[tuple[str, int], Ticks]
 ) -> list[Span]:
     """Spans, of which those at some places were healed: each of these comes before the first of the others that was
     written after it. The others stay in their order, which is that of a shard, and so do those of a stream.
     """
-    told = [place for place in range(len(found)) if place not in healed_at]
-    written = [times.get((found[place].stream, found[place].next)) for place in told]
-    rank = {place: number for number, place in enumerate(told)}
+    recorded = [place for place in range(len(spans)) if place not in healed_at]
+    write_times = [times.get((spans[place].stream, spans[place].next)) for place in recorded]
+    rank = {place: number for number, place in enumerate(recorded)}
     following: dict[str, int] = {}
     ends: dict[int, int] = {}
-    for place in reversed(range(len(found))):
+    for place in reversed(range(len(spans))):
         if place in rank:
-            following[found[place].stream] = rank[place]
+            following[spans[place].stream] = rank[place]
         else:
-            ends[place] = following.get(found[place].stream, len(told))
+            ends[place] = following.get(spans[place].stream, len(recorded))
     keys: list[tuple[int, bool, int, int]] = []
     reached: dict[str, tuple[int, int]] = {}
-    for place, (stream, _, _) in enumerate(found):
+    for place, (stream, _, _) in enumerate(spans):
         number, time = reached.get(stream, (0, 0))
         if place in rank:
             number = rank[place]
@@ -429,18 +429,18 @@ def in_time(
             reached[stream] = (number + 1, time)
             continue
         time = max(time, healed_at[place])
-        while number < ends[place] and (written[number] or 0) <= time:
+        while number < ends[place] and (write_times[number] or 0) <= time:
             number += 1
         keys.append((number, False, time, place))
         reached[stream] = (number, time)
-    return [found[place] for *_, place in sorted(keys)]
+    return [spans[place] for *_, place in sorted(keys)]
 
 
-def _events_in(parts: Iterable[Part]) -> int:
-    return sum(len(each.types) for each in parts)
+def _events_in(parts: Iterable[EntryPart]) -> int:
+    return sum(len(part.types) for part in parts)
 
 
-def _pruned(gap: Gap, piece: Healed) -> int:
+def _pruned_events(gap: Gap, piece: Healed) -> int:
     """Events of a piece that the store no longer has: they count to where it ends."""
     reached = piece.spans[-1].next if piece.spans else gap.index
     if piece.whole and gap.end is not None:

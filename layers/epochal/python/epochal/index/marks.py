@@ -100,7 +100,7 @@ class Leaf:
             start=self.start,
             end=self.end,
             hashes=b"".join(ordered),
-            nexts=b"".join(marks[each].to_bytes(width, "big") for each in ordered),
+            nexts=b"".join(marks[hashed].to_bytes(width, "big") for hashed in ordered),
             width=width,
             version=self.version + 1,
             single=self.single,
@@ -108,9 +108,11 @@ class Leaf:
 
     def raised(self, marks: Mapping[bytes, int]) -> Leaf:
         """The leaf with these marks raised; itself where none is."""
-        mine = self.marks()
-        higher = {each: following for each, following in marks.items() if following > mine.get(each, 0)}
-        return self.holding({**mine, **higher}) if higher else self
+        present = self.marks()
+        higher = {
+            hashed: following for hashed, following in marks.items() if following > present.get(hashed, 0)
+        }
+        return self.holding({**present, **higher}) if higher else self
 
     def parts(self) -> list[Leaf]:
         """As many leaves as it takes for none to be too large; hashes that begin alike stay together."""
@@ -130,7 +132,7 @@ class Leaf:
                 single=self.single,
                 version=self.version - 1 if start == self.start else 0,
             )
-            parts.append(part.holding({each: marks[each] for each in ordered[at:until]}))
+            parts.append(part.holding({hashed: marks[hashed] for hashed in ordered[at:until]}))
             at = until
         return parts
 
@@ -187,7 +189,7 @@ class Leaves:
 
     def lacking(self, hashes: Iterable[bytes]) -> list[bytes]:
         """Hashes, in order, whose leaves are not kept."""
-        return [] if self.bare else [each for each in sorted(hashes) if self.of(each) is None]
+        return [] if self.bare else [hashed for hashed in sorted(hashes) if self.of(hashed) is None]
 
 
 def hash_of(stream: str) -> bytes:
@@ -203,18 +205,18 @@ def place_of(hashed: bytes) -> int:
 def read_marks(table: str, partition: int, leaves: Leaves, streams: Sequence[str]) -> Steps[dict[str, int]]:
     """Marks of those streams that have one. `leaves` keeps what is read for that."""
     hashes = {stream: hash_of(stream) for stream in streams}
-    yield from _read(table, partition, leaves, hashes.values())
-    found, alone = dict[str, int](), list[str]()
+    yield from _read_leaves(table, partition, leaves, hashes.values())
+    marks, without_leaf = dict[str, int](), list[str]()
     for stream, hashed in hashes.items():
         leaf = leaves.of(hashed)
         mark = 0 if leaf is None else leaf.mark(hashed)
         if mark:
-            found[stream] = mark
+            marks[stream] = mark
         elif (leaf is None or leaf.single) and not stream.startswith(REMOVALS):
-            alone.append(stream)
-    if alone:
-        found.update((yield from _single_marks(table, partition, alone)))
-    return found
+            without_leaf.append(stream)
+    if without_leaf:
+        marks.update((yield from _single_marks(table, partition, without_leaf)))
+    return marks
 
 
 def write_marks(
@@ -230,7 +232,7 @@ def write_marks(
         hashed = hash_of(stream)
         due[hashed] = max(following, due.get(hashed, 0))
     while due:
-        yield from _read(table, partition, leaves, due)
+        yield from _read_leaves(table, partition, leaves, due)
         if leaves.bare:
             leaves.keep(Leaf(start=0, end=PLACES, single=single))
         due = yield from _raise(table, partition, leaves, due)
@@ -239,7 +241,7 @@ def write_marks(
 def begin_marks(table: str, partition: int) -> Steps[None]:
     """Say, of a new index, that no mark is an item of its own."""
     root = Leaf(start=0, end=PLACES).holding({})
-    yield Put(table=table, item=_write(partition, root), condition=Absent("p"))
+    yield Put(table=table, item=_write_leaf(partition, root), condition=Absent("p"))
 
 
 def read_leaf(item: Item) -> Leaf:
@@ -259,7 +261,7 @@ def read_leaf(item: Item) -> Leaf:
     )
 
 
-def _write(partition: int, leaf: Leaf) -> Item:
+def _write_leaf(partition: int, leaf: Leaf) -> Item:
     item: Item = {
         **calf_key(marks_name(partition), FLOOR + leaf.start),
         "z": number(leaf.end),
@@ -273,7 +275,7 @@ def _write(partition: int, leaf: Leaf) -> Item:
 
 def _put(table: str, partition: int, leaf: Leaf) -> Put:
     before = Absent("p") if leaf.version == 1 else equals("v", number(leaf.version - 1))
-    return Put(table=table, item=_write(partition, leaf), condition=before)
+    return Put(table=table, item=_write_leaf(partition, leaf), condition=before)
 
 
 def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int]) -> Steps[dict[bytes, int]]:
@@ -284,36 +286,36 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
         if leaf is None:
             raise CorruptData("marks have no leaf for a stream")
         by_leaf.setdefault(leaf.start, {})[hashed] = following
-    changed = [(leaves.kept[start].raised(mine), start) for start, mine in by_leaf.items()]
-    wanted = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.kept[start]]
-    left: dict[bytes, int] = {}
-    for begin in range(0, len(wanted), AT_ONCE):
-        some = wanted[begin : begin + AT_ONCE]
-        writes = [tuple(_put(table, partition, part) for part in parts) for parts, _ in some]
+    changed = [(leaves.kept[start].raised(leaf_marks), start) for start, leaf_marks in by_leaf.items()]
+    splits = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.kept[start]]
+    refused: dict[bytes, int] = {}
+    for begin in range(0, len(splits), AT_ONCE):
+        group = splits[begin : begin + AT_ONCE]
+        writes = [tuple(_put(table, partition, part) for part in parts) for parts, _ in group]
         replies = yield from side_by_side(
-            each[0] if len(each) == 1 else Transact(writes=each) for each in writes
+            puts[0] if len(puts) == 1 else Transact(writes=puts) for puts in writes
         )
-        for (parts, start), reply in zip(some, replies, strict=True):
+        for (parts, start), reply in zip(group, replies, strict=True):
             if isinstance(reply, Done):
                 for part in parts:
                     leaves.keep(part)
                 continue
             leaves.drop(leaves.kept[start])
-            left.update(by_leaf[start])
-            stood = reply.items[0] if isinstance(reply, Refusal) else None
-            if stood is not None:
-                leaves.keep(read_leaf(stood))
-    return left
+            refused.update(by_leaf[start])
+            blocking = reply.items[0] if isinstance(reply, Refusal) else None
+            if blocking is not None:
+                leaves.keep(read_leaf(blocking))
+    return refused
 
 
-def _read(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
+def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
     """Read the leaves of these hashes that are not kept. Raises `CorruptData` where one is not there."""
     if leaves.size > MOST_HELD:
         leaves.kept, leaves.starts, leaves.size = {}, [], 0
     lacking = leaves.lacking(hashes)
     if lacking and not leaves.starts:
         yield from _read_some(table, partition, leaves, lacking[:1])
-        if not leaves.starts and (yield from _following(table, partition, 0)) == PLACES:
+        if not leaves.starts and (yield from _next_start(table, partition, 0)) == PLACES:
             leaves.bare = True
     for _ in range(ROUNDS):
         lacking = leaves.lacking(lacking)
@@ -323,33 +325,33 @@ def _read(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -
         if len(lacking) * MOST_OF * width >= PLACES:
             yield from _read_all(table, partition, leaves, lacking)
             lacking = leaves.lacking(lacking)
-        yield from _read_some(table, partition, leaves, list(_apart(lacking, width)))
+        yield from _read_some(table, partition, leaves, list(_spread(lacking, width)))
     if not leaves.lenient:
         raise CorruptData("marks are missing: the index is to be repaired")
     while lacking := leaves.lacking(lacking):
         place = place_of(lacking[0])
-        following = yield from _following(table, partition, place)
+        following = yield from _next_start(table, partition, place)
         leaves.keep(Leaf(start=leaves.before(place), end=following, single=True))
 
 
-def _read_some(table: str, partition: int, leaves: Leaves, some: Sequence[bytes]) -> Steps[None]:
+def _read_some(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
     """Read the leaves of some hashes, each by a request."""
     name = text(marks_name(partition))
     replies = yield from side_by_side(
         Query(
             table=table,
             partition=("p", name),
-            sort=("i", number(FLOOR), number(FLOOR + place_of(each))),
+            sort=("i", number(FLOOR), number(FLOOR + place_of(hashed))),
             forward=False,
             limit=1,
         )
-        for each in some
+        for hashed in hashes
     )
     for item in (item for reply in replies for item in reply.items):
         leaves.keep(read_leaf(item))
 
 
-def _following(table: str, partition: int, place: int) -> Steps[int]:
+def _next_start(table: str, partition: int, place: int) -> Steps[int]:
     """Where the first leaf from a place on begins; the end of all places where there is none."""
     reply = yield Query(
         table=table,
@@ -384,16 +386,16 @@ def _width(leaves: Leaves) -> int:
     return sum(leaf.end - leaf.start for leaf in some) // len(some) if some else PLACES
 
 
-def _apart(hashes: Sequence[bytes], width: int) -> Iterator[bytes]:
+def _spread(hashes: Sequence[bytes], width: int) -> Iterator[bytes]:
     """Of hashes in order, such as are likely to be in leaves of their own."""
     reached = -1
-    for each in hashes:
-        if place_of(each) > reached:
-            reached = place_of(each) + width // 2
-            yield each
+    for hashed in hashes:
+        if place_of(hashed) > reached:
+            reached = place_of(hashed) + width // 2
+            yield hashed
 
 
 def _single_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict[str, int]]:
-    wanted = {mark_name(partition, stream): stream for stream in streams}
-    items = yield from get_all(table, (calf_key(name, 0) for name in wanted))
-    return {wanted[item["p"]["S"]]: read_number(item, "n") or 0 for item in items}
+    by_name = {mark_name(partition, stream): stream for stream in streams}
+    items = yield from get_all(table, (calf_key(name, 0) for name in by_name))
+    return {by_name[item["p"]["S"]]: read_number(item, "n") or 0 for item in items}

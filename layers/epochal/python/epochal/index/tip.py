@@ -169,7 +169,11 @@ def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
 
 def write_event(event: EncodedEvent) -> AttributeValue:
     """An event in wire form; what is absent or empty is omitted."""
-    fields = {"t": text(event.timestamp), **_body("d", "D", event.data), **_body("m", "M", event.meta)}
+    fields = {
+        "t": text(event.timestamp),
+        **_write_body("d", "D", event.data),
+        **_write_body("m", "M", event.meta),
+    }
     if event.correlation_id is not None:
         fields["x"] = text(event.correlation_id)
     if event.causation_id is not None:
@@ -218,8 +222,8 @@ def read_meta(event: AttributeValue) -> Encoded | None:
 
 def append_id(event: AttributeValue) -> bytes | None:
     """The id of the append whose first event this is."""
-    marked = event["M"].get("k")
-    return None if marked is None else _bytes(marked)
+    key = event["M"].get("k")
+    return None if key is None else _bytes(key)
 
 
 def write_unfold(unfold: EncodedUnfold) -> AttributeValue:
@@ -229,8 +233,8 @@ def write_unfold(unfold: EncodedUnfold) -> AttributeValue:
             "i": number(unfold.version),
             "c": text(unfold.type),
             "t": text(unfold.timestamp),
-            **_body("d", "D", unfold.data),
-            **_body("m", "M", unfold.meta),
+            **_write_body("d", "D", unfold.data),
+            **_write_body("m", "M", unfold.meta),
         }
     )
 
@@ -262,7 +266,7 @@ def event_bytes(span: StoredSpan) -> int:
     return sum(map(value_size, span.events))
 
 
-def _body(data: str, encoding: str, body: Encoded) -> dict[str, AttributeValue]:
+def _write_body(data: str, encoding: str, body: Encoded) -> dict[str, AttributeValue]:
     if not body.data and body.encoding == DIRECT:
         return {}
     fields = {data: binary(body.data)}
@@ -288,7 +292,7 @@ def _bytes(value: AttributeValue) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class TipCursor:
     """Where a read of the stream that `head` heads stands.
 
     Attributes:
@@ -313,7 +317,7 @@ class Cursor:
         return self.at if self.forward else self.at - 1
 
 
-Part: TypeAlias = ReadPart[StoredSpan, Cursor]
+TipPart: TypeAlias = ReadPart[StoredSpan, TipCursor]
 
 
 def load_tip(table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
@@ -322,12 +326,12 @@ def load_tip(table: str, stream: str, *, consistent: bool = True) -> Steps[Tip |
     return None if reply.item is None else read_tip(reply.item)
 
 
-def stand(tip: Tip, start: int) -> Cursor:
+def cursor_at(tip: Tip, start: int) -> TipCursor:
     """Stand before event `start` of a stream whose Tip is in hand."""
-    return Cursor(head=tip, at=start, located=start == 0)
+    return TipCursor(head=tip, at=start, located=start == 0)
 
 
-def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Part]:
+def advance(table: str, cursor: TipCursor, limit: int | None = None) -> Steps[TipPart]:
     """One part more: one request, two where the first calf must be found.
 
     Args:
@@ -345,18 +349,18 @@ def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Part]
 def read_all(table: str, stream: str) -> Steps[list[EncodedEvent]]:
     """Every event of a stream, from the first on."""
     tip = yield from load_tip(table, stream)
-    cursor = None if tip is None else stand(tip, 0)
-    found: list[EncodedEvent] = []
+    cursor = None if tip is None else cursor_at(tip, 0)
+    events: list[EncodedEvent] = []
     while cursor is not None and not cursor.at_end:
         part = yield from advance(table, cursor)
-        found += [span.read(offset) for span in part.spans for offset in range(len(span.events))]
+        events += [span.read(offset) for span in part.spans for offset in range(len(span.events))]
         cursor = part.cursor
-    return found
+    return events
 
 
 def next_part(
-    table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
-) -> Steps[Part | None]:
+    table: str, cursor: TipCursor, limit: int | None, *, consistent: bool = True
+) -> Steps[TipPart | None]:
     """The next part, forward; None where no item holds the event wanted."""
     if cursor.at_end:
         return ReadPart(spans=(), cursor=cursor)
@@ -365,12 +369,12 @@ def next_part(
         own = cursor.head.span.since(cursor.at)
         return ReadPart(spans=(own,), cursor=replace(cursor, at=cursor.head.version))
     if cursor.located:
-        reply = yield calves(
+        reply = yield query_calves(
             table, cursor.head.stream, cursor.at, base - 1, limit=limit, consistent=consistent
         )
         spans: list[StoredSpan] = []
         at = cursor.at
-        for span in sound(reply.items):
+        for span in readable_spans(reply.items):
             if span.base > at:
                 break
             if span.next > at:
@@ -378,17 +382,19 @@ def next_part(
                 at = span.next
         if spans:
             return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at))
-    held = yield from holding(table, cursor.head.stream, cursor.at, consistent=consistent)
-    if held is None:
+    calf = yield from find_calf(table, cursor.head.stream, cursor.at, consistent=consistent)
+    if calf is None:
         return None
-    return ReadPart(spans=(held.since(cursor.at),), cursor=replace(cursor, at=held.next, located=True))
+    return ReadPart(spans=(calf.since(cursor.at),), cursor=replace(cursor, at=calf.next, located=True))
 
 
-def holding(table: str, stream: str, at: int, *, consistent: bool = True) -> Steps[StoredSpan | None]:
+def find_calf(table: str, stream: str, at: int, *, consistent: bool = True) -> Steps[StoredSpan | None]:
     """The calf that holds an event. It is not always the last to begin at or before it: calves may overlap."""
     last: Key | None = None
     while True:
-        reply = yield calves(table, stream, 0, at, forward=False, limit=1, after=last, consistent=consistent)
+        reply = yield query_calves(
+            table, stream, 0, at, forward=False, limit=1, after=last, consistent=consistent
+        )
         for span in map(read_span, reply.items):
             if span.next > at:
                 return span
@@ -397,7 +403,7 @@ def holding(table: str, stream: str, at: int, *, consistent: bool = True) -> Ste
         last = reply.last
 
 
-def sound(items: Iterable[Item]) -> Iterator[StoredSpan]:
+def readable_spans(items: Iterable[Item]) -> Iterator[StoredSpan]:
     """Calves up to one that cannot be read, which is an error once it comes first."""
     for position, item in enumerate(items):
         try:
@@ -409,7 +415,7 @@ def sound(items: Iterable[Item]) -> Iterator[StoredSpan]:
         yield span
 
 
-def calves(
+def query_calves(
     table: str,
     stream: str,
     lowest: int,

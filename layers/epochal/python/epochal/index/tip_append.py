@@ -21,13 +21,13 @@ from epochal.index.tip import (
     Tip,
     advance,
     append_id,
+    cursor_at,
     event_bytes,
     events_attributes,
     load_tip,
     read_span,
     read_tip,
     span_size,
-    stand,
     unfolds_size,
     write_event,
     write_unfold,
@@ -52,7 +52,7 @@ from epochal.plan.values import (
     write_units,
 )
 
-Known: TypeAlias = streams.Known[Tip]
+TipOrToken: TypeAlias = streams.Known[Tip]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,66 +145,68 @@ class BlockedByTip:
     ambiguous: bool = False
 
 
-def append_on(table: str, batch: WireBatch, known: Known) -> Steps[Written | Rejected[Tip]]:
+def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Written | Rejected[Tip]]:
     """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
 
     A response may have been lost, and others have written since: then this was written all the same. Whoever appends to
     the index decides again on what is there, and finds it.
     """
-    sent = yield from attempt(table, batch, known, BY_COST)
-    if isinstance(sent, Token):
-        return Written(first=sent.version - batch.count, version=sent.version, token=sent)
-    tip = sent.tip
+    result = yield from attempt(table, batch, known, BY_COST)
+    if isinstance(result, Token):
+        return Written(first=result.version - batch.count, version=result.version, token=result)
+    tip = result.tip
     if tip is not None and tip.etag == batch.etag_at(tip.version - batch.count):
         return Written(first=tip.version - batch.count, version=tip.version, token=tip.token())
     return Rejected(head=tip)
 
 
-def left_by(batch: WireBatch, known: Tip | None, token: Token) -> Tip:
+def tip_after(batch: WireBatch, known: Tip | None, token: Token) -> Tip:
     """The Tip that an append of events on `known` left at `token`. Who holds it calves it without reading it again."""
-    held = Tip(stream=batch.stream, span=StoredSpan(base=0)) if known is None else known
-    kept, calved = held.span, held.calved
+    before = Tip(stream=batch.stream, span=StoredSpan(base=0)) if known is None else known
+    kept_span, calved = before.span, before.calved
     if token.events == batch.count:
-        kept, calved = kept.since(kept.next), calved + event_bytes(kept)
+        kept_span, calved = kept_span.since(kept_span.next), calved + event_bytes(kept_span)
     span = StoredSpan(
-        base=kept.base, events=kept.events + batch.span.events, types=kept.types + batch.span.types
+        base=kept_span.base,
+        events=kept_span.events + batch.span.events,
+        types=kept_span.types + batch.span.types,
     )
-    return replace(held, span=span, etag=token.etag, calved=calved, latest=batch.count, size=token.size)
+    return replace(before, span=span, etag=token.etag, calved=calved, latest=batch.count, size=token.size)
 
 
 def append(table: str, batch: WireBatch) -> Steps[bool]:
     """Append events to the end, whatever is there, once."""
     tip = yield from load_tip(table, batch.stream)
-    return (yield from append_marked(table, batch, tip, version_of(tip)))
+    return (yield from append_once(table, batch, tip, version_of(tip)))
 
 
-def append_marked(table: str, batch: WireBatch, tip: Tip | None, since: int) -> Steps[bool]:
+def append_once(table: str, batch: WireBatch, tip: Tip | None, since: int) -> Steps[bool]:
     """Append events to the end, whatever is there, unless it has been done: from index `since` on they are looked for
     by their append id. Whether this call did it.
     """
     ambiguous = False
     while True:
-        if tip is not None and (yield from _holds(table, tip, batch.append_id, since)):
+        if tip is not None and (yield from _has_append(table, tip, batch.append_id, since)):
             return ambiguous
-        sent = yield from attempt(table, batch, tip, BY_COST)
-        if isinstance(sent, Token):
+        result = yield from attempt(table, batch, tip, BY_COST)
+        if isinstance(result, Token):
             return True
-        since, tip, ambiguous = version_of(tip), sent.tip, ambiguous or sent.ambiguous
+        since, tip, ambiguous = version_of(tip), result.tip, ambiguous or result.ambiguous
 
 
-def _holds(table: str, tip: Tip, wanted: bytes, since: int) -> Steps[bool]:
-    if any(append_id(event) == wanted for event in tip.span.events):
+def _has_append(table: str, tip: Tip, target: bytes, since: int) -> Steps[bool]:
+    if any(append_id(event) == target for event in tip.span.events):
         return True
-    cursor = stand(tip, since)
+    cursor = cursor_at(tip, since)
     while cursor.at < tip.span.base:
         part = yield from advance(table, cursor)
-        if any(append_id(event) == wanted for span in part.spans for event in span.events):
+        if any(append_id(event) == target for span in part.spans for event in span.events):
             return True
         cursor = part.cursor
     return False
 
 
-def attempt(table: str, batch: WireBatch, known: Known, rule: CalfRule) -> Steps[Token | BlockedByTip]:
+def attempt(table: str, batch: WireBatch, known: TipOrToken, rule: CalfRule) -> Steps[Token | BlockedByTip]:
     """One try: the token it leaves, or the Tip that blocked it.
 
     Raises:
@@ -212,17 +214,17 @@ def attempt(table: str, batch: WireBatch, known: Known, rule: CalfRule) -> Steps
         InvalidInput: the stream is full.
     """
     if known is None:
-        put, token = create(table, batch)
-        return _sent((yield put), token)
+        put, token = create_tip(table, batch)
+        return _result_of((yield put), token)
     if known.version + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
     if batch.count and rule.calves(token_of(known), growth_of(batch, known)):
         return (yield from calve_and_write(table, batch, known, rule))
-    update, token = extend(table, batch, known)
+    update, token = extend_tip(table, batch, known)
     reply = yield update
     if isinstance(reply, Overflow):
         return (yield from calve_and_write(table, batch, known, rule))
-    return _sent(reply, token)
+    return _result_of(reply, token)
 
 
 def calve_and_write(
@@ -232,14 +234,14 @@ def calve_and_write(
     tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
     if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
         return BlockedByTip(tip=tip)
-    update, token = restart(table, batch, tip)
+    update, token = restart_tip(table, batch, tip)
     reply = yield from rule.calve(table, tip, update)
     if reply is None:
-        return BlockedByTip(tip=(yield from _moved_on(table, tip)))
-    return _sent(reply, token)
+        return BlockedByTip(tip=(yield from _read_newer_tip(table, tip)))
+    return _result_of(reply, token)
 
 
-def _moved_on(table: str, stale: Tip) -> Steps[Tip | None]:
+def _read_newer_tip(table: str, stale: Tip) -> Steps[Tip | None]:
     """The Tip that has replaced a stale one: calves show that it is stale."""
     tip = yield from load_tip(table, stale.stream)
     if tip is not None and (tip.etag, tip.version) == (stale.etag, stale.version):
@@ -247,7 +249,7 @@ def _moved_on(table: str, stale: Tip) -> Steps[Tip | None]:
     return tip
 
 
-def _sent(reply: Done | Refusal | Overflow, token: Token) -> Token | BlockedByTip:
+def _result_of(reply: Done | Refusal | Overflow, token: Token) -> Token | BlockedByTip:
     if isinstance(reply, Done):
         return token
     if isinstance(reply, Overflow):
@@ -267,10 +269,10 @@ def calve(table: str, tip: Tip) -> Steps[bool]:
         reply = yield put_calf(table, tip.stream, rest)
         if isinstance(reply, Done):
             return True
-        left = uncalved(reply, rest)
-        if left is None:
+        remaining = uncalved(reply, rest)
+        if remaining is None:
             return False
-        rest = left
+        rest = remaining
     return True
 
 
@@ -278,10 +280,10 @@ def uncalved(reply: Refusal, rest: StoredSpan) -> StoredSpan | None:
     """What a calf found in the way leaves to be calved; None where it shows the Tip to be stale."""
     if reply.item is None:
         return None
-    found = read_span(reply.item)
-    if found.next <= rest.base:
+    calf = read_span(reply.item)
+    if calf.next <= rest.base:
         raise CorruptData(f"{reply.item['p']['S']}: the calf {rest.base} holds no events")
-    return None if found.next > rest.next else rest.since(found.next)
+    return None if calf.next > rest.next else rest.since(calf.next)
 
 
 # The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §1.
@@ -315,7 +317,7 @@ def growth_of(batch: WireBatch, known: Tip | Token) -> Growth:
     )
 
 
-def create(table: str, batch: WireBatch) -> tuple[Put, Token]:
+def create_tip(table: str, batch: WireBatch) -> tuple[Put, Token]:
     """A stream's first write: the whole Tip, if there is none."""
     unfolds = unfolds_of(batch, batch.count) or ()
     item = {
@@ -331,13 +333,13 @@ def create(table: str, batch: WireBatch) -> tuple[Put, Token]:
     return Put(table=table, item=item, condition=Absent("i")), _token(batch, bare, taken)
 
 
-def extend(table: str, batch: WireBatch, known: Tip | Token) -> tuple[Update, Token]:
+def extend_tip(table: str, batch: WireBatch, known: Tip | Token) -> tuple[Update, Token]:
     """Append to what the Tip carries, if it is still the one known."""
     changes = [Extend(name, value) for name, value in events_attributes(batch.span).items()]
     return _update(table, batch, known, token_of(known), changes)
 
 
-def restart(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
+def restart_tip(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
     """Leave only the new events in the Tip, if any: what it carried is in calves."""
     events = events_attributes(batch.span)
     changes = [Set(name, value) for name, value in events.items()]
@@ -359,7 +361,7 @@ def put_calf(table: str, stream: str, span: StoredSpan) -> Put:
     return Put(table=table, item=item, condition=Absent("i"))
 
 
-def etag_over(etag: str, tip: Tip | None) -> str:
+def retry_etag(etag: str, tip: Tip | None) -> str:
     """The etag for one more try, over the Tip that refused the last.
 
     The last may have been applied all the same, unnoticed. Were both to leave one etag, a token of the one would
@@ -369,12 +371,12 @@ def etag_over(etag: str, tip: Tip | None) -> str:
     return hashlib.sha256(f"{etag} {over}".encode()).hexdigest()[:32]
 
 
-def unchanged(etag: str | None, version: int) -> Condition:
+def unchanged_condition(etag: str | None, version: int) -> Condition:
     """That a Tip is still the one known. Without an etag (a foreign item) its version must do; with one it is asked for
     too, because indices are given out from it, and a token may be forged.
     """
-    known = Absent("etag") if etag is None else equals("etag", text(etag))
-    return All((known, equals("n", number(version))))
+    same_etag = Absent("etag") if etag is None else equals("etag", text(etag))
+    return All((same_etag, equals("n", number(version))))
 
 
 def _update(
@@ -399,7 +401,7 @@ def _update(
         key=tip_key(batch.stream),
         sets=(*counters, *changes, *((Set("u", sequence(unfolds)),) if unfolds else ())),
         removes=(*removes, "u") if unfolds == () else removes,
-        condition=All((unchanged(known.etag, known.version), _OPEN)),
+        condition=All((unchanged_condition(known.etag, known.version), _OPEN)),
     )
     return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))
 
@@ -483,13 +485,13 @@ class _ByCost:
     calve = staticmethod(calve_and_update)
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        return tip.carried > LARGE or pays(tip, new, factor=1)
+        return tip.carried > LARGE or calving_pays(tip, new, factor=1)
 
 
 BY_COST: Final = _ByCost()
 
 
-def pays(tip: Token, new: Growth, factor: int) -> bool:
+def calving_pays(tip: Token, new: Growth, factor: int) -> bool:
     """Whether to calve is cheaper than to go on; `factor`: 2 where calf and Tip are written in one transaction."""
     if tip.events == 0:
         return False

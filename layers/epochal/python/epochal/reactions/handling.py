@@ -27,7 +27,7 @@ from epochal.index.groups import (
     MAX_PARKED,
     Cause,
     GroupState,
-    Held,
+    LoadedState,
     StateConflict,
     forget_cause,
     group_stream,
@@ -581,11 +581,11 @@ class Member:
         """The index table."""
         return self.reader.table
 
-    def load(self, partition: int) -> Held:
+    def load(self, partition: int) -> LoadedState:
         """The group's state in a partition."""
         return self.driver.run(load(self.table, group_stream(partition, self.reaction.name)))
 
-    def save(self, held: Held, state: GroupState) -> Held | StateConflict:
+    def save(self, held: LoadedState, state: GroupState) -> LoadedState | StateConflict:
         """Replace a state, if it is still the one that is held."""
         return self.driver.run(save(self.table, held, state, self._ids()))
 

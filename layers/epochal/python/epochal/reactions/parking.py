@@ -14,7 +14,7 @@ from math import inf
 
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
-from epochal.index.groups import Cause, GroupState, Held
+from epochal.index.groups import Cause, GroupState, LoadedState
 from epochal.layout.port import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.reactions.handling import (
@@ -129,7 +129,7 @@ class Parking:
             if index not in (None, waits):
                 raise InvalidInput("index", f"the stream waits at {waits} by now, not at {index}: look again")
             saved = self.reactor.member.save(held, still_parked(_state(held), stream, waits + 1))
-            if isinstance(saved, Held):
+            if isinstance(saved, LoadedState):
                 return waits + 1
             before, waited, held = held, waits, saved.held
             waits = self._waits(held, partition, stream)
@@ -147,7 +147,7 @@ class Parking:
             if progress.failure is not None or self.reactor.member.driver.clock() >= ends:
                 return self._stay(partition, stream, held, progress)
             saved = self.reactor.member.save(held, unparked(_state(held), stream, index))
-            if isinstance(saved, Held):
+            if isinstance(saved, LoadedState):
                 self.reactor.member.forget(partition, stream)
                 return Replayed(next=index, unparked=True)
             before, held = held, saved.held
@@ -157,7 +157,7 @@ class Parking:
             if not _is_same_run(before, held):
                 index = waits
 
-    def _stay(self, partition: int, stream: str, before: Held, progress: Progress) -> Replayed:
+    def _stay(self, partition: int, stream: str, before: LoadedState, progress: Progress) -> Replayed:
         """Note how far a stream that stays parked has got, unless its group was reset since a state `before`."""
         held, failure = self.reactor.member.load(partition), progress.failure
         while (waits := _state(held).parked.get(stream)) is not None:
@@ -167,7 +167,7 @@ class Parking:
                 self.reactor.member.keep(partition, failure)
             after = still_parked(_state(held), stream, progress.next)
             saved = self.reactor.member.save(held, after)
-            if isinstance(saved, Held):
+            if isinstance(saved, LoadedState):
                 return Replayed(next=after.parked[stream], unparked=False, failure=failure)
             held = saved.held
         return Replayed(next=progress.next, unparked=True, failure=failure)
@@ -180,11 +180,11 @@ class Parking:
         removal = member.reader.removal_of(partition, stream)
         return () if removal is None else (removal,)
 
-    def _find(self, partition: int, stream: str) -> tuple[Held, int]:
+    def _find(self, partition: int, stream: str) -> tuple[LoadedState, int]:
         held = self.reactor.member.load(partition)
         return held, self._waits(held, partition, stream)
 
-    def _waits(self, held: Held, partition: int, stream: str) -> int:
+    def _waits(self, held: LoadedState, partition: int, stream: str) -> int:
         """Index of the event that a parked stream waits for."""
         index = _state(held).parked.get(stream)
         if index is None:
@@ -203,10 +203,10 @@ class Parking:
         )
 
 
-def _is_same_run(before: Held, after: Held) -> bool:
+def _is_same_run(before: LoadedState, after: LoadedState) -> bool:
     """Whether a group has neither been reset nor begun anew between two states: what was handled in between counts."""
     return _state(before).resets == _state(after).resets
 
 
-def _state(held: Held) -> GroupState:
+def _state(held: LoadedState) -> GroupState:
     return held.state or GroupState()

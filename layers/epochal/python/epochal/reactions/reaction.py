@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent, name_of
-from epochal.index.checkpoints import Moment, Place
+from epochal.index.checkpoints import FeedStart, Moment
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.port import Removal, Span, layout_names
 from epochal.lazy_dataclasses import dataclass, field
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
-Start = Literal["beginning", "tail"] | Moment | Mapping[int, Place]
+Start = Literal["beginning", "tail"] | Moment | Mapping[int, FeedStart]
 """Where a new group begins: at the first event ever, after the last one, at a moment (`at`), or at a place in each
 partition that it names and at the beginning of the others."""
 

@@ -14,7 +14,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import WINDOW, SpanPage, events_of
 from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, Reads, Sharing, StateConflict, with_resets_drawn
+from epochal.index.groups import GroupState, LoadedState, Reads, Sharing, StateConflict, with_resets_drawn
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
@@ -93,7 +93,7 @@ class Run:
     meeting: Meeting = field(init=False)
     _sharing: Sharing = field(init=False)
     _reads: Reads | None = field(init=False)
-    _held: Held = field(init=False)
+    _held: LoadedState = field(init=False)
     _streak: Streak = field(default_factory=Streak)
     _span_reader: SpanReader | None = None
     _next: Checkpoint | None = None
@@ -324,7 +324,7 @@ class Run:
         while True:
             before = self._held.state
             match self.member.save(self._held, self._sharing.joined(before or state, state, self.share)):
-                case Held() as held:
+                case LoadedState() as held:
                     self._held = held
                     return True
                 case StateConflict(held=held):

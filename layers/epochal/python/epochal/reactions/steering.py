@@ -24,17 +24,17 @@ from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.epochs import read_series
 from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs
-from epochal.index.feed_walk import PlacedEntry, Walk, step
+from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
 from epochal.index.groups import (
     Cause,
     GroupState,
-    Held,
+    LoadedState,
     StateConflict,
+    assign_units,
     group_stream,
-    leave,
     read_signs,
     remove,
-    share,
+    remove_sign,
     with_resets_drawn,
 )
 from epochal.index.indexer_failures import indexer_failures
@@ -181,7 +181,7 @@ class Groups:
         return [
             GroupProcess(owner=owner, partitions=tuple(dict.fromkeys(unit.partition for unit in mine)))
             for owner in owners
-            for mine in [share(owner, owners, units)]
+            for mine in [assign_units(owner, owners, units)]
         ]
 
     def pause(self, group: str) -> list[int]:
@@ -224,7 +224,7 @@ class Groups:
             )
         targets = {each: member.start(each) for each in (to if isinstance(to, Mapping) else begun)}
         for partition, target in targets.items():
-            self.reader.driver.run(step(self.reader.table, Walk(partition=partition, at=target), 1))
+            self.reader.driver.run(step(self.reader.table, FeedWalk(partition=partition, at=target), 1))
         return [
             self._reset(member, partition, begun[partition], target, wants, dry_run=dry_run)
             for partition, target in targets.items()
@@ -283,14 +283,14 @@ class Groups:
             reader.driver.run(delete_failed_runs(reader.table, group, partition))
             reader.driver.run(remove(reader.table, group_stream(partition, group)))
         for sign in reader.driver.run(read_signs(reader.table, group)):
-            reader.driver.run(leave(reader.table, group, sign.owner))
+            reader.driver.run(remove_sign(reader.table, group, sign.owner))
         return [partition for partition, _, _ in states]
 
     def _member(self, group: str | Reaction, start: Start = "beginning") -> Member:
         reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
 
-    def _begun(self, member: Member) -> list[tuple[int, Held, GroupState]]:
+    def _begun(self, member: Member) -> list[tuple[int, LoadedState, GroupState]]:
         """Where a group has begun, and what is on record there."""
         helds = self._helds(member)
         found = [(partition, held, held.state) for partition, held in helds if held.state is not None]
@@ -298,7 +298,7 @@ class Groups:
             raise GroupMissing(member.reaction.name)
         return found
 
-    def _helds(self, member: Member) -> list[tuple[int, Held]]:
+    def _helds(self, member: Member) -> list[tuple[int, LoadedState]]:
         """What is on record of a group in every partition, whether it has begun there or not."""
         return [(each.partition, member.load(each.partition)) for each in self.reader.partitions()]
 
@@ -353,7 +353,7 @@ class Groups:
         self,
         member: Member,
         partition: int,
-        held: Held,
+        held: LoadedState,
         target: Checkpoint,
         wants: Reaction | None,
         *,
@@ -378,7 +378,7 @@ class Groups:
             if dry_run:
                 return found
             saved = member.save(held, after)
-            if isinstance(saved, Held):
+            if isinstance(saved, LoadedState):
                 for stream in state.parked.keys() - after.parked.keys():
                     member.forget(partition, stream)
                 return found
@@ -415,7 +415,7 @@ class Groups:
         """The entries of the index from a checkpoint on, to the tail, as long as more are wanted where a request has
         ended. The last request may bring some beyond that.
         """
-        walk, at_tail = Walk(partition=partition, at=start), False
+        walk, at_tail = FeedWalk(partition=partition, at=start), False
         while not at_tail and is_wanted(walk.at):
             page = self.reader.driver.run(step(self.reader.table, walk, PAGE))
             yield from page.placed
@@ -507,10 +507,10 @@ def _moved(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> 
     )
 
 
-def _replace(member: Member, held: Held, change: Callable[[GroupState], GroupState]) -> None:
+def _replace(member: Member, held: LoadedState, change: Callable[[GroupState], GroupState]) -> None:
     """Replace a state, on whatever it is by now; one that has been deleted meanwhile stays so."""
     while held.state is not None and (after := change(held.state)) != held.state:
         saved = member.save(held, after)
-        if isinstance(saved, Held):
+        if isinstance(saved, LoadedState):
             return
         held = saved.held

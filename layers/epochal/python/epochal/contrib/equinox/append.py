@@ -19,22 +19,22 @@ from typing import Final, Literal, TypeAlias
 
 from epochal.contrib.equinox import CALVING, TIP_BYTES, EquinoxOptions
 from epochal.errors import InvalidInput, TooLarge
-from epochal.index.tip import StoredSpan, Tip, append_id, calves, load_tip, read_span, read_tip
+from epochal.index.tip import StoredSpan, Tip, append_id, load_tip, query_calves, read_span, read_tip
 from epochal.index.tip_append import (
     BlockedByTip,
     Growth,
-    Known,
+    TipOrToken,
     WireBatch,
     attempt,
     calve_and_update,
     calve_and_write,
-    create,
-    etag_over,
-    extend,
+    calving_pays,
+    create_tip,
+    extend_tip,
     keyed_etag,
     overflows,
-    pays,
     put_calf,
+    retry_etag,
     uncalved,
 )
 from epochal.layout import once, streams
@@ -56,7 +56,7 @@ from epochal.plan.ops import Done, Items, Overflow, Refusal, Steps, Transact, Up
 from epochal.plan.values import Item, Key
 from epochal.settings import Settings, variable
 
-# When a Tip's events go into a calf, and how: when that is cheapest (`index.tip_append.pays`), or at limits.
+# When a Tip's events go into a calf, and how: when that is cheapest (`index.tip_append.calving_pays`), or at limits.
 #
 # `Fixed` calves by bytes and events, as Equinox does; for tables that Equinox applications write too. For these, calf
 # and Tip are written in one transaction: there is no overlap then, at twice the price.
@@ -83,7 +83,7 @@ class ByCost(_InMode):
 
     def calves(self, tip: Token, new: Growth) -> bool:
         """Whether to calve what the Tip carries before writing `new`."""
-        return pays(tip, new, factor=2 if self.mode == "transactional" else 1)
+        return calving_pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,11 @@ Result: TypeAlias = streams.Result[Tip]
 
 
 def append(
-    table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, start: Known | Unread = UNREAD
+    table: str,
+    batch: WireBatch,
+    expected: ExpectedVersion,
+    calving: Calving,
+    start: TipOrToken | Unread = UNREAD,
 ) -> Steps[Result]:
     """Append `batch`, beginning from `start` or, where that is unread, from what `expected` tells.
 
@@ -154,7 +158,7 @@ def append(
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known: Known | Unread = expected_head(expected) if start is UNREAD else start
+    known: TipOrToken | Unread = expected_head(expected) if start is UNREAD else start
     if known is UNREAD:
         known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):
@@ -166,11 +170,11 @@ def append(
             return result
         known = result.head
         if not batch.count:
-            batch = replace(batch, etag=etag_over(batch.etag, known))
+            batch = replace(batch, etag=retry_etag(batch.etag, known))
 
 
 def append_on(
-    table: str, batch: WireBatch, known: Known, calving: Calving, *, repeatable: bool = False
+    table: str, batch: WireBatch, known: TipOrToken, calving: Calving, *, repeatable: bool = False
 ) -> Steps[Result]:
     """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
 
@@ -326,7 +330,9 @@ def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[
     # The calf that holds one index is nearly always the last to begin at or before it.
     limit = 1 if end == at + 1 else None
     while True:
-        reply: Items = yield calves(table, tip.stream, 0, end - 1, forward=False, limit=limit, after=last)
+        reply: Items = yield query_calves(
+            table, tip.stream, 0, end - 1, forward=False, limit=limit, after=last
+        )
         for span in map(read_span, reply.items):
             found = _in_span(span.since(at).before(end), wanted)
             if found is not None:
@@ -382,11 +388,11 @@ class TipAttempts:
         """The Tip."""
         return load_tip(self.table, self.batch.stream)
 
-    def append_on(self, known: Known, *, repeatable: bool) -> Steps[Result]:
+    def append_on(self, known: TipOrToken, *, repeatable: bool) -> Steps[Result]:
         """See `append.append_on`."""
         return append_on(self.table, self.batch, known, self.calving, repeatable=repeatable)
 
-    def is_new(self, known: Known) -> None:
+    def is_new(self, known: TipOrToken) -> None:
         """See `KeyedStreams.is_new`."""
 
     def settle(self, head: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
@@ -394,12 +400,12 @@ class TipAttempts:
         return settle(self.table, self.batch, head, since, repeatable=repeatable)
 
     def unfold_on(
-        self, known: Known, record: KeyRecord, seen: Remembered | None
+        self, known: TipOrToken, record: KeyRecord, seen: Remembered | None
     ) -> Steps[Token | UnfoldsRefused[Tip]]:
         """The Tip and the record in one transaction, once there is room."""
         table, batch = self.table, self.batch
         while True:
-            write, token = create(table, batch) if known is None else extend(table, batch, known)
+            write, token = create_tip(table, batch) if known is None else extend_tip(table, batch, known)
             note = done_record(table, record, batch, version_of(known), seen)
             reply: Done | Refusal | Overflow = yield Transact(writes=(write, note))
             if isinstance(reply, Done):
@@ -418,14 +424,14 @@ class TipAttempts:
         found = yield from find(self.table, head, self.batch.append_id, since, or_later=True)
         return found is Earlier.PRUNED
 
-    def _emptied(self, known: Known, size: int) -> Steps[Known]:
+    def _emptied(self, known: TipOrToken, size: int) -> Steps[TipOrToken]:
         """What is known once the Tip's events are in a calf, which makes room for the unfolds."""
         tip = known if isinstance(known, Tip) else (yield from self.load())
         if tip is None or not tip.span.events:
             raise TooLarge("unfolds", size, ITEM_BYTES)
         if isinstance(known, Token) and known.etag != tip.etag:
             return known  # the next try is refused, and says what the Tip is
-        bare = replace(self.batch, unfolds=None, etag=etag_over(self.batch.etag, tip))
+        bare = replace(self.batch, unfolds=None, etag=retry_etag(self.batch.etag, tip))
         left = yield from calve_and_write(self.table, bare, tip, self.calving)
         return left if isinstance(left, Token) else known
 

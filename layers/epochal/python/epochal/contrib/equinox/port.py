@@ -15,7 +15,17 @@ from typing import Final
 from epochal.contrib.equinox.append import LOOKS
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP, WHERE, calf_key, is_tip
-from epochal.index.tip import Cursor, Part, StoredSpan, Tip, calves, load_tip, next_part, read_span, sound
+from epochal.index.tip import (
+    StoredSpan,
+    Tip,
+    TipCursor,
+    TipPart,
+    load_tip,
+    next_part,
+    query_calves,
+    read_span,
+    readable_spans,
+)
 from epochal.layout.port import (
     Archive,
     Change,
@@ -56,24 +66,24 @@ from epochal.settings import Options, Settings, variable
 # A read is a value: `Cursor`s can be kept and resumed.
 
 
-def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
+def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[TipCursor | None]:
     """Read the Tip and stand before event `start`, or before all of them. None: there is no such stream."""
     tip = yield from load_tip(table, stream)
     return None if tip is None else stand(tip, start, forward=forward)
 
 
-def stand(head: Tip, start: int | None, *, forward: bool = True) -> Cursor:
+def stand(head: Tip, start: int | None, *, forward: bool = True) -> TipCursor:
     """Stand before event `start` of a stream whose Tip is in hand."""
     if forward:
         at = max(start or 0, head.low_water)
-        return Cursor(head=head, at=at, forward=True, located=at == 0)
+        return TipCursor(head=head, at=at, forward=True, located=at == 0)
     last = head.version if start is None else min(start + 1, head.version)
-    return Cursor(head=head, at=last, forward=False)
+    return TipCursor(head=head, at=last, forward=False)
 
 
 def advance(
-    table: str, cursor: Cursor, limit: int | None = None, *, shared: bool = False, consistent: bool = True
-) -> Steps[Part]:
+    table: str, cursor: TipCursor, limit: int | None = None, *, shared: bool = False, consistent: bool = True
+) -> Steps[TipPart]:
     """One part more: one request, and others only to get round an overlap or to explain a hole.
 
     Args:
@@ -97,7 +107,7 @@ def advance(
     raise CorruptData(f"{cursor.head.stream}: event {cursor.wanted} is in no item, and was not pruned")
 
 
-def _advance(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
+def _advance(table: str, cursor: TipCursor, limit: int | None, *, consistent: bool) -> Steps[TipPart | None]:
     if cursor.forward:
         part = yield from next_part(table, cursor, limit, consistent=consistent)
     elif cursor.at_end:
@@ -110,10 +120,10 @@ def _advance(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     return part or (yield from _pruned_meanwhile(table, cursor))
 
 
-def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
+def _backward(table: str, cursor: TipCursor, limit: int | None, *, consistent: bool) -> Steps[TipPart | None]:
     last: Key | None = None
     while True:
-        reply = yield calves(
+        reply = yield query_calves(
             table,
             cursor.head.stream,
             0,
@@ -124,7 +134,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
             consistent=consistent,
         )
         spans: list[StoredSpan] = []
-        for span in sound(reply.items):
+        for span in readable_spans(reply.items):
             if span.base < cursor.at <= span.next and not cursor.at_end:
                 spans.append(span.before(cursor.at).since(cursor.head.low_water))
                 cursor = replace(cursor, at=spans[-1].base)
@@ -135,20 +145,22 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
         last = reply.last
 
 
-def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Part | None]:
+def _pruned_meanwhile(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
     """No item holds the event wanted: if the stream was pruned past it, go on from there."""
     fresh = yield from load_tip(table, cursor.head.stream)
     return None if fresh is None else _passed(cursor, fresh.low_water)
 
 
-def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Part | None]:
+def _pruned_by_others(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
     """No item holds the event wanted: if the stream begins above it, another library pruned it; go on from there."""
     last: Key | None = None
     mark = cursor.head.low_water
     while True:
         # Calves that lie wholly below the mark are still to be deleted, and tell nothing.
         limit = None if mark else 1
-        reply = yield calves(table, cursor.head.stream, 0, cursor.head.span.base - 1, limit=limit, after=last)
+        reply = yield query_calves(
+            table, cursor.head.stream, 0, cursor.head.span.base - 1, limit=limit, after=last
+        )
         for span in map(read_span, reply.items):
             if span.next > mark:
                 return _passed(cursor, span.base)
@@ -157,7 +169,7 @@ def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Part | None]:
         last = reply.last
 
 
-def _passed(cursor: Cursor, low_water: int) -> Part | None:
+def _passed(cursor: TipCursor, low_water: int) -> TipPart | None:
     """Go on from a low-water mark, if the event wanted lies below it."""
     if low_water <= cursor.wanted:
         return None
@@ -166,7 +178,7 @@ def _passed(cursor: Cursor, low_water: int) -> Part | None:
     return ReadPart(spans=(), cursor=replace(cursor, head=tip, at=mark, located=False))
 
 
-def _settled(table: str, cursor: Cursor) -> TransactGet:
+def _settled(table: str, cursor: TipCursor) -> TransactGet:
     """A read that waits for transactions on the Tip, and on calves where they are likely to be put."""
     bases = sorted({0, cursor.head.low_water, cursor.wanted, TIP})
     return TransactGet(keys=tuple((table, calf_key(cursor.head.stream, base)) for base in bases))

@@ -18,15 +18,15 @@ from epochal.index.checkpoints import calf_key, tip_key
 from epochal.index.tip import (
     StoredSpan,
     Tip,
-    calves,
     events_attributes,
     load_tip,
+    query_calves,
     read_span,
     read_tip,
     span_size,
     write_unfold,
 )
-from epochal.index.tip_append import Known, WireBatch, etag_over, token_of, unchanged
+from epochal.index.tip_append import TipOrToken, WireBatch, retry_etag, token_of, unchanged_condition
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import NO_STREAM, ExpectedVersion, version_of
@@ -100,7 +100,7 @@ def _emptied(tip: Tip, *, leave_open: bool) -> bool:
 
 def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
     """Write a Tip over the one it was made from: what is there afterwards, and whether that is or follows it."""
-    wanted = replace(wanted, etag=removing(etag_over(etag, tip)))
+    wanted = replace(wanted, etag=removing(retry_etag(etag, tip)))
     reply = yield _update(table, tip, wanted)
     if isinstance(reply, Done):
         return wanted, True
@@ -127,7 +127,7 @@ def _update(table: str, tip: Tip, wanted: Tip) -> Update:
         key=tip_key(tip.stream),
         sets=tuple(sets),
         removes=tuple(name for name in ("e", "c") if name not in events) + (() if wanted.unfolds else ("u",)),
-        condition=unchanged(tip.etag, tip.version),
+        condition=unchanged_condition(tip.etag, tip.version),
     )
 
 
@@ -136,7 +136,7 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
     deleted = 0
     while mark > 0:
         room = deletes - deleted
-        reply = yield calves(table, stream, 0, mark - 1, limit=min(room, 100) + 1)
+        reply = yield query_calves(table, stream, 0, mark - 1, limit=min(room, 100) + 1)
         below = [span for span in map(read_span, reply.items) if span.next <= mark]
         for span in below[:room]:
             condition = Compare("n", "<=", number(mark))
@@ -186,12 +186,12 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
             if version_of((yield from load_tip(into, stream))) > reached:
                 continue  # another has copied and pruned them meanwhile
             raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
-        at: Known = target
+        at: TipOrToken = target
         for span in spans:
             at = yield from _copy(into, stream, span.before(before), at, next(etags))
 
 
-def _copy(into: str, stream: str, span: StoredSpan, target: Known, etag: str) -> Steps[Known]:
+def _copy(into: str, stream: str, span: StoredSpan, target: TipOrToken, etag: str) -> Steps[TipOrToken]:
     """Append a span to the archive. Where another copier was faster, nothing happens."""
     if not span.events or version_of(target) != span.base:
         return target

@@ -11,8 +11,8 @@ from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import InvalidInput
-from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, write_unfold
-from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
+from epochal.index.tip import StoredSpan, Tip, TipCursor, load_tip, unfolds_size, write_unfold
+from epochal.index.tip_append import ROOM, TipOrToken, WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.once import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
@@ -67,10 +67,10 @@ class Tips:
         """None: a record bounds the search."""
         return streams.NEVER
 
-    def is_new(self, known: Known, above: Ticks) -> None:
+    def is_new(self, known: TipOrToken, above: Ticks) -> None:
         """None: likewise."""
 
-    def append_on(self, table: str, batch: streams.Batch, known: Known) -> Steps[Result]:
+    def append_on(self, table: str, batch: streams.Batch, known: TipOrToken) -> Steps[Result]:
         """See `append.append_on`."""
         return append.append_on(table, _in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
 
@@ -93,13 +93,13 @@ class Tips:
         *,
         forward: bool,
         limit: int | None = None,  # noqa: ARG002  a Tip is read first, whatever is wanted
-    ) -> Steps[Cursor | None]:
+    ) -> Steps[TipCursor | None]:
         """See `port.begin`."""
         return port.begin(table, stream, start, forward=forward)
 
     def advance(
-        self, table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
-    ) -> Steps[ReadPart[StoredSpan, Cursor]]:
+        self, table: str, cursor: TipCursor, limit: int | None, *, consistent: bool = True
+    ) -> Steps[ReadPart[StoredSpan, TipCursor]]:
         """See `port.advance`. Equinox applications may prune the stream."""
         return port.advance(table, cursor, limit, shared=True, consistent=consistent)
 

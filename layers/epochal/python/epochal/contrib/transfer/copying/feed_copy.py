@@ -25,7 +25,7 @@ from epochal.index.groups import (
     MAX_NAMES,
     MAX_PARKED,
     GroupState,
-    Held,
+    LoadedState,
     StateConflict,
     group_stream,
     load,
@@ -141,7 +141,7 @@ class FeedCopier:
     def _each(self, visit: Callable[[str], StreamCopy], streams: Iterable[str]) -> list[StreamCopy]:
         return list(ahead(visit, streams, self.at_once))
 
-    def _kept(self, held: Held, state: GroupState) -> Held:
+    def _kept(self, held: LoadedState, state: GroupState) -> LoadedState:
         """The place, kept, whatever another run has kept meanwhile: all before ours was visited."""
         while True:
             ids = Ids.drawn(self.now(), self.fresh)

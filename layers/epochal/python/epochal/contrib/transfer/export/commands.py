@@ -29,7 +29,7 @@ from epochal.contrib.transfer.rows import COLUMNS, Kind, micros_of
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
-from epochal.index.checkpoints import Place, parse_place
+from epochal.index.checkpoints import FeedStart, parse_place
 from epochal.layout.port import Source, every_table
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import parse_time
@@ -282,7 +282,7 @@ def export(
 
 
 def _exported(
-    store: OpenedStore, folder: Path, wanted: ExportScope, start: Place, workers: int | None = None
+    store: OpenedStore, folder: Path, wanted: ExportScope, start: FeedStart, workers: int | None = None
 ) -> ExportCounts:
     choice, workers = side_by_side(workers)
     begun = origins.begin_feed(store.feed, folder, wanted, start)

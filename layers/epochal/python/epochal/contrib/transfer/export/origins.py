@@ -30,7 +30,7 @@ from epochal.contrib.transfer.rows import Row, row_of
 from epochal.errors import CorruptData
 from epochal.feed.history import FEWEST, WINDOW, FeedEvent, Hydrate, events_of
 from epochal.feed.reader import FeedReader, SpanReader, wanted
-from epochal.index.checkpoints import Checkpoint, Place
+from epochal.index.checkpoints import Checkpoint, FeedStart
 from epochal.index.entries import epoch_tip
 from epochal.layout.port import Categories, End, Source, Span, end_since
 from epochal.lazy_dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ HELD: Final = 800
 
 
 def begin_feed(
-    feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "beginning"
+    feed: FeedReader, folder: Path, wanted: ExportScope, start: FeedStart = "beginning"
 ) -> EventExport:
     """The export of the feed in a folder, as `parts.begun` has it: all that it has by now."""
     return begun(
