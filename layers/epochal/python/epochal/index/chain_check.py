@@ -1,4 +1,4 @@
-"""Walks a partition's whole chain of epochs, however broken: it reports what cannot be read, and goes on.
+"""Walks a partition's whole chain of epochs, however broken: reports what cannot be read, and goes on.
 
 A reader of the feed stops where something is wrong (`index.feed_walk`); a check of the index must see what comes
 behind that. Epochs are the truth; the series only tells which of them there should be.
@@ -71,17 +71,18 @@ REMEDIES: Final = MappingProxyType[FindingKind, Remedy](
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is wrong.
+    """Something that is wrong with an index.
 
     Attributes:
-        source: of the feed; `index` for what is of none.
-        partition: of the feed, where it is one's.
-        stream: whose events these are; of a head that cannot be read its key, of a checkpoint its group.
-        index: of the first event that is concerned.
-        end: the index after the last.
-        at: the place in the chain.
-        cause: what else is known.
-        key: of the head that tells of what is missing.
+        kind: what is wrong.
+        source: source of the feed; `index` for what belongs to none.
+        partition: partition of the feed, if it belongs to one.
+        stream: stream of the events; for an unreadable head its key, for a checkpoint its group.
+        index: index of the first event concerned.
+        end: index after the last event concerned.
+        at: place in the chain.
+        cause: further details.
+        key: key of the head that shows what is missing.
     """
 
     kind: FindingKind
@@ -96,7 +97,7 @@ class Finding:
 
     @property
     def remedy(self) -> Remedy:
-        """What mends it."""
+        """How to fix it: repair, rebuild, or look."""
         return REMEDIES[self.kind]
 
 
@@ -110,24 +111,24 @@ HASHES: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """Streams by the hash of their names: from `low` to `high` - 1."""
+    """The streams whose names hash to a value from `low` to `high` - 1."""
 
     low: int = 0
     high: int = HASHES
 
     def holds(self, stream: str) -> bool:
-        """Whether the stream is one of these."""
+        """Return whether a stream is in the range."""
         return self.low <= crc32(stream.encode()) < self.high
 
     def halves(self) -> tuple[HashRange, HashRange]:
-        """The lower and the upper half."""
+        """Return the lower and the upper half of the range."""
         middle = (self.low + self.high) // 2
         return HashRange(self.low, middle), HashRange(middle, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A span that does not begin where its stream ended: events up to its index are missing, or come again."""
+    """A span that does not begin where its stream ended: events are missing before it, or come again."""
 
     span: Span
     expected: int
@@ -136,15 +137,16 @@ class Break:
 
 @dataclass(slots=True)
 class FollowedStream:
-    """A stream as the chain has it.
+    """A stream as a chain of epochs shows it.
 
     Attributes:
-        next: the index after the last event that it holds.
-        epoch: where it was met last.
-        partition: where it was met first.
-        passed: everything below was indexed, or gone by then.
-        broken: where it first breaks; kept here, so that a stream that is let go and followed later is told of once.
-        end: where it ends by the heads that were met, the furthest of several; None without any.
+        next: index after the last event in the chain.
+        epoch: epoch of its latest events.
+        partition: partition of its first events.
+        passed: index below which everything was indexed or already removed.
+        broken: the first break of the stream. It is kept, so that a stream that is dropped and followed again is
+            reported once.
+        end: end of the stream according to its heads, the furthest of several; None without any.
     """
 
     next: int
@@ -157,12 +159,13 @@ class FollowedStream:
 
 @dataclass(slots=True)
 class FollowedStreams:
-    """The streams of a range, as far as a chain has been walked.
+    """The streams of a hash range, as far as a chain has been walked.
 
     Attributes:
-        most: streams that are followed at once.
-        range: what is followed; it shrinks when there are more.
-        left: what must be followed another time.
+        most: number of streams that are followed at once.
+        range: range that is followed; it shrinks when there are more streams.
+        left: ranges that must be followed in another pass.
+        streams: the streams that are followed, by name.
     """
 
     most: int
@@ -171,7 +174,7 @@ class FollowedStreams:
     streams: dict[str, FollowedStream] = field(default_factory=dict)
 
     def add(self, partition: int, span: Span, at: Checkpoint) -> Break | None:
-        """Take in a span from `at`; how it breaks its stream, if nothing has before."""
+        """Follow a stream by one more span; return the break if this is the stream's first one."""
         followed = self.streams.get(span.stream)
         if followed is None:
             if not self.range.holds(span.stream):
@@ -184,22 +187,23 @@ class FollowedStreams:
         return None if span.index == expected or followed.broken else Break(span, expected, at)
 
     def remove(self, removal: Removal, at: Checkpoint) -> None:
-        """Take in a removal, by which the epoch knows the stream as by events of it."""
+        """Follow a stream by a removal of events, which counts like events of it."""
         if (followed := self.streams.get(removal.stream)) is not None:
             followed.passed, followed.epoch = max(followed.passed, removal.next), at.epoch
 
     def keep(self, broken: Break) -> None:
-        """Keep where a stream breaks, if it is still followed."""
+        """Remember where a stream breaks, if it is still followed."""
         if broken.span.stream in self.streams:
             self.streams[broken.span.stream].broken = broken
 
     def of(self, partition: int) -> Iterator[tuple[str, FollowedStream]]:
-        """The streams of a partition."""
+        """Iterate over the followed streams of a partition, with their names."""
         return (
             (name, followed) for name, followed in self.streams.items() if followed.partition == partition
         )
 
     def _let_go(self) -> None:
+        """Drop half of the hash range until few enough streams remain; leave the other half for later."""
         while len(self.streams) > self.most and self.range.high - self.range.low > 1:
             self.range, upper = self.range.halves()
             self.left.append(upper)
@@ -210,12 +214,14 @@ class FollowedStreams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPosition:
-    """Where a walk stands.
+    """How far a walk over a partition's chain has come.
 
     Attributes:
-        reached: the epoch that the series says the partition is in.
-        cursor: within the epoch; None before its Tip has been read.
-        closed: its `Closed` has been seen.
+        partition: partition that is walked.
+        epoch: epoch that is being read.
+        reached: epoch that the partition has reached according to the series.
+        cursor: position within the epoch; None before its Tip has been read.
+        closed: whether the epoch's `Closed` entry has been read.
     """
 
     partition: int
@@ -232,7 +238,7 @@ class ChainPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainFault:
-    """Something that is wrong at a place of the chain."""
+    """Something that is wrong at a place in the chain."""
 
     kind: FindingKind
     at: Checkpoint
@@ -241,7 +247,7 @@ class ChainFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPage:
-    """Entries with the checkpoints before them, what was wrong, and where to go on; nowhere at the end."""
+    """Entries with their checkpoints, faults, and the next position; None at the end of the chain."""
 
     entries: tuple[tuple[Entry, Checkpoint], ...] = ()
     faults: tuple[ChainFault, ...] = ()
@@ -249,7 +255,7 @@ class ChainPage:
 
 
 def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
-    """Read on by a page, or into the next epoch."""
+    """Read the next page of a partition's chain, or move to the next epoch if this one is unreadable."""
     try:
         return (yield from _step(table, place))
     except CorruptData as cause:
@@ -260,6 +266,7 @@ def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
 
 
 def _step(table: str, place: ChainPosition) -> Steps[ChainPage]:
+    """Read the next page of an epoch, reading its Tip first if necessary."""
     cursor = place.cursor
     if cursor is None:
         tip = yield from _read_tip(table, place)
@@ -273,7 +280,7 @@ def _step(table: str, place: ChainPosition) -> Steps[ChainPage]:
 
 
 def _without_tip(table: str, place: ChainPosition) -> Steps[ChainPage]:
-    """Nothing has come to this epoch yet; or it has been lost."""
+    """Return the page for an epoch without a Tip: the end of the chain, or a lost epoch."""
     if place.epoch >= place.reached and not (yield from _has_begun(table, place.following)):
         return ChainPage(place=None)
     # The next epoch has begun, so this one was there before: if it is not there now, it is gone.
@@ -283,7 +290,7 @@ def _without_tip(table: str, place: ChainPosition) -> Steps[ChainPage]:
 
 
 def _at_end(table: str, place: ChainPosition, cursor: TipCursor) -> Steps[ChainPage]:
-    """The next epoch; or the end of the chain."""
+    """Continue after the last entry of an epoch: with the next epoch, newer entries, or the end."""
     if place.closed:
         return ChainPage(place=place.following)
     has_next = place.epoch < place.reached or (yield from _has_begun(table, place.following))
@@ -296,6 +303,7 @@ def _at_end(table: str, place: ChainPosition, cursor: TipCursor) -> Steps[ChainP
 
 
 def _decode_page(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: TipCursor) -> ChainPage:
+    """Decode the entries of a page; report those that are unreadable or come after `Closed`."""
     entries: list[tuple[Entry, Checkpoint]] = []
     faults: list[ChainFault] = []
     closed = place.closed
@@ -317,10 +325,12 @@ def _decode_page(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: Ti
 
 
 def _read_tip(table: str, place: ChainPosition) -> Steps[Tip | None]:
+    """Read the Tip of the epoch at a position."""
     return epoch_tip(table, place.partition, place.epoch)
 
 
 def _has_begun(table: str, place: ChainPosition) -> Steps[bool]:
+    """Return whether an epoch has a Tip, even one that cannot be read."""
     try:
         return (yield from _read_tip(table, place)) is not None
     except CorruptData:
@@ -328,4 +338,5 @@ def _has_begun(table: str, place: ChainPosition) -> Steps[bool]:
 
 
 def _fault_at(kind: FindingKind, place: ChainPosition, offset: int, cause: str = "") -> ChainFault:
+    """Build a fault at an offset of the epoch."""
     return ChainFault(kind=kind, at=Checkpoint.of(place.epoch, offset), cause=cause)

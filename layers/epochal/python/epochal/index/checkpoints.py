@@ -1,9 +1,8 @@
-"""How the streams of the index are called, and checkpoints: a position in one partition's chain of epochs, as one
-64-bit integer.
+"""Names of the index's streams, and checkpoints: positions in a partition's chain of epochs as 64-bit integers.
 
-The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's
-DynamoStore architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next
-one. Checkpoints of one partition are ordered as integers. A reader may begin at a moment, too: `at(moment)`.
+The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's DynamoStore
+architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next one. Checkpoints of
+one partition are ordered as integers. A reader may also begin at a moment: `at(moment)`.
 """
 
 from __future__ import annotations
@@ -42,42 +41,42 @@ MAX_KEY_BYTES: Final = 2048
 
 
 def epoch_stream(partition: int, epoch: int) -> StreamName:
-    """The stream of one epoch."""
+    """Return the name of the stream that holds one epoch of a partition."""
     return StreamName(f"{EPOCHS}{partition}_{epoch}")
 
 
 def mark_name(partition: int, stream: str) -> str:
-    """Partition key of a stream's mark where that is an item of its own, as they were before leaves."""
+    """Return the partition key of a stream's mark that is an item of its own, the form before leaves."""
     return f"$Indexed-{partition}_{stream}"
 
 
 def removal_name(stream: str) -> str:
-    """As what the mark of a stream's latest removal is kept among the next indices of streams."""
+    """Return the name under which the mark of a stream's latest removal is kept."""
     return f"{REMOVALS}{stream}"
 
 
 def marks_name(partition: int) -> str:
-    """Partition key of the leaves that have a partition's marks."""
+    """Return the partition key of the leaves that hold a partition's marks."""
     return f"$Marks-{partition}"
 
 
 def poison_stream(partition: int) -> StreamName:
-    """Where records that cannot be indexed are set aside."""
+    """Return the name of the stream to which records that cannot be indexed are moved."""
     return StreamName(f"$Poison-{partition}")
 
 
 def tip_key(stream: str) -> Key:
-    """Primary key of a stream's Tip."""
+    """Return the primary key of a stream's Tip."""
     return calf_key(stream, TIP)
 
 
 def calf_key(stream: str, base: int) -> Key:
-    """Primary key of the calf whose first event has index `base`."""
+    """Return the primary key of the calf whose first event has index `base`."""
     return {"p": text(stream), "i": number(base)}
 
 
 def is_tip(item: Item) -> bool:
-    """Whether an item of the table is a Tip."""
+    """Return whether an item of the table is a Tip."""
     return bool(item["i"]["N"] == str(TIP))
 
 
@@ -94,25 +93,25 @@ _DAY: Final = re.compile(r"\d{4}-", re.ASCII)
 
 
 class Checkpoint(int):
-    """`epoch << 20 | offset`. Shown as `epoch@offset`."""
+    """A position in a partition's feed: `epoch << 20 | offset`. Shown as `epoch@offset`."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, epoch: int, offset: int) -> Checkpoint:
-        """The position of entry `offset` in `epoch`."""
+        """Build the checkpoint of entry `offset` in `epoch`."""
         if not (0 <= epoch <= MAX_EPOCH and 0 <= offset <= MAX_OFFSET):
             raise ValueError(f"no checkpoint holds entry {offset:,} of epoch {epoch:,}")
         return cls(epoch << OFFSET_BITS | offset)
 
     @property
     def epoch(self) -> int:
-        """Which epoch."""
+        """Number of the epoch."""
         return int(self) >> OFFSET_BITS
 
     @property
     def offset(self) -> int:
-        """Entries of the epoch before this position."""
+        """Number of entries in the epoch before this position."""
         return int(self) & MAX_OFFSET
 
     def __str__(self) -> str:
@@ -126,7 +125,7 @@ BEGINNING: Final = Checkpoint(0)
 
 
 def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
-    """Read `epoch@offset` or the plain integer; raises `InvalidInput` naming `field`."""
+    """Parse `epoch@offset` or a plain integer as a checkpoint; raise `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     match = _TEXT.fullmatch(text)
     if match is None:
@@ -142,13 +141,14 @@ def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
 
 
 class FeedPosition(dict[int, Checkpoint]):
-    """A place in the whole feed: a checkpoint of each partition. A partition that is missing is at its beginning.
+    """A position in the whole feed: a checkpoint for each partition.
 
-    Its text is `partition:epoch@offset`, with commas between; `parse_position` reads it.
+    A partition that is missing is at its beginning. The text form is `partition:epoch@offset`, separated by commas;
+    `parse_position` reads it.
     """
 
     def covers(self, other: Mapping[int, Checkpoint]) -> bool:
-        """Whether all that is before the other position is before this one."""
+        """Return whether this position is at or after another one in every partition."""
         must_be(Mapping, other, "other", "a position")
         for checkpoint in other.values():
             must_be(int, checkpoint, "other", "a position, with a Checkpoint of each partition")
@@ -159,7 +159,7 @@ class FeedPosition(dict[int, Checkpoint]):
 
 
 def parse_position(text: str, field: str = "position") -> FeedPosition:
-    """Read the text of a position; raises `InvalidInput` naming `field`."""
+    """Parse a position in the whole feed from its text; raise `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     position = FeedPosition()
     for part in text.split(",") if text else ():
@@ -177,7 +177,7 @@ def parse_position(text: str, field: str = "position") -> FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time to begin a feed at. `at` makes it."""
+    """A time at which to begin reading a feed; `at` creates it."""
 
     ticks: Ticks
 
@@ -186,11 +186,13 @@ class Moment:
 
 
 def at(moment: datetime | str) -> Moment:
-    """Begin a feed at a moment: nothing comes too late that was appended or indexed at or after it, as long as no clock
-    of a writer or indexer is wrong by half a minute. A minute or so before it comes with it.
+    """Return a starting point for reading a feed: the events from this moment on.
 
-    A moment before the first event is the beginning; one after the last is the tail as it is when reading begins. In
-    an index that was built anew, all that was there then was indexed at that time.
+    No event is skipped that was appended or indexed at or after the moment, as long as no clock of a writer or indexer
+    is wrong by half a minute. Events of about the minute before come too.
+
+    A moment before the first event is the beginning; one after the last is the tail when reading begins. In a rebuilt
+    index, all events that existed then were indexed at that time.
 
     Args:
         moment: with a time zone, or ISO 8601 text, which is UTC where it has no offset.
@@ -206,7 +208,10 @@ FeedStart = Checkpoint | Moment | Literal["beginning", "tail"]
 
 
 def parse_place(text: str, field: str = "from") -> FeedStart:
-    """Read `beginning`, `tail`, a checkpoint, or a moment in ISO 8601; raises `InvalidInput` naming `field`."""
+    """Parse where to begin a feed: `beginning`, `tail`, a checkpoint, or an ISO 8601 moment.
+
+    Raises `InvalidInput` naming `field`.
+    """
     must_be(str, text, field, "text")
     if text == "beginning":
         return "beginning"
@@ -221,5 +226,5 @@ def parse_place(text: str, field: str = "from") -> FeedStart:
 
 
 def parse_places(text: str, field: str = "from") -> FeedPosition | FeedStart:
-    """Read a position, or one place for every partition: `beginning`, `tail` or a moment."""
+    """Parse a position in the whole feed, or one starting point for every partition."""
     return parse_position(text, field) if ":" in text and "@" in text else parse_place(text, field)

@@ -1,4 +1,4 @@
-"""What epochs hold: `Ingested` entries, one for a batch of stream records, then one `Closed`.
+"""The entries of epochs: `Ingested`, one for each batch of stream records, and finally one `Closed`.
 
     Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    in the order of their writes, or, where
                 streams take turns, a stream's run in one span, and "order":a character for each event
@@ -62,7 +62,7 @@ k-th character after it for its later events. None of them is escaped in JSON.""
 
 
 def name_bytes(name: str) -> int:
-    """Bytes of a stream's or a type's name as JSON inside JSON, which are up to seven for each character of it."""
+    """Return the bytes of a stream's or type's name as JSON inside JSON, up to seven per character."""
     if name.isascii() and name.isprintable() and '"' not in name and "\\" not in name:
         return len(name)
     return len(json.dumps(json.dumps(name, ensure_ascii=False), ensure_ascii=False).encode()) - 6
@@ -70,13 +70,14 @@ def name_bytes(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An `Ingested` entry as read back: its spans in the order of their appends.
+    """A decoded `Ingested` entry: which events were appended, in order, and which were removed.
 
     Attributes:
-        marked: of the streams of the epoch before, in the order of their hashes, the first so many needed no mark any
-            more when this was written: they had theirs, or this epoch had met them.
-        removals: of events.
-        new: of its `streams`, those that the index had nothing of, and that do not begin at 0.
+        spans: runs of events, in the order of their appends.
+        marked: number of the previous epoch's streams, in the order of their hashes, that need no mark any more: they
+            have one, or this epoch contains them.
+        removals: removals of events.
+        new: positions in `streams` of streams that were new to the index but did not begin at 0.
     """
 
     spans: tuple[Span, ...]
@@ -86,14 +87,15 @@ class Entry:
 
     @property
     def streams(self) -> list[str]:
-        """In their order, those of spans and then those of removals."""
+        """Names of the entry's streams in order, those of spans before those of removals."""
         parts: tuple[EntryPart, ...] = (*self.spans, *self.removals)
         return list(dict.fromkeys(part.stream for part in parts))
 
     @property
     def created(self) -> list[Span]:
-        """Of each stream that the index had nothing of, the first event that it has, as if it were at 0; without a type
-        where it has none.
+        """The first event in the index of each stream that is new to it, as a span at index 0.
+
+        Its type is empty if the stream has only removals.
         """
         streams = self.streams if self.new else []
         new = {streams[number] for number in self.new if number < len(streams)}
@@ -107,12 +109,12 @@ class Entry:
 
     @property
     def parts(self) -> Sequence[EntryPart]:
-        """Spans and removals, in their order."""
+        """Spans and removals together, in order."""
         return merge_removals(self.spans, self.removals) if self.removals else self.spans
 
 
 def merge_removals(spans: Iterable[Span], removals: Iterable[Removal]) -> list[EntryPart]:
-    """Spans and removals, each of these where its `next` says."""
+    """Insert removals between spans, each before the event of its stream that its `next` names."""
     due: dict[str, list[Removal]] = {}
     for removal in removals:
         due.setdefault(removal.stream, []).append(removal)
@@ -132,7 +134,13 @@ def merge_removals(spans: Iterable[Span], removals: Iterable[Removal]) -> list[E
 
 
 def write_entry(spans: Iterable[Span], existing: Container[str], timestamp: str) -> EncodedEvent:
-    """An `Ingested` entry of `merge_spans` spans; `existing` are the streams that the epoch holds already."""
+    """Encode spans as an `Ingested` entry.
+
+    Args:
+        spans: runs of events, in order, as `merge_spans` returns them.
+        existing: streams that the epoch already contains.
+        timestamp: time of the entry.
+    """
     spans, order = _group_by_stream(list(spans))
     add: list[dict[str, Any]] = []
     app: list[dict[str, Any]] = []
@@ -148,7 +156,7 @@ def write_entry(spans: Iterable[Span], existing: Container[str], timestamp: str)
 def with_own_metadata(
     entry: EncodedEvent, marked: int, removals: Sequence[Removal], new: Sequence[int] = ()
 ) -> EncodedEvent:
-    """The entry with how far marks have come, where that is above 0, with removals, and with new streams."""
+    """Add metadata to an entry: the progress of marks, removals of events, and new streams."""
     fields: dict[str, Any] = {"packed": marked} if marked else {}
     if new:
         fields["new"] = list(new)
@@ -160,7 +168,7 @@ def with_own_metadata(
 
 
 def split_entry(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
-    """As much of the beginning as one entry may hold, and the rest. A span is cut between events."""
+    """Split parts into as many as one entry may hold, and the rest; a span is cut between events."""
     first, rest = spans, list[EntryPart]()
     while _divisible(first) and _too_large(first):
         first, later = _halve(first)
@@ -169,10 +177,12 @@ def split_entry(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart
 
 
 def _divisible(spans: list[EntryPart]) -> bool:
+    """Return whether parts can be divided further."""
     return len(spans) > 1 or any(len(span.types) > 1 for span in spans)
 
 
 def _halve(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
+    """Divide parts into two halves; a single span is cut between its events."""
     if len(spans) > 1:
         middle = len(spans) // 2
         return spans[:middle], spans[middle:]
@@ -183,6 +193,7 @@ def _halve(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
 
 
 def _too_large(spans: list[EntryPart]) -> bool:
+    """Return whether parts take more bytes than an entry may have, stored or as items of the feed."""
     shown = sum(
         (ITEM_BYTES + name_bytes(span.stream)) * (len(span.types) or 2) + sum(map(name_bytes, span.types))
         for span in spans
@@ -191,8 +202,10 @@ def _too_large(spans: list[EntryPart]) -> bool:
 
 
 def _might_exceed(spans: list[EntryPart]) -> bool:
-    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3; a
-    removal's 80.
+    """Estimate without encoding whether parts may exceed the limit of an entry.
+
+    It is a bound: a character takes at most 4 bytes, or 6 escaped, the frame of a span 40, a type's 3, and a removal's
+    80.
     """
     return (
         sum(80 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans)
@@ -201,24 +214,25 @@ def _might_exceed(spans: list[EntryPart]) -> bool:
 
 
 def _stored_bytes(spans: list[EntryPart]) -> int:
+    """Encode parts as an entry, and return its size in bytes."""
     entry = with_own_metadata(write_entry(spans_in(spans), (), ""), 0, removals_in(spans))
     return len(entry.data.data) + len(entry.meta.data)
 
 
 def closing_entry(timestamp: str) -> EncodedEvent:
-    """The entry that ends an epoch."""
+    """Build the `Closed` entry, which ends an epoch."""
     return EncodedEvent(type=CLOSED, data=Encoded(0, b""), timestamp=timestamp)
 
 
 def read_entry(event: EncodedEvent) -> Entry | None:
-    """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
+    """Decode an entry of an epoch; return None for `Closed`, and raise `CorruptData` for anything else."""
     if event.type == CLOSED:
         return None
     return Entry(read_spans(event.type, event.data), *read_own_metadata(event.meta))
 
 
 def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
-    """Decode the spans of an `Ingested` entry. Raises `CorruptData` for anything else."""
+    """Decode the runs of events in an `Ingested` entry; raise `CorruptData` for anything else."""
     if kind != INGESTED:
         raise CorruptData(f"an epoch holds an event of type {kind!r}")
     body = decode_inline(data)
@@ -229,7 +243,7 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
 
 
 def merge_spans(spans: Sequence[Span]) -> list[Span]:
-    """Spans of one stream that join are one span, where no span of another stream is between them."""
+    """Join adjacent spans that continue the same stream into one."""
     result: list[Span] = []
     for stream, index, types in spans:
         last = result[-1] if result else None
@@ -241,8 +255,9 @@ def merge_spans(spans: Sequence[Span]) -> list[Span]:
 
 
 def _group_by_stream(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
-    """Spans as they are stored, with their order. A span costs some four bytes and a character less than one, so order
-    gains from where two spans in five join another.
+    """Group a stream's spans together if that saves bytes; return them with the original order.
+
+    A span costs about four bytes and a character less than one, so an order pays off if two spans in five join another.
     """
     joined: dict[str, list[Span]] = {}
     for stream, index, types in spans:
@@ -262,21 +277,25 @@ def _group_by_stream(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
 
 
 def spans_in(parts: Iterable[EntryPart]) -> tuple[Span, ...]:
-    """The spans among parts of an entry."""
+    """Return the spans among the parts of an entry."""
     return tuple(part for part in parts if isinstance(part, Span))
 
 
 def removals_in(parts: Iterable[EntryPart]) -> tuple[Removal, ...]:
-    """The removals among parts of an entry."""
+    """Return the removals among the parts of an entry."""
     return tuple(part for part in parts if isinstance(part, Removal))
 
 
 def _write_span(span: Span) -> dict[str, Any]:
+    """Convert a span into its JSON form."""
     return {"p": span.stream, "i": span.index, "c": list(span.types)}
 
 
 def _restore_order(spans: Iterable[Span], order: str) -> list[Span]:
-    """Spans in the order of their events. Raises `ValueError` or `IndexError` where it is not of these spans."""
+    """Bring spans that were grouped by stream back into the order of their events.
+
+    Raises `ValueError` or `IndexError` if the order does not fit these spans.
+    """
     streams: dict[str, list[tuple[Span, int]]] = {}
     for span in spans:
         streams.setdefault(span.stream, []).append((span, 0))
@@ -312,12 +331,15 @@ _END: Final = re.compile(r'\}\](,"app":\[\])?(?:,"order":"([^"\\\x00-\x1f]*)")?\
 
 
 def _write_removal(removal: Removal) -> dict[str, Any]:
+    """Convert a removal into its JSON form."""
     return {"p": removal.stream, "i": removal.first, "n": removal.end, "k": removal.kind, "at": removal.next}
 
 
 def _parse_fast(body: bytes) -> tuple[Span, ...] | None:
-    """Spans of an entry that is written as `write_entry` does, without escapes in its streams' names: most of catching
-    up is this. Equal types are one tuple. None for other entries.
+    """Parse an entry in the usual form by regular expression; return None for any other form.
+
+    The usual form is as `write_entry` writes it, without escapes in names of streams: most of catching up is this.
+    Equal types share one tuple.
     """
     begin, *groups = _SPAN.split(body.decode())
     between, end = groups[3:-1:4], _END.fullmatch(groups[-1]) if groups else None
@@ -332,7 +354,10 @@ def _parse_fast(body: bytes) -> tuple[Span, ...] | None:
 
 
 def _parse_spans(fields: dict[str, Any]) -> tuple[Span, ...]:
-    """Types are compared, not asked for: JSON's true is an int to Python."""
+    """Convert an entry's JSON into spans; raise `ValueError` if it is malformed.
+
+    The types of values are compared, because JSON's true is an int to Python.
+    """
     records = fields.get("add", []) + fields.get("app", [])
     spans = tuple(Span(record["p"], record["i"], _check_types(record["c"])) for record in records)
     # An empty name is one: the reserved tag of events without tags.
@@ -343,15 +368,19 @@ def _parse_spans(fields: dict[str, Any]) -> tuple[Span, ...]:
 
 
 def _check_types(names: Any) -> tuple[str, ...]:
-    """Raises `ValueError` where there are none: they would take their stream backwards."""
+    """Return event types as a tuple; raise `ValueError` if there are none or one is not text.
+
+    A span without types would take its stream backwards.
+    """
     if type(names) is not list or not names or not _all_of_type(str, names):
         raise ValueError(f"no types: {names!r}")
     return tuple(names)
 
 
 def read_own_metadata(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]:
-    """How far marks have come, removals, and new streams. Where nothing says that marks were written, none are relied
-    on.
+    """Decode an entry's metadata: the progress of marks, removals, and new streams.
+
+    If nothing says that marks were written, none are relied on.
     """
     try:
         fields = json.loads(decode_inline(meta)) if meta.data else None
@@ -369,7 +398,7 @@ def read_own_metadata(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[in
 
 
 def _parse_removals(removed: Any) -> tuple[Removal, ...]:
-    """Raises `CorruptData`: what is passed over would never be told."""
+    """Convert JSON into removals; raise `CorruptData` if malformed, because a skipped one would be lost."""
     try:
         removals = tuple(
             Removal(
@@ -389,6 +418,7 @@ def _parse_removals(removed: Any) -> tuple[Removal, ...]:
 
 
 def _all_of_type(kind: type, values: Iterable[object]) -> bool:
+    """Return whether all values are exactly of this type."""
     return {*map(type, values)} <= {kind}
 
 
@@ -396,19 +426,20 @@ def _all_of_type(kind: type, values: Iterable[object]) -> bool:
 
 
 def epoch_tip(table: str, partition: int, epoch: int, *, consistent: bool = True) -> Steps[Tip | None]:
-    """The Tip of an epoch, or where the read need not be consistent one that has been; None where the epoch has not
-    begun.
+    """Read the Tip of an epoch; return None if the epoch has not begun.
+
+    An inconsistent read may return an earlier Tip.
     """
     return load_tip(table, epoch_stream(partition, epoch), consistent=consistent)
 
 
 def is_closed(tip: Tip | None) -> bool:
-    """Whether the epoch with this Tip has ended."""
+    """Return whether the epoch with this Tip has ended."""
     return tip is not None and tip.span.types[-1:] == (CLOSED,)
 
 
 def stored_entries(spans: Iterable[StoredSpan]) -> Iterator[tuple[int, str, AttributeValue]]:
-    """Entries of an epoch and its `Closed`, not decoded: offset, type, event."""
+    """Iterate over an epoch's undecoded entries, `Closed` included: offset, type and event."""
     for span in spans:
         for offset, (kind, event) in enumerate(span.pairs, span.base):
             yield offset, kind, event

@@ -1,4 +1,4 @@
-"""The state of an epoch: how far each of its streams is indexed. Folds entries; decides what a batch adds.
+"""The state of an epoch: how far each of its streams is indexed. Folds entries, and decides what a batch adds.
 
     next of a stream = in the active epoch, else in its predecessor, else its mark, else 0
 
@@ -34,13 +34,13 @@ MAX_ENTRIES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochLimits:
-    """When an epoch closes: past any of these.
+    """The limits of an epoch: it closes when any of them is exceeded.
 
     Attributes:
-        bytes: of its entries. What a cold indexer must read twice over (active and predecessor).
-        entries: its version; far below the million that a checkpoint's offset can hold.
-        streams: what an indexer holds in memory, twice over. The leaves of a million streams' marks are written once an
-            epoch, so the more streams an epoch has, the less that costs an event.
+        bytes: bytes of the epoch's entries. A cold indexer must read twice as many (active epoch and predecessor).
+        entries: number of entries; far below the million that a checkpoint's offset can hold.
+        streams: number of streams. An indexer holds twice as many in memory. The leaves of a million streams' marks are
+            written once an epoch, so the more streams an epoch has, the less that costs per event.
     """
 
     bytes: int = 2 * 1024 * 1024
@@ -62,16 +62,16 @@ STANDARD: Final = EpochLimits()
 
 @dataclass(slots=True, kw_only=True)
 class Epoch:
-    """An epoch as an indexer holds it: mutable, because it grows by a batch at a time to 200,000 streams.
+    """The state of one epoch in an indexer. It is mutable, because it grows batch by batch to 200,000 streams.
 
     Attributes:
-        number: which epoch of its partition.
-        next: next index to be indexed, by stream; and by `removal_name` a stream, the mark of its latest removal.
-        version: entries it holds.
-        size: bytes of those, as stored.
-        closed: it holds its `Closed` entry.
-        marked: streams of its predecessor, in the order of their hashes, that need no mark any more.
-        known: its Tip, which the next append relies on.
+        number: number of the epoch in its partition.
+        next: next index to be indexed, by stream; and under `removal_name` of a stream, the mark of its latest removal.
+        version: number of entries in the epoch.
+        size: bytes of these entries, as stored.
+        closed: whether it has its `Closed` entry.
+        marked: number of its predecessor's streams, in the order of their hashes, that need no mark any more.
+        known: its Tip, on which the next append relies.
     """
 
     number: int
@@ -83,7 +83,7 @@ class Epoch:
     known: Tip | None = None
 
     def fold(self, entry: Entry | None) -> None:
-        """Take in one entry; None is `Closed`."""
+        """Apply one entry to the state; None is `Closed`."""
         self.version += 1
         if entry is None:
             self.closed = True
@@ -97,13 +97,13 @@ class Epoch:
             self.next[removal.stream] = max(removal.next, self.next.get(removal.stream, 0))
 
     def add(self, entry: Entry, size: int, tip: Tip) -> None:
-        """Take in an entry just written, of `size` bytes, that left the epoch's Tip so."""
+        """Apply an entry that was just written, with its size in bytes and the Tip that it left."""
         self.fold(entry)
         self.size += size
         self.known = tip
 
     def fullness(self, limits: EpochLimits, size: int, spans: Iterable[EntryPart]) -> float:
-        """How near to closing an entry of `size` bytes with these spans brings it: 1 is full."""
+        """Return how full the epoch would be after an entry with these spans: 1 is full."""
         fresh = {span.stream for span in spans if span.stream not in self.next}
         return max(
             (self.size + size) / limits.bytes,
@@ -113,7 +113,7 @@ class Epoch:
 
 
 def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
-    """Streams of a batch that neither epoch knows: their marks must be read."""
+    """List the streams of a batch that neither epoch contains, so that their marks must be read."""
     names = dict.fromkeys(name for change in spans for name in names_of(change))
     return [
         stream
@@ -123,14 +123,15 @@ def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | No
 
 
 def names_of(change: Change) -> tuple[str, ...]:
-    """What must be known of a stream to decide on a change."""
+    """Return the names whose next index must be known to decide on a change."""
     return (change.stream, removal_name(change.stream)) if isinstance(change, Removal) else (change.stream,)
 
 
 def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[EntryPart | Gap]:
-    """What is new in a batch, in order, with the gaps before it. Pure, so that it may be decided again.
+    """Decide which changes of a batch are new to the index, in order, and the gaps before them.
 
-    Healing a stream to its end brings what later records of the batch tell: they were appended before.
+    Pure, so that it can be repeated. A stream that is read to its end brings what later records of the batch say: these
+    events were appended before.
     """
     reached: dict[str, int] = {}
     new_marks: dict[str, int] = {}
@@ -171,20 +172,20 @@ def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedEpochs:
-    """What an indexer holds of one partition: the active epoch and its predecessor."""
+    """The part of a partition that an indexer holds: the active epoch and its predecessor."""
 
     active: Epoch
     previous: Epoch | None
 
 
 def load_newest(table: str, partition: int) -> Steps[LoadedEpochs]:
-    """The state of a partition that nothing is held of, found from where the series says that it has got to."""
+    """Load a partition's active epoch and its predecessor, starting where the series says it is."""
     series = yield from read_series(table)
     return (yield from load(table, partition, series.active.get(partition, 0)))
 
 
 def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
-    """The first epoch at or after `epoch` that is not closed, and the one before it."""
+    """Load the first epoch at or after `epoch` that is not closed, and its predecessor."""
     if epoch > 0:
         return (yield from load_next(table, partition, (yield from _load_epoch(table, partition, epoch - 1))))
     first = yield from _load_epoch(table, partition, 0)
@@ -194,11 +195,12 @@ def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
 
 
 def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = None) -> Steps[LoadedEpochs]:
-    """Take in what others have written since; move on where they closed the epoch. Where it has been deleted, begin
-    from nothing: only what is held says that it was ever there.
+    """Apply entries that others have written since, and move on if they closed the epoch.
+
+    If the epoch has been deleted, begin from nothing: only the loaded state says that it ever existed.
 
     Args:
-        tip: the active epoch's, where a refused write has brought it.
+        tip: Tip of the active epoch, if a refused write has returned it.
     """
     number = loaded.active.number
     if tip is None:
@@ -212,7 +214,10 @@ def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = 
 
 
 def load_next(table: str, partition: int, closed: Epoch) -> Steps[LoadedEpochs]:
-    """The state after an epoch that has closed. If the next one has closed too, the series tells how many have."""
+    """Load the active epoch and its predecessor after an epoch that has closed.
+
+    If the next one has closed too, the series tells how many have.
+    """
     previous, active = closed, (yield from _load_epoch(table, partition, closed.number + 1))
     if active.closed:
         reached = (yield from read_series(table)).active.get(partition, 0)
@@ -225,13 +230,14 @@ def load_next(table: str, partition: int, closed: Epoch) -> Steps[LoadedEpochs]:
 
 
 def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
+    """Load one epoch with all of its entries."""
     epoch = Epoch(number=number)
     yield from _catch_up(table, partition, epoch)
     return epoch
 
 
 def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) -> Steps[None]:
-    """Fold into `epoch` the entries that it lacks."""
+    """Read and apply the entries that an epoch's state lacks."""
     if tip is None:
         tip = yield from epoch_tip(table, partition, epoch.number)
     if tip is None:
@@ -259,7 +265,7 @@ SNAPSHOTTED: Final = "Snapshotted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedCount:
-    """A number of partitions that an indexer is deployed for and the index does not have, and since when."""
+    """A number of partitions that an indexer is deployed for but the index does not have, and since when."""
 
     partitions: int
     since: str
@@ -267,7 +273,7 @@ class RefusedCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexerFailure:
-    """What an indexer of a source failed at, since when, and when it failed last."""
+    """Why the indexer of a source fails, since when, and when it failed last."""
 
     since: str
     last: str
@@ -276,13 +282,14 @@ class IndexerFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """What the series says.
+    """The content of the series: how far partitions are, and which indexers do not work.
 
     Attributes:
-        active: epoch by partition; a partition that is missing is in epoch 0.
-        partitions: number of partitions by source.
-        refused: by source, the other number that its indexer is deployed for, with which it does not start.
-        failing: by source, what its indexer failed at; the index may have moved on since.
+        active: number of the active epoch, by partition; a missing partition is in epoch 0.
+        partitions: number of partitions, by source.
+        refused: by source, the other number of partitions that its indexer is deployed for, with which it does not
+            start.
+        failing: by source, why its indexer failed; the index may have moved on since.
     """
 
     active: dict[int, int] = field(default_factory=dict)
@@ -291,7 +298,7 @@ class Series:
     failing: dict[str, IndexerFailure] = field(default_factory=dict)
 
     def refusal(self, source: str) -> str:
-        """Why the indexer of a source does not start, and what to do; empty where nothing is on record."""
+        """Explain why the indexer of a source does not start, and what to do; empty if nothing is recorded."""
         refused = self.refused.get(source)
         if refused is None:
             return ""
@@ -302,21 +309,22 @@ class Series:
         )
 
     def reached(self) -> Iterator[tuple[int, int]]:
-        """Every partition on record, in order, with the epoch that it has reached, or an earlier one."""
+        """Iterate over all recorded partitions in order, with an epoch that each has reached."""
         for base, count in sorted((base_of(source), count) for source, count in self.partitions.items()):
             for partition in range(base, base + count):
                 yield partition, self.active.get(partition, 0)
 
 
 def read_series(table: str) -> Steps[Series]:
-    """The series, in one request."""
+    """Read the series, in one request."""
     return _series_in((yield from load_tip(table, SERIES)))
 
 
 def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Series]:
-    """Say that a partition has reached an epoch, unless it has got further already."""
+    """Record in the series that a partition has reached an epoch, unless it is further already."""
 
     def change(series: Series) -> Series:
+        """Raise the partition's epoch in the series."""
         reached = max(epoch, series.active.get(partition, 0))
         return replace(series, active={**series.active, partition: reached})
 
@@ -326,8 +334,10 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
 
 
 def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[str, int]]:
-    """The number of partitions on record for each source; one met for the first time is recorded as given. A number
-    other than the recorded one is recorded as refused, until the source is registered with the right one.
+    """Record the number of partitions of each source, and return the recorded numbers.
+
+    A source that is new is recorded with the given number. For a known source with another number, that number is
+    recorded as refused, until the source is registered with the right one.
     """
     series = yield from read_series(table)
     if _with_partitions(series, partitions, ids) != series:
@@ -336,6 +346,7 @@ def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[
 
 
 def _with_partitions(series: Series, partitions: Mapping[str, int], ids: Ids) -> Series:
+    """Return the series with sources registered: new numbers recorded, differing ones refused."""
     recorded = {**partitions, **series.partitions}
     refused = {source: refusal for source, refusal in series.refused.items() if source not in partitions}
     for source, count in partitions.items():
@@ -350,7 +361,10 @@ def _with_partitions(series: Series, partitions: Mapping[str, int], ids: Ids) ->
 def change_series(
     table: str, change: Callable[[Series], Series], events: tuple[EncodedEvent, ...], ids: Ids
 ) -> Steps[Series]:
-    """Apply a change to the series that may be applied again, until it is stored or nothing is left of it."""
+    """Apply a change to the series and store it; repeat it on the new state if others wrote meanwhile.
+
+    Nothing is written if the change has no effect.
+    """
     # What only reads the feed starts without it.
     from epochal.index.tip_append import append_on, batch_of  # noqa: PLC0415
 
@@ -369,6 +383,7 @@ def change_series(
 
 
 def _series_in(tip: Tip | None) -> Series:
+    """Decode the series in a Tip; return an empty one if there is none."""
     for stored in () if tip is None else map(read_unfold, tip.unfolds):
         if stored.type == SNAPSHOTTED:
             return _decode_series(stored)
@@ -376,6 +391,7 @@ def _series_in(tip: Tip | None) -> Series:
 
 
 def _decode_series(stored: EncodedUnfold) -> Series:
+    """Decode the stored snapshot of the series; raise `CorruptData` if it is malformed."""
     try:
         fields = json.loads(decode_inline(stored.data))
         active = {int(partition): int(epoch) for partition, epoch in fields["active"].items()}
@@ -394,6 +410,7 @@ def _decode_series(stored: EncodedUnfold) -> Series:
 
 
 def _encode_series(series: Series, ids: Ids) -> EncodedUnfold:
+    """Encode the series as the unfold that stores it."""
     active = {str(partition): epoch for partition, epoch in sorted(series.active.items())}
     fields: dict[str, Any] = {"active": active, "partitions": series.partitions}
     if series.refused:

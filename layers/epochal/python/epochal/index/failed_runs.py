@@ -51,12 +51,12 @@ class FailedRun:
 
     @property
     def place(self) -> str:
-        """Where it failed: the stream and the index, or nothing."""
+        """The stream and index at which the run failed, as text; empty if it failed at no stream."""
         return self.stream if self.index is None else f"{self.stream} at {self.index}"
 
     @property
     def words(self) -> str:
-        """The failure in a sentence."""
+        """The failure as a sentence for people."""
         where = f" by {self.place}" if self.stream else ""
         return (
             f"blocked{where} since {self.since}, {quantity(self.runs, 'run')} failed, the last at {self.last}:"
@@ -66,7 +66,7 @@ class FailedRun:
 
 
 def digest_of(state: GroupState, member: int) -> str:
-    """Digest of what a member has done. It changes when the member gets on, and when the group is reset."""
+    """Return a digest of a member's progress, which changes when it advances or the group is reset."""
     sharing = state.sharing
     # A member that the state does not know yet stands where the group does.
     part = sharing.part(state, member) if member < sharing.members else state
@@ -79,7 +79,7 @@ def digest_of(state: GroupState, member: int) -> str:
 
 
 def record_failed_run(table: str, group: str, partition: int, failed: FailedRun) -> Steps[None]:
-    """Put a failed run on record. Runs that failed at the same state before are counted, and keep their beginning."""
+    """Record a member's failed run, counting on if earlier runs failed at the same state."""
     for earlier in (yield from _read_runs(table, group, partition)):
         if (earlier.member, earlier.state) == (failed.member, failed.state):
             since, runs = earlier.since, earlier.runs + 1
@@ -105,18 +105,19 @@ def record_failed_run(table: str, group: str, partition: int, failed: FailedRun)
 def read_failed_runs(
     table: str, group: str, partition: int, state: GroupState
 ) -> Steps[tuple[FailedRun, ...]]:
-    """The members of a partition whose last run failed, and who have not got on since."""
+    """Read the failed runs of a partition's members that have made no progress since."""
     stored = yield from _read_runs(table, group, partition)
     return tuple(run for run in stored if run.state == digest_of(state, run.member))
 
 
 def delete_failed_runs(table: str, group: str, partition: int) -> Steps[None]:
-    """Delete what is on record of a group's failed runs in a partition."""
+    """Delete the records of a group's failed runs in a partition."""
     for run in (yield from _read_runs(table, group, partition)):
         yield Delete(table=table, key=_key(group, Unit(partition, run.member)))
 
 
 def _read_runs(table: str, group: str, partition: int) -> Steps[list[FailedRun]]:
+    """Read all recorded failed runs of a group in a partition."""
     reply = yield Query(table=table, partition=("p", text(_name(group, partition))))
     return [
         FailedRun(
@@ -135,8 +136,10 @@ def _read_runs(table: str, group: str, partition: int) -> Steps[list[FailedRun]]
 
 
 def _name(group: str, partition: int) -> str:
+    """Return the partition key of a group's failed runs."""
     return f"$ReaderFailure-{partition}_{group}"
 
 
 def _key(group: str, unit: Unit) -> Key:
+    """Return the key of the record of one member."""
     return {"p": text(_name(group, unit.partition)), "i": number(unit.share)}

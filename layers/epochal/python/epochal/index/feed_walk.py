@@ -1,4 +1,4 @@
-"""Walks a chain of epochs from a checkpoint on, or back, one request at a time.
+"""Walks a partition's chain of epochs from a checkpoint, forward or backward, one request at a time.
 
 A checkpoint from outside may be of an index that has been rebuilt since: a walk from there would wait for ever, or skip
 what comes. Two signs of it are refused: an offset beyond its epoch's entries, and an epoch that has not begun.
@@ -43,8 +43,9 @@ from epochal.plan.values import AttributeValue, read_units
 
 @dataclass(frozen=True, slots=True)
 class PlacedEntry:
-    """An entry as stored, and the checkpoint after it; of a walk back, the one before it. Decoding waits until someone
-    wants it: a request brings whole items, of which a page may need the beginning.
+    """An undecoded entry with the checkpoint after it, or in a backward walk the one before it.
+
+    Decoding is left to the reader: a request returns whole items, of which a page may need only the beginning.
     """
 
     kind: str
@@ -52,29 +53,32 @@ class PlacedEntry:
     after: Checkpoint
 
     def entry(self) -> Entry:
-        """Decode it; raises `CorruptData`."""
+        """Decode the entry; raise `CorruptData` if it is malformed."""
         spans, meta = read_spans(self.kind, read_data(self.event)), read_meta(self.event)
         return Entry(spans) if meta is None else Entry(spans, *read_own_metadata(meta))
 
     @property
     def ticks(self) -> Ticks:
-        """When it was written; raises `InvalidInput` where that is no time."""
+        """Time at which the entry was written; raise `InvalidInput` if it is not a time."""
         return parse_time(read_timestamp(self.event))
 
     @property
     def seconds(self) -> int:
-        """The same, in seconds since 1970."""
+        """The same time in seconds since 1970."""
         return unix_seconds(self.ticks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedWalk:
-    """Where a reader stands: at `at`, with the epoch's read under way.
+    """Position of a reader in a partition's chain of epochs.
 
     Attributes:
-        known: it has come here by itself, so that the place exists.
-        forward: it goes on to the tail; else back to the beginning.
-        looks: for the next calf since the Tip itself was read, as `poll` has them.
+        partition: partition that is read.
+        at: checkpoint of the position.
+        cursor: position in the epoch's items, while one is being read.
+        known: whether the walk came here by itself, so that the place exists.
+        forward: whether it reads towards the tail, else towards the beginning.
+        looks: number of polls for the next calf since the Tip itself was read, see `poll`.
     """
 
     partition: int
@@ -87,11 +91,13 @@ class FeedWalk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPage:
-    """Entries in their places.
+    """Entries that one step of a walk has read.
 
     Attributes:
-        at_tail: nothing lay beyond when the epoch's Tip was read.
-        weight: units of the next look, as a multiple of the least, where that is known.
+        placed: the entries with their checkpoints.
+        walk: position after them.
+        at_tail: whether nothing lay beyond when the epoch's Tip was read.
+        weight: read units of the next poll as a multiple of the least, if that is known.
     """
 
     placed: tuple[PlacedEntry, ...]
@@ -101,22 +107,22 @@ class WalkPage:
 
     @property
     def is_news(self) -> bool:
-        """Whether a reader that waits is told of it: something has come, or lies beyond."""
+        """Whether a waiting reader should be woken: entries have come, or lie beyond."""
         return bool(self.placed) or not self.at_tail
 
     @property
     def entries(self) -> tuple[tuple[Entry, Checkpoint], ...]:
-        """All of them decoded, each with the checkpoint after it."""
+        """The decoded entries, each with the checkpoint after it."""
         return tuple((placed.entry(), placed.after) for placed in self.placed)
 
 
 def step(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
-    """Read on by one request (two where an epoch's Tip must be read first).
+    """Read the next entries of a partition's feed, with one request, or two to read an epoch's Tip first.
 
     Args:
-        limit: entries wanted; more may come.
-        consistent: else a Tip may be one that has been, at half the cost, where the walk has come by itself: entries
-            that lie beyond may not be seen yet. Whatever a Tip ever told of an epoch stays so.
+        limit: number of entries wanted; more may come.
+        consistent: if false, a Tip may be an earlier one, at half the cost, once the walk has moved by itself: entries
+            that lie beyond may not be visible yet. What a Tip once said of an epoch stays true.
 
     Raises:
         BeyondTheEnd: the walk began where nothing is, nor will come next.
@@ -150,9 +156,11 @@ SELDOM: Final = 16
 
 
 def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
-    """`step` of a reader that waits. To read a Tip costs by its size. But an indexer that appends to a large one puts
-    what it carries into a calf first (`tip_append.LARGE`): where there is none yet, which costs the least to see,
-    nothing has come. Another program may append to its Tips as they are, so these are read themselves.
+    """Read new entries for a waiting reader, as cheaply as possible while there are none.
+
+    Reading a Tip costs by its size. But an indexer that appends to a large Tip first moves its events into a calf
+    (`tip_append.LARGE`): as long as there is no such calf, which is the cheapest to check, nothing has come. Other
+    programs may append to their Tips as they are, so those are read themselves.
     """
     cursor = walk.cursor
     head = cursor.head if cursor is not None and cursor.at_end and walk.forward else None
@@ -172,6 +180,7 @@ def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
 
 
 def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]:
+    """Read the entries before a position, newest first."""
     at, tip = walk.at, None if walk.cursor is None else walk.cursor.head
     if at == BEGINNING:
         return WalkPage(placed=(), walk=walk, at_tail=True)
@@ -191,7 +200,7 @@ def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]
 
 
 def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | None]]:
-    """Where a walk back goes on, with the epoch's Tip: at the beginning of an epoch, at the end of the one before."""
+    """Find where a backward walk goes on, with the epoch's Tip: at an epoch's start, the end of the last."""
     at = walk.at
     tip = yield from epoch_tip(table, walk.partition, at.epoch if at.offset else at.epoch - 1)
     version = 0 if tip is None else tip.version
@@ -201,7 +210,7 @@ def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | Non
 
 
 def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[list[StoredSpan]]:
-    """Entries of an epoch before an offset, by what one request brings (two where calves overlap), the last first."""
+    """Read the entries of an epoch before an offset, newest items first, with one or two requests."""
     if end > tip.span.base:
         return [tip.span.before(end)]
     if not end:
@@ -223,6 +232,7 @@ def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[li
 
 
 def _check_start(table: str, walk: FeedWalk, tip: Tip | None) -> Steps[None]:
+    """Raise `BeyondTheEnd` if a walk's starting checkpoint does not exist in the index."""
     epoch, offset = walk.at.epoch, walk.at.offset
     exists = tip is not None or epoch == 0
     if not exists and offset == 0:
@@ -232,13 +242,13 @@ def _check_start(table: str, walk: FeedWalk, tip: Tip | None) -> Steps[None]:
 
 
 def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
-    """The checkpoint after a partition's last entry, found from an epoch that it has reached."""
+    """Find the checkpoint after a partition's last entry, starting from an epoch that it has reached."""
     end, _ = yield from find_tail(table, partition, epoch)
     return end
 
 
 def find_tail(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Tip | None]]:
-    """The checkpoint after a partition's last entry, and the Tip of its newest epoch; None where that is empty."""
+    """Find the checkpoint after a partition's last entry, and the Tip of its newest epoch or None."""
     while True:
         tip = yield from epoch_tip(table, partition, epoch)
         if not is_closed(tip):
@@ -247,9 +257,7 @@ def find_tail(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint,
 
 
 def read_last_write_time(table: str, partition: int, epoch: int) -> Steps[Ticks | None]:
-    """When the last entry of a partition was written, found from an epoch that it has reached. None where there is no
-    entry, or another program wrote it, with no time that can be read.
-    """
+    """Return when the last entry of a partition was written; None without entries or a readable time."""
     end, _ = yield from find_tail(table, partition, epoch)
     walk, at_beginning = FeedWalk(partition=partition, at=end, forward=False), False
     while not at_beginning:
@@ -264,13 +272,13 @@ def read_last_write_time(table: str, partition: int, epoch: int) -> Steps[Ticks 
 
 
 def read_tail(table: str, partition: int) -> Steps[Checkpoint | None]:
-    """The tail of a partition; None where it is not on record."""
+    """Return the tail of a partition by the series; None if the partition is not recorded."""
     epoch = dict((yield from read_series(table)).reached()).get(partition)
     return None if epoch is None else (yield from tail(table, partition, epoch))
 
 
 def read_tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
-    """Every partition on record with its tail."""
+    """Return the tail of every recorded partition."""
     series = yield from read_series(table)
     positions: list[tuple[int, Checkpoint]] = []
     for partition, epoch in series.reached():
@@ -291,7 +299,9 @@ SKEW: Final = 60 * PER_SECOND
 
 
 def find_moment(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
-    """The checkpoint of the first entry of a partition that may have been written at or after a moment, or the tail.
+    """Find the checkpoint of a partition's first entry at or after a moment, by binary search.
+
+    It is the tail if there is no such entry. Clocks may differ by `SKEW`.
 
     Raises:
         CorruptData: an entry is in no item.
@@ -314,7 +324,7 @@ def find_moment(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
 
 
 def _entry_since(table: str, tip: Tip, bound: int) -> Steps[int]:
-    """The offset of an entry that is not before a moment, while the one before it is."""
+    """Find, by binary search, an entry at or after a time whose predecessor is before it; return its offset."""
     low, high = 0, tip.version
     while low < high:
         middle = high - 1 if high > tip.span.base else (low + high) // 2
@@ -330,11 +340,12 @@ def _entry_since(table: str, tip: Tip, bound: int) -> Steps[int]:
 
 
 def _ended_before(tip: Tip | None, bound: int) -> bool:
-    """Whether all of an epoch that has ended was written before a moment; what has no time was not."""
+    """Return whether a whole epoch was written before a time; one without a time was not."""
     return tip is not None and bool(tip.span.events) and _is_before(tip.span, tip.span.next - 1, bound)
 
 
 def _is_before(span: StoredSpan, index: int, bound: int) -> bool:
+    """Return whether an entry was written before a time; one without a readable time was not."""
     try:
         return parse_time(span.timestamp(index - span.base)) < bound
     except InvalidInput:
@@ -344,6 +355,7 @@ def _is_before(span: StoredSpan, index: int, bound: int) -> bool:
 def _place_entries(
     spans: tuple[StoredSpan, ...], at: Checkpoint
 ) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
+    """Pair the entries of spans with the checkpoints after them, and return the last checkpoint."""
     entries: list[PlacedEntry] = []
     for _, kind, event in stored_entries(spans):
         if kind != CLOSED:

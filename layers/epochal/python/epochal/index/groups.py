@@ -1,4 +1,4 @@
-"""What a consumer group has handled of one partition, in one item under one etag (FORMATS §4).
+"""The progress of a consumer group in one partition, stored in one item under one etag (FORMATS §4).
 
     checkpoint   everything before it is handled, but for what is parked
     parked       streams set aside after failures: the first index of each that is not handled
@@ -63,14 +63,14 @@ MAX_READS: Final = 300
 
 
 class Reads(NamedTuple):
-    """The categories and types of events that a reaction asks for; None for all."""
+    """The categories and event types that a reaction asks for; None for all."""
 
     categories: tuple[str, ...] | None
     types: tuple[str, ...] | None
 
     @classmethod
     def of(cls, categories: Collection[str] | None, types: Collection[str] | None) -> Reads | None:
-        """What is kept of it: nothing where it is everything, or too much."""
+        """Return the categories and types to record; None if they are everything, or too long to store."""
         size = sum(len(name.encode()) for names in (categories, types) for name in names or ())
         if (categories is None and types is None) or size > MAX_READS:
             return None
@@ -79,8 +79,9 @@ class Reads(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:
-    """How far a group has got in one partition. The maps go from stream to index, or to times tried; `unmet` are
-    categories, `unmet_types` types of events.
+    """How far a group has come in one partition.
+
+    The maps go from stream to index, or to the number of attempts. `unmet` are categories, `unmet_types` event types.
     """
 
     checkpoint: Checkpoint = BEGINNING
@@ -96,16 +97,16 @@ class GroupState:
     reads: Reads | None = field(default=None, compare=False)
 
     def next_of(self, stream: str) -> int:
-        """Events of the stream below this index are not to be handled again, as far as the state tells."""
+        """Return the index below which a stream's events are known to be handled."""
         return self.ahead.get(stream, 0)
 
     @property
     def sharing(self) -> Sharing:
-        """How streams were shared out when the state was written."""
+        """How streams were divided among members when the state was written."""
         return Sharing(len(self.shares) or 1, self.by)
 
     def checkpoint_of(self, stream: str) -> Checkpoint:
-        """That of the member who had a stream then."""
+        """Return the checkpoint of the member to which a stream belonged."""
         return self.shares[self.sharing.share_of(stream)] if self.shares else self.checkpoint
 
 
@@ -121,7 +122,7 @@ MAX_MEMBERS: Final = 64
 
 
 class Unit(NamedTuple):
-    """What one member handles: its share of a partition's streams, of which there are `Sharing.members`."""
+    """The work of one member: its share of a partition's streams, out of `Sharing.members`."""
 
     partition: int
     share: int = 0
@@ -132,23 +133,23 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How a group's streams are shared out.
+    """How a group's streams are divided among its members.
 
     Attributes:
-        members: how many there are.
-        by: of a stream's name, the part that the pattern's group matches says which member it falls to; without a
-            pattern, or where it does not match, all of the name.
+        members: number of members.
+        by: regular expression. The part of a stream's name that its group matches decides to which member the stream
+            belongs; without a pattern or a match, the whole name does.
     """
 
     members: int = 1
     by: str = ""
 
     def units(self, partition: int) -> list[Unit]:
-        """Those of a partition."""
+        """Return the units of work of a partition, one for each member."""
         return [Unit(partition, share) for share in range(self.members)]
 
     def share_of(self, stream: str) -> int:
-        """Whose a stream is."""
+        """Return the number of the member to which a stream belongs."""
         if self.members == 1:
             return 0
         match = re.search(self.by, stream) if self.by else None
@@ -157,7 +158,10 @@ class Sharing:
         return int.from_bytes(hashlib.sha256(key.encode()).digest()[4:8], "big") * self.members >> 32
 
     def checkpoint(self, state: GroupState, share: int) -> Checkpoint:
-        """That of a member. Shares are ranges of hashes, so one that is split goes on where it was."""
+        """Return the checkpoint at which a member continues.
+
+        Shares are ranges of hashes, so a member whose share was part of a larger one goes on where that was.
+        """
         stored = len(state.shares)
         if not stored or state.by != self.by:
             return state.checkpoint
@@ -165,17 +169,18 @@ class Sharing:
         return min(state.shares[first:end])
 
     def part(self, state: GroupState, share: int) -> GroupState:
-        """The state as a member sees it: what is not its own in the maps does not concern it."""
+        """Return the state as one member sees it; entries of other members' streams do not concern it."""
         if self.members == 1 and not state.shares:
             return state
         return replace(state, checkpoint=self.checkpoint(state, share), shares=(), by="")
 
     def joined(self, state: GroupState, part: GroupState, share: int) -> GroupState:
-        """The state with a member's part in it."""
+        """Return the group's state with one member's part put into it."""
         if self.members == 1:
             return part
 
         def both(others: Mapping[str, int], own: Mapping[str, int]) -> dict[str, int]:
+            """Merge a map: entries of the member's streams from its part, all others from the state."""
             merged = {name: value for name, value in others.items() if self.share_of(name) != share}
             return merged | {name: value for name, value in own.items() if self.share_of(name) == share}
 
@@ -196,7 +201,7 @@ class Sharing:
         )
 
     def is_others(self, before: GroupState, after: GroupState, share: int) -> bool:
-        """Whether what has changed between two states is other members' alone."""
+        """Return whether a change between two states concerns only other members."""
         if self.members == 1 or (before.paused, before.resets) != (after.paused, after.resets):
             return False
         was, now = (self.joined(GroupState(), self.part(state, share), share) for state in (before, after))
@@ -205,11 +210,12 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedState:
-    """A group's state as it was read or written last.
+    """A group's state as it was last read or written.
 
     Attributes:
-        state: None where the group has never been here.
-        known: the item to be changed: a write is refused if it has changed meanwhile.
+        stream: name of the stream that stores it.
+        state: the state; None if the group has never been here.
+        known: the item to be changed. A write is refused if it has changed meanwhile.
     """
 
     stream: StreamName
@@ -219,28 +225,28 @@ class LoadedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateConflict:
-    """Not written: another process of the group has written. `held` is what it left."""
+    """The state was not written, because another process wrote first; `held` is what that wrote."""
 
     held: LoadedState
 
 
 def with_resets_drawn(state: GroupState, fresh: Callable[[int], bytes]) -> GroupState:
-    """The state with a random number of resets, unless it has one."""
+    """Return the state with a random number of resets, unless it has one."""
     return state if state.resets else replace(state, resets=int.from_bytes(fresh(6), "big"))
 
 
 def group_stream(partition: int, group: str) -> StreamName:
-    """The stream, of unfolds alone, that holds a group's state in a partition."""
+    """Return the name of the stream that stores a group's state in a partition."""
     return StreamName(f"$ReaderCheckpoint-{source_of(partition)}_{partition}_{group}")
 
 
 def load(table: str, stream: StreamName) -> Steps[LoadedState]:
-    """The state, strongly consistent, in one request."""
+    """Load a group's state with one consistent request."""
     return _loaded_state(stream, (yield from load_tip(table, stream)))
 
 
 def save(table: str, held: LoadedState, state: GroupState, ids: Ids) -> Steps[LoadedState | StateConflict]:
-    """Replace the state that is held, unless it is no longer the one stored."""
+    """Replace a group's state, unless it has changed since it was loaded."""
     unfold = EncodedUnfold(
         version=0, type=READ_UP_TO, data=encode(_encode_state(state)), timestamp=ids.timestamp
     )
@@ -252,11 +258,12 @@ def save(table: str, held: LoadedState, state: GroupState, ids: Ids) -> Steps[Lo
 
 
 def remove(table: str, stream: StreamName) -> Steps[None]:
-    """Forget the state. A process that holds it is refused its next write, and begins anew."""
+    """Delete a group's state; a process that still holds it fails at its next write and starts anew."""
     yield Delete(table=table, key=tip_key(stream))
 
 
 def _loaded_state(stream: StreamName, tip: Tip | None) -> LoadedState:
+    """Extract the group's state from a Tip."""
     for stored in () if tip is None else map(read_unfold, tip.unfolds):
         if stored.type == READ_UP_TO:
             return LoadedState(stream=stream, state=_decode_state(stream, stored), known=tip)
@@ -264,7 +271,7 @@ def _loaded_state(stream: StreamName, tip: Tip | None) -> LoadedState:
 
 
 def _encode_state(state: GroupState) -> bytes:
-    """Empty maps are left out, and of what is ahead the oldest where there is too much of it."""
+    """Encode a group's state as JSON, without empty fields, and without the oldest of too many `ahead`."""
     fields: dict[str, Any] = {"checkpoint": int(state.checkpoint)}
     for name, value in (("parked", state.parked), ("ahead", _newest(state.ahead)), ("trying", state.trying)):
         if value:
@@ -284,7 +291,7 @@ def _encode_state(state: GroupState) -> bytes:
 
 
 def _newest(ahead: Mapping[str, int]) -> dict[str, int]:
-    """As many of them as there is room for."""
+    """Return the newest streams that are ahead, as many as the item has room for."""
     newest = list(ahead.items())[-MAX_AHEAD:]
     room = MAX_NAMES - sum(len(stream.encode()) for stream, _ in newest)
     first = 0
@@ -295,6 +302,7 @@ def _newest(ahead: Mapping[str, int]) -> dict[str, int]:
 
 
 def _decode_state(stream: str, stored: EncodedUnfold) -> GroupState:
+    """Decode a group's stored state; raise `CorruptData` if it is malformed."""
     try:
         fields = json.loads(decode_inline(stored.data))
         maps = {name: _decode_counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
@@ -315,10 +323,12 @@ def _decode_state(stream: str, stored: EncodedUnfold) -> GroupState:
 
 
 def _decode_reads(value: dict[str, Any]) -> Reads:
+    """Decode the categories and types that a reaction reads."""
     return Reads(*(tuple(map(str, value[name])) if name in value else None for name in Reads._fields))
 
 
 def _decode_counts(value: dict[str, Any]) -> dict[str, int]:
+    """Decode a map from stream to number."""
     return {str(stream): int(count) for stream, count in value.items()}
 
 
@@ -333,7 +343,7 @@ MAX_CAUSE: Final = 800
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why a stream was parked at an index, after how many attempts, when, and where that was raised."""
+    """Why a stream was parked: its text, at which index, after how many attempts, when, and the trace."""
 
     stream: str
     index: int
@@ -344,7 +354,7 @@ class Cause:
 
 
 def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[None]:
-    """Keep a cause, in place of an earlier one."""
+    """Store why a stream was parked, in place of an earlier cause."""
     key = _cause_key(partition, group, cause.stream)
     if len(key["p"]["S"].encode()) > MAX_KEY_BYTES:
         return
@@ -360,12 +370,12 @@ def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[No
 
 
 def forget_cause(table: str, partition: int, group: str, stream: str) -> Steps[None]:
-    """Forget why a stream was parked."""
+    """Delete the stored cause of a parked stream."""
     yield Delete(table=table, key=_cause_key(partition, group, stream))
 
 
 def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) -> Steps[dict[str, Cause]]:
-    """The causes on record of streams that are parked."""
+    """Read the stored causes of parked streams, by stream."""
     keys = {stream: _cause_key(partition, group, stream) for stream in streams}
     names = {key["p"]["S"]: stream for stream, key in keys.items()}
     causes: dict[str, Cause] = {}
@@ -383,6 +393,7 @@ def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) 
 
 
 def _cause_key(partition: int, group: str, stream: str) -> Key:
+    """Return the key of a parked stream's cause."""
     return {"p": text(f"$Parked-{partition}_{group}_{stream}"), "i": number(0)}
 
 
@@ -395,25 +406,25 @@ def _cause_key(partition: int, group: str, stream: str) -> Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """A process's sign of life: valid until so many milliseconds since 1970, unless it leaves before."""
+    """A sign of life of a process, valid until a time in milliseconds since 1970 unless it is removed."""
 
     owner: str
     until: int
 
 
 def write_sign(table: str, group: str, sign: Sign) -> Steps[None]:
-    """Say that a process is alive."""
+    """Record that a process is alive."""
     item = {**_key(group, sign.owner), "o": text(sign.owner), "n": number(sign.until)}
     yield Put(table=table, item=item)
 
 
 def remove_sign(table: str, group: str, owner: str) -> Steps[None]:
-    """Take a process's sign back."""
+    """Delete a process's sign of life."""
     yield Delete(table=table, key=_key(group, owner))
 
 
 def read_signs(table: str, group: str) -> Steps[list[Sign]]:
-    """Every sign that is there, whether it is still valid or not."""
+    """Read all signs of life of a group's processes, valid or not."""
     signs: list[Sign] = []
     after: Key | None = None
     while True:
@@ -428,20 +439,24 @@ U = TypeVar("U", int, Unit)
 
 
 def assign_units(owner: str, owners: Collection[str], units: Iterable[U]) -> list[U]:
-    """The partitions, or shares of them, that fall to one of several owners. An owner that comes or goes moves only its
-    own.
+    """Return those partitions or shares that fall to one of several processes, by rendezvous hashing.
+
+    A process that comes or goes moves only its own.
     """
     return [unit for unit in units if owner == max(owners, key=lambda name: _weight(name, unit))]
 
 
 def _weight(owner: str, unit: int | Unit) -> bytes:
+    """Return the hash by which a process competes for a unit."""
     return hashlib.sha256(f"{unit} {owner}".encode()).digest()
 
 
 def _name(group: str) -> str:
+    """Return the partition key of a group's signs of life."""
     return f"$ReaderMembers-{group}"
 
 
 def _key(group: str, owner: str) -> Key:
+    """Return the key of a process's sign of life."""
     place = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:6], "big")
     return {"p": text(_name(group)), "i": number(place)}

@@ -1,4 +1,4 @@
-"""What indexers failed at, on record in the series (`epochs`), so that whoever looks at the index can see it.
+"""Records why indexers fail, in the series (`epochs`), so that whoever looks at the index can see it.
 
     a batch fails              the cause is written, with when that began
     the same batch passes      the process that wrote the cause removes it
@@ -30,9 +30,10 @@ MAX_CAUSE: Final = 400
 
 
 def record_failures(table: str, causes: Mapping[str, str], ids: Ids) -> Steps[Series]:
-    """Put on record what indexing sources fails at, by source."""
+    """Record why indexing of these sources fails, with when the failures began."""
 
     def change(series: Series) -> Series:
+        """Add the failures to the series; a recent one of the same source continues."""
         failing = dict(series.failing)
         for source, cause in causes.items():
             before = failing.get(source)
@@ -44,7 +45,7 @@ def record_failures(table: str, causes: Mapping[str, str], ids: Ids) -> Steps[Se
 
 
 def forget_failures(table: str, sources: Collection[str], ids: Ids) -> Steps[Series]:
-    """Remove what is on record of these sources."""
+    """Remove the recorded failures of these sources."""
 
     def change(series: Series) -> Series:
         remaining = {source: failure for source, failure in series.failing.items() if source not in sources}
@@ -54,8 +55,9 @@ def forget_failures(table: str, sources: Collection[str], ids: Ids) -> Steps[Ser
 
 
 def indexer_failures(table: str, series: Series, now: Ticks) -> Steps[dict[str, str]]:
-    """By source, why its indexer puts nothing into the index, as far as that is on record. No request is made where
-    nothing is.
+    """Explain, by source, why its indexer adds nothing to the index, if that is recorded.
+
+    No request is made if nothing is recorded.
     """
     failures: dict[str, str] = {}
     for source in series.refused.keys() | series.failing.keys():
@@ -70,6 +72,7 @@ def indexer_failures(table: str, series: Series, now: Ticks) -> Steps[dict[str, 
 
 
 def _is_current(table: str, series: Series, source: str, failure: IndexerFailure, now: Ticks) -> Steps[bool]:
+    """Return whether a failure still holds: it is recent, or nothing was indexed since."""
     last = _time_of(failure.last)
     if now <= last + GOES_ON * PER_SECOND:
         return True
@@ -82,10 +85,12 @@ def _is_current(table: str, series: Series, source: str, failure: IndexerFailure
 
 
 def _goes_on(before: IndexerFailure, now: str) -> bool:
+    """Return whether a failure now continues an earlier one."""
     return _time_of(now) <= _time_of(before.last) + GOES_ON * PER_SECOND
 
 
 def _time_of(timestamp: str) -> Ticks:
+    """Parse a stored time; an unreadable one counts as 0."""
     try:
         return parse_time(timestamp)
     except InvalidInput:

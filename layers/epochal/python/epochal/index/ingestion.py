@@ -1,4 +1,4 @@
-"""Indexing a batch: one write for all of it, decided against what is there, decided again when that has changed.
+"""Indexes a batch with one write, decided on the current state and decided again when that has changed.
 
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
@@ -90,29 +90,30 @@ Times = Callable[[], Mapping[tuple[str, int], Ticks]]
 
 
 def no_times() -> Mapping[tuple[str, int], Ticks]:
-    """Nobody knows."""
+    """Return no times: the default when the times of changes are unknown."""
     return {}
 
 
 def no_pause(_longest: float) -> bool:
-    """No pause."""
+    """Do not wait: the default pause after a refused write."""
     return False
 
 
 @dataclass(slots=True, kw_only=True)
 class Partition:
-    """One partition as an indexer holds it between batches.
+    """The state of one partition that an indexer keeps between batches.
 
     Attributes:
-        number: which.
+        number: number of the partition.
         loaded: the two newest epochs, once they have been read.
-        forgotten: streams of the predecessor, in the order of their hashes: so a leaf's marks are written together.
-        leaves: marks that were read.
-        marked: those of streams that were asked for. While the epoch is active nobody raises that of a stream which
-            neither it nor its predecessor knows.
-        shared: others have written since what was held here.
-        spread: seconds over which tries are spread, so that writers do not meet: a refusal doubles it, the next batch
-            begins with a quarter.
+        forgotten: streams of the predecessor, in the order of their hashes, so that a leaf's marks are written
+            together.
+        leaves: leaves of marks that were read.
+        marked: marks of streams that were asked for. While the epoch is active nobody raises the mark of a stream which
+            neither it nor its predecessor contains.
+        shared: whether others have written since the loaded state.
+        spread: seconds over which tries are spread, so that writers do not collide: a refusal doubles it, and the next
+            batch begins with a quarter.
     """
 
     number: int
@@ -125,18 +126,18 @@ class Partition:
 
     @property
     def state(self) -> LoadedEpochs:
-        """What has been loaded; an error before that."""
+        """The loaded epochs; an error before they are loaded."""
         if self.loaded is None:
             raise RuntimeError("the partition has not been loaded")
         return self.loaded
 
     @property
     def position(self) -> Checkpoint:
-        """Behind its last entry."""
+        """Checkpoint after the last entry."""
         return Checkpoint.of(self.state.active.number, self.state.active.version)
 
     def hold(self, loaded: LoadedEpochs) -> None:
-        """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""
+        """Replace the loaded epochs; with a new epoch, start over with the marks of its predecessor."""
         if self.loaded is None or self.loaded.active.number != loaded.active.number:
             self.forgotten = (
                 () if loaded.previous is None else tuple(sorted(loaded.previous.next, key=hash_of))
@@ -145,15 +146,15 @@ class Partition:
         self.loaded = loaded
 
     def refused(self) -> None:
-        """A write was."""
+        """Double the spread of tries after a refused write."""
         self.spread = min(MOST_SPREAD, max(LEAST_SPREAD, 2 * self.spread))
 
     def calm(self) -> None:
-        """A batch is through."""
+        """Reduce the spread of tries after a batch."""
         self.spread = self.spread / CALMER if self.spread > LEAST_SPREAD else 0.0
 
     def due(self, fullness: float) -> int:
-        """How many of `forgotten` must need no mark any more, once the active epoch is so full."""
+        """Return how many of the forgotten streams must be marked once the epoch is this full."""
         marked = self.state.active.marked
         target = ceil(len(self.forgotten) * min(1.0, fullness))
         if fullness < 1:
@@ -161,7 +162,7 @@ class Partition:
         return max(marked, min(target, marked + MARKS_AT_ONCE))
 
     def marks(self, due: int) -> list[tuple[str, int]]:
-        """Marks that are lacking for that, each a stream and its next index."""
+        """List the marks that are missing up to that number, each a stream and its next index."""
         active, previous = self.state.active, self.state.previous
         if previous is None:
             return []
@@ -179,14 +180,15 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """The result of a batch.
+    """What indexing a batch has done.
 
     Attributes:
-        events: indexed by this call.
-        healed: read from the store, because the batch lacked them (part of `events` unless others indexed them).
-        pruned: gone from the store before they could be indexed.
-        removals: of events, indexed by this call.
-        unhealed: by stream. Nothing of these was indexed from there on.
+        events: number of events that this call indexed.
+        healed: number of events that were read from the store, because the batch lacked them. They count in `events`,
+            unless others indexed them.
+        pruned: number of events that were gone from the store before they could be indexed.
+        removals: number of removals that this call indexed.
+        unhealed: streams of which nothing was indexed from an index on, with the cause.
     """
 
     events: int = 0
@@ -201,7 +203,11 @@ class _NewParts:
     """The part of a batch that the index lacks.
 
     Attributes:
-        whole: it is all that the batch tells, not only as much as may be healed at once.
+        spans: new spans and removals, in order.
+        healed: number of events that were read from the store.
+        pruned: number of events that are gone.
+        unhealed: streams that could not be read.
+        whole: whether it is all of the batch, not only as much as may be healed at once.
     """
 
     spans: list[EntryPart]
@@ -213,10 +219,14 @@ class _NewParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
-    """How to index: the table, where gaps are healed from, and what pure code must be given.
+    """Indexes batches of changes into a table.
 
     Attributes:
-        pause: waits for a random part of so many seconds; whether any time has passed.
+        table: index table.
+        heal: reads missing events from the store.
+        ids: draws the identity of a write.
+        limits: when epochs close.
+        pause: waits for a random part of so many seconds, and returns whether any time has passed.
     """
 
     table: str
@@ -228,8 +238,10 @@ class Indexing:
     def ingest(
         self, partition: Partition, changes: Sequence[Change], times: Times = no_times
     ) -> Steps[Ingested]:
-        """Index a batch of changes, in the order of their appends. When this returns, all of it is indexed but
-        for streams that are `unhealed`. What is healed is placed among them by its time, where `times` has theirs.
+        """Index a batch of changes in the order of their appends, and return what was done.
+
+        When this returns, the whole batch is indexed except for streams that are `unhealed`. Events read from the store
+        are placed among the others by time, where `times` has theirs.
         """
         yield from self._open(partition, changes)
         events, removals, healed, pruned = 0, 0, 0, 0
@@ -256,7 +268,7 @@ class Indexing:
                 )
 
     def _open(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
-        """Read the state, if it is not at hand, or if it is not likely to be the state any more."""
+        """Load a partition's epochs, or refresh them if others are writing too."""
         if partition.loaded is None:
             partition.hold((yield from load_newest(self.table, partition.number)))
         elif partition.shared:
@@ -266,9 +278,7 @@ class Indexing:
             yield from self._refresh(partition)
 
     def _refresh(self, partition: Partition, tip: Tip | None = None) -> Steps[None]:
-        """Take in what others have written since, and whether they have. Where that took more than a look at the Tip,
-        look again: others go on writing meanwhile.
-        """
+        """Apply what others have written to the partition, again while there was more than a look at the Tip."""
         first = partition.state.active
         number, version = first.number, first.version
         for _ in range(LOOKS):
@@ -288,7 +298,7 @@ class Indexing:
         )
 
     def _read_marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
-        """Read the marks of streams that neither epoch knows. There are none before the third epoch."""
+        """Read the marks of the batch's streams that neither epoch contains; before the third epoch none."""
         loaded = partition.state
         if loaded.active.number < FIRST_MARKED:
             return
@@ -301,7 +311,10 @@ class Indexing:
         partition.marked.update((stream, marks.get(stream, 0)) for stream in unknown)
 
     def _resolve(self, partition: Partition, changes: Sequence[Change], times: Times) -> Steps[_NewParts]:
-        """What the index lacks of a batch, gaps healed, in the order of its writes. Marks are read after the epochs."""
+        """Determine what the index lacks of a batch, reading missing events from the store.
+
+        The result is in the order of the writes. Marks are read after the epochs.
+        """
         yield from self._read_marks(partition, changes)
         loaded, marks = partition.state, partition.marked
         new_spans: list[Span] = []
@@ -340,7 +353,7 @@ class Indexing:
         return _NewParts(spans=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
 
     def _write_all(self, partition: Partition, spans: list[EntryPart]) -> Steps[list[EntryPart]]:
-        """Append entries for as long as the state stands on which `spans` were decided; those that are left."""
+        """Append entries while the epochs are those on which the parts were decided; return the rest."""
         decided_on = partition.state
         while spans:
             first, rest = split_entry(spans)
@@ -352,8 +365,9 @@ class Indexing:
         return spans
 
     def _write(self, partition: Partition, loaded: LoadedEpochs, parts: list[EntryPart]) -> Steps[bool]:
-        """Append one entry, and `Closed` where that fills the epoch. False: the epoch was not as it was held,
-        and has been refreshed.
+        """Append one entry, and `Closed` if that fills the epoch; return False if others wrote first.
+
+        After a refusal the epoch is refreshed.
         """
         active, ids = loaded.active, self.ids()
         spans, removals = spans_in(parts), removals_in(parts)
@@ -387,7 +401,7 @@ class Indexing:
         return True
 
     def _write_due_marks(self, partition: Partition, due: int) -> Steps[None]:
-        """Write what marks are lacking so far. Those of an index's first epoch are its first."""
+        """Write the marks that are missing up to a number of forgotten streams."""
         marks, number = partition.marks(due), partition.state.active.number
         if number == 1 and not marks:
             yield from begin_marks(self.table, partition.number)
@@ -395,7 +409,7 @@ class Indexing:
 
 
 def _new_streams(entry: Entry, parts: Iterable[EntryPart], next_of: Callable[[str], int]) -> list[int]:
-    """Of an entry's streams, those that the index has nothing of, and that do not begin at 0."""
+    """List the positions of an entry's streams that are new to the index but do not begin at 0."""
     begins: dict[str, bool] = {}
     for part in parts:
         begins.setdefault(part.stream, isinstance(part, Span) and not part.index)
@@ -406,8 +420,9 @@ def _new_streams(entry: Entry, parts: Iterable[EntryPart], next_of: Callable[[st
 def sort_by_time(
     spans: Sequence[Span], healed_at: Mapping[int, Ticks], times: Mapping[tuple[str, int], Ticks]
 ) -> list[Span]:
-    """Spans, of which those at some places were healed: each of these comes before the first of the others that was
-    written after it. The others stay in their order, which is that of a shard, and so do those of a stream.
+    """Place healed spans before the first other span of a later time, and return all in order.
+
+    The other spans stay in their order, which is that of a shard, and so do the spans of a stream.
     """
     recorded = [place for place in range(len(spans)) if place not in healed_at]
     write_times = [times.get((spans[place].stream, spans[place].next)) for place in recorded]
@@ -437,11 +452,12 @@ def sort_by_time(
 
 
 def _events_in(parts: Iterable[EntryPart]) -> int:
+    """Count the events in parts of an entry."""
     return sum(len(part.types) for part in parts)
 
 
 def _pruned_events(gap: Gap, piece: Healed) -> int:
-    """Events of a piece that the store no longer has: they count to where it ends."""
+    """Count the events of a gap that the store no longer has; they count up to the end of the piece."""
     reached = piece.spans[-1].next if piece.spans else gap.index
     if piece.whole and gap.end is not None:
         reached = gap.end
@@ -449,7 +465,7 @@ def _pruned_events(gap: Gap, piece: Healed) -> int:
 
 
 def next_of(stream: str, loaded: LoadedEpochs, marks: dict[str, int]) -> int:
-    """The next index of a stream to be indexed; `marks` were read after the epochs."""
+    """Return the next index of a stream to be indexed, from the epochs or its mark."""
     if stream in loaded.active.next:
         return loaded.active.next[stream]
     if loaded.previous is not None and stream in loaded.previous.next:

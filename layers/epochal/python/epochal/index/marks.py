@@ -58,13 +58,16 @@ MOST_HELD: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """Marks of the streams whose hashes begin with `start` to `end` - 1, in order of the hashes.
+    """One item with the marks of all streams whose hashes are in a range.
 
     Attributes:
-        hashes: `HASH` bytes each.
-        nexts: the next indices, `width` bytes each.
+        start: first place of the range.
+        end: place after the last.
+        hashes: hashes of the streams in order, `HASH` bytes each.
+        nexts: next indices of the streams, `width` bytes each.
+        width: bytes of a next index.
         version: 1 for its first write, one more for each further.
-        single: there may be marks that are items of their own.
+        single: whether there may also be marks that are items of their own.
     """
 
     start: int
@@ -80,20 +83,20 @@ class Leaf:
 
     @property
     def size(self) -> int:
-        """Bytes of its marks."""
+        """Bytes of the marks."""
         return len(self.hashes) + len(self.nexts)
 
     def mark(self, hashed: bytes) -> int:
-        """The mark of a stream; 0 for none."""
+        """Return the mark of a stream by its hash; 0 if there is none."""
         at = bisect_left(range(len(self)), hashed, key=self._hash)
         return self._next(at) if at < len(self) and self._hash(at) == hashed else 0
 
     def marks(self) -> dict[bytes, int]:
-        """All of them."""
+        """Return all marks by hash."""
         return {self._hash(at): self._next(at) for at in range(len(self))}
 
     def holding(self, marks: Mapping[bytes, int]) -> Leaf:
-        """The same leaf with these marks instead."""
+        """Return a new version of the leaf with these marks instead."""
         width = max(1, (max(marks.values(), default=0).bit_length() + 7) // 8)
         ordered = sorted(marks)
         return Leaf(
@@ -107,7 +110,7 @@ class Leaf:
         )
 
     def raised(self, marks: Mapping[bytes, int]) -> Leaf:
-        """The leaf with these marks raised; itself where none is."""
+        """Return the leaf with these marks raised, or the leaf itself if none is higher."""
         present = self.marks()
         higher = {
             hashed: following for hashed, following in marks.items() if following > present.get(hashed, 0)
@@ -115,7 +118,7 @@ class Leaf:
         return self.holding({**present, **higher}) if higher else self
 
     def parts(self) -> list[Leaf]:
-        """As many leaves as it takes for none to be too large; hashes that begin alike stay together."""
+        """Divide a leaf that is too large into several; equal beginnings of hashes stay together."""
         if self.size <= LEAF:
             return [self]
         ways = min(WAYS, -(-self.size * 3 // (2 * LEAF)))
@@ -137,20 +140,24 @@ class Leaf:
         return parts
 
     def _hash(self, at: int) -> bytes:
+        """Return the hash at a position."""
         return self.hashes[at * HASH : (at + 1) * HASH]
 
     def _next(self, at: int) -> int:
+        """Return the next index at a position."""
         return int.from_bytes(self.nexts[at * self.width : (at + 1) * self.width], "big")
 
 
 @dataclass(slots=True)
 class Leaves:
-    """What has been read of a partition's leaves.
+    """The leaves of a partition's marks that have been read.
 
     Attributes:
-        starts: of those that are kept, in order.
-        bare: there was none at all.
-        lenient: where a leaf is not there, there are no marks; for care, which mends that.
+        kept: leaves by the start of their range.
+        starts: these starts, in order.
+        size: bytes of all marks.
+        bare: whether the partition had no leaf at all.
+        lenient: whether a missing leaf counts as one without marks; for repairs.
     """
 
     kept: dict[int, Leaf] = field(default_factory=dict)
@@ -160,14 +167,14 @@ class Leaves:
     lenient: bool = False
 
     def of(self, hashed: bytes) -> Leaf | None:
-        """The leaf that has the mark of a stream, if it has any."""
+        """Return the kept leaf that covers a hash, or None."""
         place = place_of(hashed)
         at = bisect_right(self.starts, place) - 1
         leaf = self.kept[self.starts[at]] if at >= 0 else None
         return leaf if leaf is not None and place < leaf.end else None
 
     def keep(self, leaf: Leaf) -> None:
-        """Keep a leaf, in the place of what overlaps it."""
+        """Keep a leaf, replacing those that it overlaps."""
         first = max(0, bisect_right(self.starts, leaf.start) - 1)
         for start in self.starts[first : bisect_left(self.starts, leaf.end)]:
             if self.kept[start].end > leaf.start:
@@ -183,27 +190,30 @@ class Leaves:
         self.size -= self.kept.pop(leaf.start).size
 
     def before(self, place: int) -> int:
-        """Where the last of those that are kept ends before a place."""
+        """Return where the last kept leaf before a place ends."""
         at = bisect_right(self.starts, place) - 1
         return self.kept[self.starts[at]].end if at >= 0 else 0
 
     def lacking(self, hashes: Iterable[bytes]) -> list[bytes]:
-        """Hashes, in order, whose leaves are not kept."""
+        """Return, in order, the hashes whose leaves are not kept."""
         return [] if self.bare else [hashed for hashed in sorted(hashes) if self.of(hashed) is None]
 
 
 def hash_of(stream: str) -> bytes:
-    """By what a stream is known among marks."""
+    """Return the hash by which a stream is known among marks."""
     return hashlib.sha256(stream.encode()).digest()[:HASH]
 
 
 def place_of(hashed: bytes) -> int:
-    """Where the leaves have a hash."""
+    """Return the place of a hash in the ranges of leaves."""
     return int.from_bytes(hashed[:6], "big")
 
 
 def read_marks(table: str, partition: int, leaves: Leaves, streams: Sequence[str]) -> Steps[dict[str, int]]:
-    """Marks of those streams that have one. `leaves` keeps what is read for that."""
+    """Read the marks of streams, by stream; those without a mark are missing from the result.
+
+    `leaves` keeps what is read.
+    """
     hashes = {stream: hash_of(stream) for stream in streams}
     yield from _read_leaves(table, partition, leaves, hashes.values())
     marks, without_leaf = dict[str, int](), list[str]()
@@ -222,10 +232,10 @@ def read_marks(table: str, partition: int, leaves: Leaves, streams: Sequence[str
 def write_marks(
     table: str, partition: int, leaves: Leaves, marks: Iterable[tuple[str, int]], *, single: bool = True
 ) -> Steps[None]:
-    """Raise marks; one that is higher already stays.
+    """Raise the marks of streams to these next indices; a higher mark stays.
 
     Args:
-        single: where there is no leaf yet, there may be marks that are items of their own.
+        single: whether, if there is no leaf yet, there may be marks that are items of their own.
     """
     due: dict[bytes, int] = {}
     for stream, following in marks:
@@ -239,13 +249,13 @@ def write_marks(
 
 
 def begin_marks(table: str, partition: int) -> Steps[None]:
-    """Say, of a new index, that no mark is an item of its own."""
+    """Write the first leaf of a new index, which says that no mark is an item of its own."""
     root = Leaf(start=0, end=PLACES).holding({})
     yield Put(table=table, item=_write_leaf(partition, root), condition=Absent("p"))
 
 
 def read_leaf(item: Item) -> Leaf:
-    """A leaf as stored. Raises `CorruptData`."""
+    """Decode a stored leaf; raise `CorruptData` if it is malformed."""
     hashes, nexts, width = item["h"]["B"], item["n"]["B"], read_number(item, "w") or 1
     start, end = read_number(item, "i"), read_number(item, "z")
     if start is None or end is None or len(hashes) % HASH or len(hashes) // HASH * width != len(nexts):
@@ -262,6 +272,7 @@ def read_leaf(item: Item) -> Leaf:
 
 
 def _write_leaf(partition: int, leaf: Leaf) -> Item:
+    """Encode a leaf as an item."""
     item: Item = {
         **calf_key(marks_name(partition), FLOOR + leaf.start),
         "z": number(leaf.end),
@@ -274,12 +285,13 @@ def _write_leaf(partition: int, leaf: Leaf) -> Item:
 
 
 def _put(table: str, partition: int, leaf: Leaf) -> Put:
+    """Build the conditional write of a leaf, which is refused if another version is stored."""
     before = Absent("p") if leaf.version == 1 else equals("v", number(leaf.version - 1))
     return Put(table=table, item=_write_leaf(partition, leaf), condition=before)
 
 
 def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int]) -> Steps[dict[bytes, int]]:
-    """Write the leaves of these marks, which are kept; what another writer was in the way of."""
+    """Write the leaves of these marks; return the marks that were refused because others wrote first."""
     by_leaf: dict[int, dict[bytes, int]] = {}
     for hashed, following in due.items():
         leaf = leaves.of(hashed)
@@ -309,7 +321,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
 
 
 def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
-    """Read the leaves of these hashes that are not kept. Raises `CorruptData` where one is not there."""
+    """Read the leaves of these hashes that are not kept; raise `CorruptData` if one is missing."""
     if leaves.size > MOST_HELD:
         leaves.kept, leaves.starts, leaves.size = {}, [], 0
     lacking = leaves.lacking(hashes)
@@ -335,7 +347,7 @@ def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[by
 
 
 def _read_some(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
-    """Read the leaves of some hashes, each by a request."""
+    """Read the leaves of some hashes, with one request each."""
     name = text(marks_name(partition))
     replies = yield from side_by_side(
         Query(
@@ -352,7 +364,7 @@ def _read_some(table: str, partition: int, leaves: Leaves, hashes: Sequence[byte
 
 
 def _next_start(table: str, partition: int, place: int) -> Steps[int]:
-    """Where the first leaf from a place on begins; the end of all places where there is none."""
+    """Return where the first leaf from a place on begins; the end of all places if there is none."""
     reply = yield Query(
         table=table,
         partition=("p", text(marks_name(partition))),
@@ -381,13 +393,13 @@ def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes
 
 
 def _width(leaves: Leaves) -> int:
-    """How much of a hash's places a leaf has, by those that are kept."""
+    """Estimate the width of a leaf's range from some of those that are kept."""
     some = [leaves.kept[start] for start in leaves.starts[:: max(1, len(leaves.starts) // 16)]]
     return sum(leaf.end - leaf.start for leaf in some) // len(some) if some else PLACES
 
 
 def _spread(hashes: Sequence[bytes], width: int) -> Iterator[bytes]:
-    """Of hashes in order, such as are likely to be in leaves of their own."""
+    """Choose hashes that are probably in different leaves, so that each request reads another."""
     reached = -1
     for hashed in hashes:
         if place_of(hashed) > reached:
@@ -396,6 +408,7 @@ def _spread(hashes: Sequence[bytes], width: int) -> Iterator[bytes]:
 
 
 def _single_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict[str, int]]:
+    """Read marks that are items of their own, by stream."""
     by_name = {mark_name(partition, stream): stream for stream in streams}
     items = yield from get_all(table, (calf_key(name, 0) for name in by_name))
     return {by_name[item["p"]["S"]]: read_number(item, "n") or 0 for item in items}

@@ -1,4 +1,4 @@
-"""What the index stores: streams, each of which is a Tip and calves, in one table (FORMATS §1 and §4).
+"""How the index stores streams: each is a Tip and calves, in one table (FORMATS §1 and §4).
 
     Tip     sort key 2147483647: takes every append, and is read first by every read
     calf    events that were in the Tip, all of them, contiguous, from its sort key on; it never changes
@@ -43,7 +43,7 @@ from epochal.plan.values import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSpan:
-    """Consecutive events as an item holds them: index `base` on, in wire form, with their types."""
+    """Consecutive events as an item stores them: from index `base` on, undecoded, with their types."""
 
     base: int
     events: tuple[AttributeValue, ...] = ()
@@ -51,47 +51,50 @@ class StoredSpan:
 
     @property
     def next(self) -> int:
-        """Index after the last."""
+        """Index after the last event."""
         return self.base + len(self.events)
 
     @property
     def pairs(self) -> Iterator[tuple[str, AttributeValue]]:
-        """Each event with its type."""
+        """The types and undecoded events in pairs."""
         return zip(self.types, self.events, strict=True)
 
     def read(self, offset: int) -> EncodedEvent:
-        """The event at `base + offset`. Raises `CorruptData`."""
+        """Decode the event at `base + offset`; raise `CorruptData` if it is malformed."""
         return read_event(self.types[offset], self.events[offset])
 
     def type(self, offset: int) -> str:
-        """Its type, which is told beside it."""
+        """Return the type of the event at an offset."""
         return self.types[offset]
 
     def timestamp(self, offset: int) -> str:
-        """When it happened, as far as its wire form tells; it may be broken."""
+        """Return the time of the event at an offset as stored; it may be malformed."""
         return read_timestamp(self.events[offset])
 
     def since(self, index: int) -> StoredSpan:
-        """Without the events below `index`."""
+        """Return the span without the events below `index`."""
         cut = max(0, index - self.base)
         return StoredSpan(base=self.base + cut, events=self.events[cut:], types=self.types[cut:])
 
     def before(self, index: int) -> StoredSpan:
-        """Without the events at or above `index`."""
+        """Return the span without the events at or above `index`."""
         keep = max(0, index - self.base)
         return StoredSpan(base=self.base, events=self.events[:keep], types=self.types[:keep])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tip:
-    """A stream's head.
+    """The head of a stream.
 
     Attributes:
-        span: the events it carries; `span.next` is the stream's version.
+        stream: name of the stream.
+        span: events in the Tip; `span.next` is the stream's version.
+        unfolds: undecoded unfolds.
+        etag: etag of the latest write.
         calved: bytes of events in calves (`b`).
-        latest: events that the latest write appended (`a`).
-        low_water: everything below is pruned (`l`).
-        deleted: a tombstone (`z`).
+        latest: number of events that the latest write appended (`a`).
+        low_water: index below which everything is pruned (`l`).
+        deleted: whether it is a tombstone (`z`).
         size: bytes of the whole item.
     """
 
@@ -112,16 +115,16 @@ class Tip:
 
     @property
     def appends(self) -> int:
-        """Appends that the carried events came in, by their append ids; events of other libraries count singly."""
+        """Number of appends that the Tip's events came in; events of other libraries count singly."""
         marked = sum("k" in event["M"] for event in self.span.events)
         return marked or len(self.span.events)
 
     def read_unfolds(self) -> tuple[EncodedUnfold, ...]:
-        """The unfolds, decoded. Raises `CorruptData`."""
+        """Decode the unfolds; raise `CorruptData` if one is malformed."""
         return tuple(map(read_unfold, self.unfolds))
 
     def token(self) -> Token:
-        """What makes an append on exactly this Tip one request."""
+        """Return the token with which an append on exactly this Tip takes one request."""
         return Token(
             version=self.version,
             etag=self.etag,
@@ -135,7 +138,7 @@ class Tip:
 
 @decodes("Tip")
 def read_tip(item: Item) -> Tip:
-    """Decode a Tip. Raises `CorruptData` where counts contradict each other."""
+    """Decode a Tip; raise `CorruptData` if its counts contradict each other."""
     return Tip(
         stream=item["p"]["S"],
         span=read_span(item),
@@ -151,7 +154,7 @@ def read_tip(item: Item) -> Tip:
 
 @decodes("Tip")
 def read_span(item: Item) -> StoredSpan:
-    """The events of a Tip or calf. Raises `CorruptData` where `n`, `e` and `c`, or a calf's `i`, do not agree."""
+    """Read the events of a Tip or calf; raise `CorruptData` if `n`, `e`, `c` and a calf's `i` disagree."""
     events, types = read_list(item, "e"), read_list(item, "c")
     following = read_number(item, "n")
     base = -1 if following is None else following - len(events)
@@ -161,14 +164,14 @@ def read_span(item: Item) -> StoredSpan:
 
 
 def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
-    """`e` and `c`, omitted when empty."""
+    """Return the attributes `e` and `c` of an item; none if the span is empty."""
     if not span.events:
         return {}
     return {"e": sequence(span.events), "c": sequence(map(text, span.types))}
 
 
 def write_event(event: EncodedEvent) -> AttributeValue:
-    """An event in wire form; what is absent or empty is omitted."""
+    """Encode an event as it is stored, without absent or empty fields."""
     fields = {
         "t": text(event.timestamp),
         **_write_body("d", "D", event.data),
@@ -184,7 +187,7 @@ def write_event(event: EncodedEvent) -> AttributeValue:
 
 
 def read_event(kind: str, event: AttributeValue) -> EncodedEvent:
-    """Decode an event from its wire form. Raises `CorruptData` where that is not of this layout."""
+    """Decode a stored event; raise `CorruptData` if it is not of this layout."""
     try:
         fields = event["M"]
         return EncodedEvent(
@@ -201,7 +204,7 @@ def read_event(kind: str, event: AttributeValue) -> EncodedEvent:
 
 
 def read_timestamp(event: AttributeValue) -> str:
-    """When an event happened, as far as its wire form tells; for one that may be broken."""
+    """Return the time of a stored event, or empty text if the event is malformed."""
     try:
         return str(event["M"]["t"]["S"])
     except (KeyError, TypeError):
@@ -210,24 +213,24 @@ def read_timestamp(event: AttributeValue) -> str:
 
 @decodes("Tip")
 def read_data(event: AttributeValue) -> Encoded:
-    """An event's data alone, from its wire form. Raises `CorruptData` as `read_event` does."""
+    """Decode only the data of a stored event; raises `CorruptData` as `read_event` does."""
     return _read_body(event["M"], "d", "D")
 
 
 @decodes("Tip")
 def read_meta(event: AttributeValue) -> Encoded | None:
-    """An event's metadata alone, likewise; None where it has none."""
+    """Decode only the metadata of a stored event; None if it has none."""
     return _read_body(event["M"], "m", "M") if "m" in event["M"] else None
 
 
 def append_id(event: AttributeValue) -> bytes | None:
-    """The id of the append whose first event this is."""
+    """Return the id of the append whose first event this is, or None."""
     key = event["M"].get("k")
     return None if key is None else _bytes(key)
 
 
 def write_unfold(unfold: EncodedUnfold) -> AttributeValue:
-    """An unfold in wire form."""
+    """Encode an unfold as it is stored."""
     return mapping(
         {
             "i": number(unfold.version),
@@ -240,7 +243,7 @@ def write_unfold(unfold: EncodedUnfold) -> AttributeValue:
 
 
 def read_unfold(unfold: AttributeValue) -> EncodedUnfold:
-    """Decode an unfold from its wire form."""
+    """Decode a stored unfold."""
     fields = unfold["M"]
     return EncodedUnfold(
         version=int(fields["i"]["N"]),
@@ -252,21 +255,22 @@ def read_unfold(unfold: AttributeValue) -> EncodedUnfold:
 
 
 def span_size(span: StoredSpan) -> int:
-    """Bytes that a span takes in an item."""
+    """Return the bytes that a span takes in an item."""
     return sum(attribute_size(name, value) for name, value in events_attributes(span).items())
 
 
 def unfolds_size(unfolds: tuple[AttributeValue, ...]) -> int:
-    """Bytes that unfolds take in an item."""
+    """Return the bytes that unfolds take in an item."""
     return attribute_size("u", sequence(unfolds)) if unfolds else 0
 
 
 def event_bytes(span: StoredSpan) -> int:
-    """Bytes of the events alone: what `b` counts."""
+    """Return the bytes of the events alone, which `b` counts."""
     return sum(map(value_size, span.events))
 
 
 def _write_body(data: str, encoding: str, body: Encoded) -> dict[str, AttributeValue]:
+    """Return the attributes of a body; none if it is empty."""
     if not body.data and body.encoding == DIRECT:
         return {}
     fields = {data: binary(body.data)}
@@ -276,6 +280,7 @@ def _write_body(data: str, encoding: str, body: Encoded) -> dict[str, AttributeV
 
 
 def _read_body(fields: dict[str, AttributeValue], data: str, encoding: str) -> Encoded:
+    """Read a body from the attributes of an event or unfold."""
     if data not in fields:
         return EMPTY
     kind = int(fields[encoding]["N"]) if encoding in fields else DIRECT
@@ -283,6 +288,7 @@ def _read_body(fields: dict[str, AttributeValue], data: str, encoding: str) -> E
 
 
 def _bytes(value: AttributeValue) -> bytes:
+    """Return a binary attribute as bytes."""
     content: Any = value["B"]
     return content if isinstance(content, bytes) else bytes(content)
 
@@ -293,12 +299,13 @@ def _bytes(value: AttributeValue) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TipCursor:
-    """Where a read of the stream that `head` heads stands.
+    """Position of a read in the stream of `head`.
 
     Attributes:
-        at: forward, the next index wanted; backward, the index after the next one wanted.
-        forward: the index is read so.
-        located: forward, a calf should begin at `at`; otherwise the one that holds it must be found first.
+        head: Tip of the stream, which fixes where the read ends.
+        at: forward, the next index to read; backward, the index after the next one to read.
+        forward: direction of the read.
+        located: forward, whether a calf should begin at `at`; otherwise the calf that contains it must be found first.
     """
 
     head: Tip
@@ -308,12 +315,12 @@ class TipCursor:
 
     @property
     def at_end(self) -> bool:
-        """Nothing is left to read."""
+        """Whether nothing is left to read."""
         return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
 
     @property
     def wanted(self) -> int:
-        """The event to be read next."""
+        """Index of the next event to read."""
         return self.at if self.forward else self.at - 1
 
 
@@ -321,21 +328,24 @@ TipPart: TypeAlias = ReadPart[StoredSpan, TipCursor]
 
 
 def load_tip(table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
-    """The Tip, or where the read need not be consistent one that has been; None where the stream does not exist."""
+    """Read the Tip of a stream; None if the stream does not exist.
+
+    An inconsistent read may return an earlier Tip.
+    """
     reply = yield Get(table=table, key=tip_key(stream), consistent=consistent)
     return None if reply.item is None else read_tip(reply.item)
 
 
 def cursor_at(tip: Tip, start: int) -> TipCursor:
-    """Stand before event `start` of a stream whose Tip is in hand."""
+    """Return a cursor before event `start` of a stream, by its Tip."""
     return TipCursor(head=tip, at=start, located=start == 0)
 
 
 def advance(table: str, cursor: TipCursor, limit: int | None = None) -> Steps[TipPart]:
-    """One part more: one request, two where the first calf must be found.
+    """Read the next part of a stream, with one request, or two if the first calf must be found.
 
     Args:
-        limit: events wanted; more may come, since calves are read whole.
+        limit: number of events wanted; more may come, since calves are read whole.
 
     Raises:
         CorruptData: an event is in no item.
@@ -347,7 +357,7 @@ def advance(table: str, cursor: TipCursor, limit: int | None = None) -> Steps[Ti
 
 
 def read_all(table: str, stream: str) -> Steps[list[EncodedEvent]]:
-    """Every event of a stream, from the first on."""
+    """Read every event of a stream."""
     tip = yield from load_tip(table, stream)
     cursor = None if tip is None else cursor_at(tip, 0)
     events: list[EncodedEvent] = []
@@ -361,7 +371,7 @@ def read_all(table: str, stream: str) -> Steps[list[EncodedEvent]]:
 def next_part(
     table: str, cursor: TipCursor, limit: int | None, *, consistent: bool = True
 ) -> Steps[TipPart | None]:
-    """The next part, forward; None where no item holds the event wanted."""
+    """Read the next part of a stream forward; return None if no item holds the next event."""
     if cursor.at_end:
         return ReadPart(spans=(), cursor=cursor)
     base = cursor.head.span.base
@@ -389,7 +399,10 @@ def next_part(
 
 
 def find_calf(table: str, stream: str, at: int, *, consistent: bool = True) -> Steps[StoredSpan | None]:
-    """The calf that holds an event. It is not always the last to begin at or before it: calves may overlap."""
+    """Find the calf that contains an event; None if there is none.
+
+    It is not always the last to begin at or before the event, since calves may overlap.
+    """
     last: Key | None = None
     while True:
         reply = yield query_calves(
@@ -404,7 +417,7 @@ def find_calf(table: str, stream: str, at: int, *, consistent: bool = True) -> S
 
 
 def readable_spans(items: Iterable[Item]) -> Iterator[StoredSpan]:
-    """Calves up to one that cannot be read, which is an error once it comes first."""
+    """Decode calves up to the first unreadable one, which is an error only if it comes first."""
     for position, item in enumerate(items):
         try:
             span = read_span(item)
@@ -426,8 +439,9 @@ def query_calves(
     after: Key | None = None,
     consistent: bool = True,
 ) -> Query:
-    """Asks for the calves whose first events have these indices. Each has at least one event, so no more of them than
-    events are needed.
+    """Build a query for the calves whose first events have indices in a range.
+
+    Each has at least one event, so no more of them than events are needed.
     """
     return Query(
         table=table,

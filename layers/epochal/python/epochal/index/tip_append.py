@@ -1,4 +1,4 @@
-"""What the index appends: one conditional write of the Tip, on exactly the Tip that is known.
+"""How the index appends to a stream: one conditional write of the Tip, on exactly the Tip that is known.
 
     too heavy          a calf is put first, then the Tip is written
     refused            the Tip that came back is the new state to decide on, no second read (DESIGN §5.2)
@@ -57,7 +57,7 @@ TipOrToken: TypeAlias = streams.Known[Tip]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ids:
-    """Identity of one write: a fresh etag and append id, and when it is made."""
+    """The identity of one write: a fresh etag, a fresh append id, and its time."""
 
     etag: str
     append_id: bytes
@@ -65,22 +65,23 @@ class Ids:
 
     @classmethod
     def drawn(cls, nanoseconds: int, fresh: Callable[[int], bytes]) -> Ids:
-        """Made of the time, since 1970, and of random bytes."""
+        """Draw new ids from the time in nanoseconds since 1970, and random bytes."""
         timestamp = format_ticks(from_unix_nanoseconds(nanoseconds))
         return cls(etag=fresh(16).hex(), append_id=fresh(16), timestamp=timestamp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireBatch:
-    """One append, all or nothing, in wire form.
+    """One append, all or nothing, in its stored form.
 
     Attributes:
-        span: the events, as if they began the stream; may be empty where unfolds are given.
+        stream: name of the stream.
+        span: the events, as if they began the stream; may be empty if there are unfolds.
         size: bytes that the span takes in an item, its lists included.
-        unfolds: replace those stored; None keeps them. Their versions are set once the index is known.
+        unfolds: unfolds that replace those stored; None keeps them. Their versions are set once the index is known.
         etag: 32 hex digits, fresh; the same over all retries of this append. See `etag_at`.
-        append_id: 16 bytes; the first 8 tell appends apart, the rest their contents.
-        keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
+        append_id: 16 bytes. The first 8 distinguish appends, the rest their contents.
+        keyed: whether `append_id` stems from a caller's idempotency key, so that another process may have written it.
     """
 
     stream: str
@@ -93,14 +94,14 @@ class WireBatch:
 
     @property
     def count(self) -> int:
-        """How many events."""
+        """Number of events."""
         return len(self.span.events)
 
     def etag_at(self, first: int) -> str:
-        """The etag that the append leaves where its events begin at index `first`.
+        """Return the etag that the append leaves if its events begin at index `first`.
 
-        Under a key it is derived, because no other write has that append id at that index: so whoever repeats the call
-        knows the etag that an earlier one left, and tells that state from what others have made of it since.
+        Under a key it is derived, because no other write has that append id at that index: whoever repeats the call
+        knows the etag that an earlier call left, and can tell that state from what others have made of it since.
         """
         if not self.keyed or not self.count:
             return self.etag
@@ -108,7 +109,7 @@ class WireBatch:
 
 
 def keyed_etag(append_id: bytes, first: int) -> str:
-    """The etag that an append under a key leaves, its events beginning at index `first`."""
+    """Derive the etag that an append under a key leaves if its events begin at index `first`."""
     return hashlib.sha256(append_id + first.to_bytes(8, "big", signed=True)).hexdigest()[:32]
 
 
@@ -121,7 +122,7 @@ def batch_of(
     append_id: bytes,
     keyed: bool = False,
 ) -> WireBatch:
-    """Put events into wire form, the append id on the first of them."""
+    """Encode events as one append, with the append id on the first of them."""
     marked = [event._replace(append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
     span = StoredSpan(
         base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked)
@@ -139,17 +140,20 @@ def batch_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedByTip:
-    """A write did not go through: this Tip stood in the way."""
+    """A write was refused because the stream has this Tip now.
+
+    `ambiguous` says that an earlier try of the same request may have been applied.
+    """
 
     tip: Tip | None
     ambiguous: bool = False
 
 
 def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Written | Rejected[Tip]]:
-    """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
+    """Append on exactly the Tip that is known (None: no stream yet); any other Tip rejects it.
 
-    A response may have been lost, and others have written since: then this was written all the same. Whoever appends to
-    the index decides again on what is there, and finds it.
+    A rejection returns the current Tip. If a response was lost and others have written since, this was applied all the
+    same: whoever appends to the index decides again on the current state, and finds it.
     """
     result = yield from attempt(table, batch, known, BY_COST)
     if isinstance(result, Token):
@@ -161,7 +165,7 @@ def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Written 
 
 
 def tip_after(batch: WireBatch, known: Tip | None, token: Token) -> Tip:
-    """The Tip that an append of events on `known` left at `token`. Who holds it calves it without reading it again."""
+    """Compute the Tip after an append on a known Tip that returned this token, without reading it."""
     before = Tip(stream=batch.stream, span=StoredSpan(base=0)) if known is None else known
     kept_span, calved = before.span, before.calved
     if token.events == batch.count:
@@ -175,14 +179,15 @@ def tip_after(batch: WireBatch, known: Tip | None, token: Token) -> Tip:
 
 
 def append(table: str, batch: WireBatch) -> Steps[bool]:
-    """Append events to the end, whatever is there, once."""
+    """Append events to the end of a stream, whatever it contains, exactly once."""
     tip = yield from load_tip(table, batch.stream)
     return (yield from append_once(table, batch, tip, version_of(tip)))
 
 
 def append_once(table: str, batch: WireBatch, tip: Tip | None, since: int) -> Steps[bool]:
-    """Append events to the end, whatever is there, unless it has been done: from index `since` on they are looked for
-    by their append id. Whether this call did it.
+    """Append events to the end of a stream unless they are there already; return whether this call did.
+
+    They are looked for by their append id from index `since` on.
     """
     ambiguous = False
     while True:
@@ -195,6 +200,7 @@ def append_once(table: str, batch: WireBatch, tip: Tip | None, since: int) -> St
 
 
 def _has_append(table: str, tip: Tip, target: bytes, since: int) -> Steps[bool]:
+    """Return whether a stream contains an append of this id from index `since` on."""
     if any(append_id(event) == target for event in tip.span.events):
         return True
     cursor = cursor_at(tip, since)
@@ -207,7 +213,7 @@ def _has_append(table: str, tip: Tip, target: bytes, since: int) -> Steps[bool]:
 
 
 def attempt(table: str, batch: WireBatch, known: TipOrToken, rule: CalfRule) -> Steps[Token | BlockedByTip]:
-    """One try: the token it leaves, or the Tip that blocked it.
+    """Try an append once: return the token that it leaves, or the Tip that blocked it.
 
     Raises:
         TooLarge: the events do not fit an item even with a Tip of their own.
@@ -230,7 +236,7 @@ def attempt(table: str, batch: WireBatch, known: TipOrToken, rule: CalfRule) -> 
 def calve_and_write(
     table: str, batch: WireBatch, known: Tip | Token, rule: CalfRule
 ) -> Steps[Token | BlockedByTip]:
-    """Write on a Tip whose events go into a calf first: the token left, or the Tip that blocked it."""
+    """Move the Tip's events into a calf, then write; return the token left, or the blocking Tip."""
     tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
     if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
         return BlockedByTip(tip=tip)
@@ -242,7 +248,10 @@ def calve_and_write(
 
 
 def _read_newer_tip(table: str, stale: Tip) -> Steps[Tip | None]:
-    """The Tip that has replaced a stale one: calves show that it is stale."""
+    """Read the Tip that has replaced a stale one; raise `CorruptData` if the Tip is unchanged.
+
+    Only calves showed that it is stale.
+    """
     tip = yield from load_tip(table, stale.stream)
     if tip is not None and (tip.etag, tip.version) == (stale.etag, stale.version):
         raise CorruptData(f"{tip.stream}: a calf reaches beyond the Tip")
@@ -250,6 +259,7 @@ def _read_newer_tip(table: str, stale: Tip) -> Steps[Tip | None]:
 
 
 def _result_of(reply: Done | Refusal | Overflow, token: Token) -> Token | BlockedByTip:
+    """Convert the reply to a write into the token that it leaves, or the Tip that blocked it."""
     if isinstance(reply, Done):
         return token
     if isinstance(reply, Overflow):
@@ -259,10 +269,10 @@ def _result_of(reply: Done | Refusal | Overflow, token: Token) -> Token | Blocke
 
 
 def calve(table: str, tip: Tip) -> Steps[bool]:
-    """Put what the Tip carries into calves. False: the Tip is stale.
+    """Write the Tip's events into calves; return False if the Tip is stale.
 
-    Another writer may have calved a part already: the refusal returns that calf, and only what follows it is still to
-    be put. A calf that reaches beyond the Tip in hand shows that the Tip is stale.
+    Another writer may have calved a part already: the refusal returns that calf, and only what follows it remains to be
+    written. A calf that reaches beyond the Tip shows that the Tip is stale.
     """
     rest = tip.span
     while rest.events:
@@ -277,7 +287,7 @@ def calve(table: str, tip: Tip) -> Steps[bool]:
 
 
 def uncalved(reply: Refusal, rest: StoredSpan) -> StoredSpan | None:
-    """What a calf found in the way leaves to be calved; None where it shows the Tip to be stale."""
+    """Return the events that an existing calf leaves to be calved; None if it shows that the Tip is stale."""
     if reply.item is None:
         return None
     calf = read_span(reply.item)
@@ -295,19 +305,19 @@ _EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(
 
 
 def token_of(known: Tip | Token) -> Token:
-    """The figures the calving rule needs."""
+    """Return a Tip or token as a token, which has the figures that the calving rule needs."""
     return known.token() if isinstance(known, Tip) else known
 
 
 def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | None:
-    """The batch's unfolds in wire form, made from `version`."""
+    """Encode the batch's unfolds as made from `version`."""
     if batch.unfolds is None:
         return None
     return tuple(write_unfold(replace(unfold, version=version)) for unfold in batch.unfolds)
 
 
 def growth_of(batch: WireBatch, known: Tip | Token) -> Growth:
-    """What the calving rule must know of a batch."""
+    """Return what the calving rule must know about a batch."""
     unfolds = unfolds_of(batch, known.version + batch.count)
     return Growth(
         growth=batch.size - _EMPTY_LISTS,
@@ -318,7 +328,7 @@ def growth_of(batch: WireBatch, known: Tip | Token) -> Growth:
 
 
 def create_tip(table: str, batch: WireBatch) -> tuple[Put, Token]:
-    """A stream's first write: the whole Tip, if there is none."""
+    """Build the first write of a stream, refused if it exists, and the token that it leaves."""
     unfolds = unfolds_of(batch, batch.count) or ()
     item = {
         **tip_key(batch.stream),
@@ -334,13 +344,13 @@ def create_tip(table: str, batch: WireBatch) -> tuple[Put, Token]:
 
 
 def extend_tip(table: str, batch: WireBatch, known: Tip | Token) -> tuple[Update, Token]:
-    """Append to what the Tip carries, if it is still the one known."""
+    """Build the update that appends to the Tip's events, and the token that it leaves."""
     changes = [Extend(name, value) for name, value in events_attributes(batch.span).items()]
     return _update(table, batch, known, token_of(known), changes)
 
 
 def restart_tip(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
-    """Leave only the new events in the Tip, if any: what it carried is in calves."""
+    """Build the update that leaves only new events in the Tip after calving, and its token."""
     events = events_attributes(batch.span)
     changes = [Set(name, value) for name, value in events.items()]
     calved = tip.calved + event_bytes(tip.span)
@@ -352,28 +362,31 @@ def restart_tip(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
 
 
 def _calved_size(calved: int) -> int:
+    """Return the bytes that the count of calved bytes takes in an item."""
     return attribute_size("b", number(calved)) if calved else 0
 
 
 def put_calf(table: str, stream: str, span: StoredSpan) -> Put:
-    """A calf that holds a Tip's events, if there is none at its base."""
+    """Build the write of a calf with a Tip's events, refused if there is one at its base."""
     item = {**calf_key(stream, span.base), "n": number(span.next), **events_attributes(span)}
     return Put(table=table, item=item, condition=Absent("i"))
 
 
 def retry_etag(etag: str, tip: Tip | None) -> str:
-    """The etag for one more try, over the Tip that refused the last.
+    """Derive the etag for another try after a refusal by this Tip.
 
-    The last may have been applied all the same, unnoticed. Were both to leave one etag, a token of the one would
-    pass for a token of the other, and indices would be given out twice.
+    The last try may have been applied unnoticed. If both left one etag, a token of the one would pass for a token of
+    the other, and indices would be given out twice.
     """
     over = "" if tip is None else f"{tip.version} {tip.etag}"
     return hashlib.sha256(f"{etag} {over}".encode()).hexdigest()[:32]
 
 
 def unchanged_condition(etag: str | None, version: int) -> Condition:
-    """That a Tip is still the one known. Without an etag (a foreign item) its version must do; with one it is asked for
-    too, because indices are given out from it, and a token may be forged.
+    """Build the condition that a Tip is still the known one, by etag and version.
+
+    Without an etag (a foreign item) its version must do. With one the version is checked too, because indices are given
+    out from it, and a token may be forged.
     """
     same_etag = Absent("etag") if etag is None else equals("etag", text(etag))
     return All((same_etag, equals("n", number(version))))
@@ -388,7 +401,10 @@ def _update(
     *,
     removes: tuple[str, ...] = (),
 ) -> tuple[Update, Token]:
-    """An update of the Tip as it is `known`; `before` has the figures that the new events add to."""
+    """Build an update of the known Tip, and the token that it leaves.
+
+    `before` has the figures to which the new events are added.
+    """
     version = before.version + batch.count
     unfolds = unfolds_of(batch, version)
     counters = (
@@ -407,7 +423,7 @@ def _update(
 
 
 def _token(batch: WireBatch, before: Token, unfolds: int) -> Token:
-    """The token after adding a batch to a Tip with these figures."""
+    """Compute the token after adding a batch to a Tip with these figures."""
     grown = batch.size - (_EMPTY_LISTS if before.events and batch.count else 0)
     return Token(
         version=before.version + batch.count,
@@ -444,7 +460,7 @@ class Growth:
 
     Attributes:
         growth: bytes by which the new events grow a Tip that carries others.
-        events: how many.
+        events: number of new events.
         unfolds: bytes of the unfolds that the Tip will have.
         name: bytes of the stream's name.
     """
@@ -459,14 +475,14 @@ class CalfRule(Protocol):
     """When events leave a Tip, and how."""
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to calve what the Tip carries before writing `new`."""
+        """Return whether to calve the Tip's events before writing `new`."""
 
     def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-        """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
+        """Move the Tip's events into calves, and update it; return None if the Tip is stale."""
 
 
 def calve_and_update(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-    """The calf, then the Tip's update. None: the Tip is stale."""
+    """Write the calf, then update the Tip; return None if the Tip is stale."""
     if not (yield from calve(table, tip)):
         return None
     reply: Done | Refusal | Overflow = yield update
@@ -480,7 +496,7 @@ would cost as much again."""
 
 
 class _ByCost:
-    """Calve when that is cheaper than to go on, in two writes."""
+    """Calves when that is cheaper than to go on, in two writes."""
 
     calve = staticmethod(calve_and_update)
 
@@ -492,7 +508,10 @@ BY_COST: Final = _ByCost()
 
 
 def calving_pays(tip: Token, new: Growth, factor: int) -> bool:
-    """Whether to calve is cheaper than to go on; `factor`: 2 where calf and Tip are written in one transaction."""
+    """Return whether calving now is cheaper than appending to the Tip as it is.
+
+    `factor` is 2 if calf and Tip are written in one transaction.
+    """
     if tip.events == 0:
         return False
     if overflows(tip, new):
@@ -504,12 +523,12 @@ def calving_pays(tip: Token, new: Growth, factor: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Costs:
-    """Units of the writes that a Tip's future may hold.
+    """Write units of a Tip's possible next writes.
 
     Attributes:
         fixed: bytes of the Tip without events.
         calf: bytes of a calf without events.
-        factor: 2 where calf and Tip are written in one transaction.
+        factor: 2 if calf and Tip are written in one transaction.
     """
 
     fixed: int
@@ -517,27 +536,29 @@ class _Costs:
     factor: int
 
     def append(self, carried: float) -> int:
-        """An append that leaves the Tip with `carried` bytes of events."""
+        """Return the units of an append that leaves the Tip with `carried` bytes of events."""
         return write_units(int(self.fixed + carried))
 
     def calve(self, carried: float, least: float = 0) -> int:
-        """A calf of `carried` bytes, and the update, charged by the larger Tip, before or after."""
+        """Return the units of a calf of `carried` bytes and the update, charged by the larger Tip."""
         update = write_units(int(self.fixed + max(carried, least)))
         return self.factor * (write_units(int(self.calf + carried)) + update)
 
 
 def _costs(tip: Token, new: Growth, factor: int) -> _Costs:
+    """Return the costs of writes to this Tip."""
     bare = tip.size - tip.carried - tip.unfolds
     keys = 3 + new.name + number_size(str(tip.version - tip.events)) + number_size(str(tip.version))
     return _Costs(fixed=bare + new.unfolds, calf=keys, factor=factor)
 
 
 def overflows(tip: Token, new: Growth) -> bool:
-    """Whether a Tip has no room for what is about to be written."""
+    """Return whether a Tip has no room for what is about to be written."""
     return tip.size - tip.unfolds + new.unfolds + new.growth > ITEM_BYTES - ROOM
 
 
 def _waiting_is_dearer(costs: _Costs, carried: float, growth: int, average: float) -> bool:
+    """Return whether calving later, after any number of further appends, would cost more than now."""
     rate = _rate(costs, average)
     now = costs.calve(carried, least=growth)
     spent = 0.0
@@ -550,7 +571,10 @@ def _waiting_is_dearer(costs: _Costs, carried: float, growth: int, average: floa
 
 
 def _rate(costs: _Costs, average: float) -> float:
-    """The least average units of an append over a cycle, for appends of `average` bytes each."""
+    """Return the least average units of an append over a whole cycle from calf to calf.
+
+    Appends are assumed to have `average` bytes each.
+    """
     best, spent, carried, appends = float("inf"), 0.0, 0.0, 0
     while carried < ITEM_BYTES:
         appends += 1
