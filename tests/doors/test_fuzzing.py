@@ -66,7 +66,7 @@ UNSAID: Final = {
     "must be a checkpoint of at most": "an integer of 63 bits",
     "must be bodies/ followed by sha256": "two fields that have to agree",
     "must be a checkpoint of a reader in order": "opaque",
-    "must name a partition once": "partitions of one position",
+    "must not name a partition twice": "partitions of one position",
     "must be what precedes the first -": "a category with - is of tags, or declared",
     "one object has a name twice": "parameters of one name",
     "an id stands twice": "events of one id",

@@ -167,7 +167,7 @@ def test_a_failure_on_record_is_shown_before_what_is_missing(terminal: Terminal,
     terminal.lines("append", "Cart-1", "Added")
     driver, table = terminal.store.feed.driver, terminal.store.feed.table
     driver.run(record_failures(table, {"pages": "MissingTable: streams"}, Ids.drawn(time.time_ns(), bytes)))
-    assert "the indexer fails since " in said(terminal, command)
+    assert "the indexer has failed since " in said(terminal, command)
     driver.run(register(table, {"pages": 4}, Ids.drawn(time.time_ns(), bytes)))
     found = said(terminal, command)
     assert "deployed for 4 partitions of pages" in found

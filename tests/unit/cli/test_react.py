@@ -291,9 +291,9 @@ def test_while_the_indexer_does_not_start_no_command_says_that_all_is_well(
     refuse_partitions(filled)
     said = "\n".join(filled.lines(*command.split()))
     assert "up to date" not in said
-    assert "the indexer fails since" in said
+    assert "the indexer has failed since" in said
     assert "deployed for 4 partitions of tips, and the index has 1" in said
-    assert "the indexer fails since" in str(filled.documents(*command.split()))
+    assert "the indexer has failed since" in str(filled.documents(*command.split()))
 
 
 @pytest.mark.parametrize("command", ["groups show board", "groups list", "index status", "stats"])
@@ -305,7 +305,7 @@ def test_while_the_indexer_fails_at_every_batch_no_command_says_that_all_is_well
     driver.run(record_failures(table, {"tips": "MissingTable: streams"}, Ids.drawn(time.time_ns(), bytes)))
     said = "\n".join(filled.lines(*command.split()))
     assert "up to date" not in said
-    assert "the indexer fails since " in said
+    assert "the indexer has failed since " in said
     assert "MissingTable: streams" in said
     assert "MissingTable: streams" in str(filled.documents(*command.split()))
 
@@ -421,7 +421,7 @@ def test_groups_list_tells_of_an_indexer_that_does_not_start(filled: Terminal) -
     refuse_partitions(filled)
     (line,) = filled.lines("groups", "list")
     assert line.startswith(
-        "board  at the end of an index that gets no events  0 parked  the indexer fails since"
+        "board  at the end of an index that gets no events  0 parked  the indexer has failed since"
     )
 
 

@@ -95,7 +95,7 @@ def test_a_failure_on_record_is_shown_at_once(handled: Deployment, path: str) ->
     table = handled.settings.index_table
     handled.driver.run(record_failures(table, {"pages": "MissingTable: streams"}, ids))
     page = console.page(path)
-    assert 'class="fault">pages: the indexer fails since' in page
+    assert 'class="fault">pages: the indexer has failed since' in page
     assert "the index has all events" not in page
 
 

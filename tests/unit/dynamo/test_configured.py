@@ -56,7 +56,10 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (REGION, "Unable to locate credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"),
         (REGION | {"AWS_ACCESS_KEY_ID": "made"}, "AWS_SECRET_ACCESS_KEY: give all of them, or none"),
-        (REGION | {"AWS_PROFILE": "nobody"}, "(nobody) could not be found: set AWS_PROFILE to a profile that"),
+        (
+            REGION | {"AWS_PROFILE": "nobody"},
+            "(nobody) could not be found: set AWS_PROFILE to a profile that",
+        ),
     ],
     ids=["no region", "no credentials", "a part of the credentials", "an unknown profile"],
 )

@@ -146,7 +146,7 @@ def test_a_group_is_shown_with_why_the_indexer_does_not_start(api: Api) -> None:
     api.deployment.driver.run(register("index", {"tips": 4}, ids))
     (shown,) = api.call("GET", "/groups/board").json["partitions"]
     assert shown["indexerFailure"].startswith(
-        f"the indexer fails since {ids.timestamp}: it is deployed for 4"
+        f"the indexer has failed since {ids.timestamp}: it is deployed for 4"
     )
 
 

@@ -53,7 +53,7 @@ def test_a_failure_is_shown_with_its_cause_and_times_however_old_it_is(feeds: Fe
     for seconds in (71, 10**6):
         (told,) = failures(feeds, seconds).values()
         assert told == (
-            f"the indexer fails since {format_ticks(at(10))}, last at {format_ticks(at(70))}: "
+            f"the indexer has failed since {format_ticks(at(10))}, last at {format_ticks(at(70))}: "
             "MissingTable: streams"
         )
 

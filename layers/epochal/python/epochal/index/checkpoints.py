@@ -167,7 +167,7 @@ def parse_position(text: str, field: str = "position") -> FeedPosition:
         if not _PARTITION.fullmatch(partition):
             raise InvalidInput(field, "must be partition:epoch@offset, or several with commas between")
         if int(partition) in position:
-            raise InvalidInput(field, "must name a partition once")
+            raise InvalidInput(field, "must not name a partition twice")
         position[int(partition)] = parse_checkpoint(checkpoint, field)
     return position
 

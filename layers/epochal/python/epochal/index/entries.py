@@ -413,7 +413,7 @@ def _parse_removals(removed: Any) -> tuple[Removal, ...]:
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptData("an epoch holds an Ingested entry whose removals cannot be read") from error
     if not sound:
-        raise CorruptData("an epoch holds an Ingested entry with removals of something else")
+        raise CorruptData("an epoch holds an Ingested entry whose removals have values of the wrong type")
     return removals
 
 

@@ -303,7 +303,7 @@ class Series:
         if refused is None:
             return ""
         return (
-            f"the indexer fails since {refused.since}: it is deployed for {refused.partitions} partitions of "
+            f"the indexer has failed since {refused.since}: it is deployed for {refused.partitions} partitions of "
             f"{source}, and the index has {self.partitions[source]}. Deploy {self.partitions[source]} again, "
             "or rebuild the index"
         )
@@ -405,7 +405,7 @@ def _decode_series(stored: EncodedUnfold) -> Series:
             for source, (since, last, cause) in fields.get("failing", {}).items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptData(f"{SERIES}: its snapshot is not one") from error
+        raise CorruptData(f"{SERIES}: its snapshot cannot be read") from error
     return Series(active=active, partitions=partitions, refused=refused, failing=failing)
 
 

@@ -319,7 +319,7 @@ def _decode_state(stream: str, stored: EncodedUnfold) -> GroupState:
             **maps,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptData(f"{stream}: a group's state that cannot be read") from error
+        raise CorruptData(f"{stream}: the group's state cannot be read") from error
 
 
 def _decode_reads(value: dict[str, Any]) -> Reads:

@@ -66,7 +66,7 @@ def indexer_failures(table: str, series: Series, now: Ticks) -> Steps[dict[str, 
             failures[source] = series.refusal(source)
         elif failure is not None and (yield from _is_current(table, series, source, failure, now)):
             failures[source] = (
-                f"the indexer fails since {failure.since}, last at {failure.last}: {failure.cause}"
+                f"the indexer has failed since {failure.since}, last at {failure.last}: {failure.cause}"
             )
     return failures
 

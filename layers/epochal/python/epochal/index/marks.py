@@ -259,7 +259,7 @@ def read_leaf(item: Item) -> Leaf:
     hashes, nexts, width = item["h"]["B"], item["n"]["B"], read_number(item, "w") or 1
     start, end = read_number(item, "i"), read_number(item, "z")
     if start is None or end is None or len(hashes) % HASH or len(hashes) // HASH * width != len(nexts):
-        raise CorruptData("a leaf of marks is not one")
+        raise CorruptData("a leaf of marks is malformed")
     return Leaf(
         start=start - FLOOR,
         end=end,
@@ -296,7 +296,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
     for hashed, following in due.items():
         leaf = leaves.of(hashed)
         if leaf is None:
-            raise CorruptData("marks have no leaf for a stream")
+            raise CorruptData("no leaf of marks covers a stream: repair the index")
         by_leaf.setdefault(leaf.start, {})[hashed] = following
     changed = [(leaves.kept[start].raised(leaf_marks), start) for start, leaf_marks in by_leaf.items()]
     splits = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.kept[start]]
@@ -339,7 +339,7 @@ def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[by
             lacking = leaves.lacking(lacking)
         yield from _read_some(table, partition, leaves, list(_spread(lacking, width)))
     if not leaves.lenient:
-        raise CorruptData("marks are missing: the index is to be repaired")
+        raise CorruptData("marks are missing: repair the index")
     while lacking := leaves.lacking(lacking):
         place = place_of(lacking[0])
         following = yield from _next_start(table, partition, place)
