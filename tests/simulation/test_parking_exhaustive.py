@@ -167,12 +167,12 @@ def test_nothing_that_can_happen_lets_a_checkpoint_pass_what_is_neither_handled_
 
 
 def a_reset_unparks_whatever_waits(patch: Patch) -> None:
-    patch.setattr(steering, "_waiting", lambda *_: {})
+    patch.setattr(steering, "_still_parked", lambda *_: {})
 
 
 def a_reset_keeps_what_is_ahead(patch: Patch) -> None:
-    moved = steering._moved
-    patch.setattr(steering, "_moved", lambda state, *to: replace(moved(state, *to), ahead=state.ahead))
+    moved = steering._state_at
+    patch.setattr(steering, "_state_at", lambda state, *to: replace(moved(state, *to), ahead=state.ahead))
 
 
 def a_member_commits_for_all(patch: Patch) -> None:

@@ -20,7 +20,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, StateConflict
 from epochal.layout.port import Span
 from epochal.reactions import handling, parking, reactor
-from epochal.reactions.handling import Member, PageTasks, Progress, Task, TaskResults, Work
+from epochal.reactions.handling import Member, PageTasks, Task, TaskProgress, TaskResults, Work
 from epochal.reactions.parking import Parking, Replayed
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
@@ -34,12 +34,12 @@ mutant = MUTANTS.add
 
 @mutant()
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
-    settled = handling.settled
+    settled = handling.after_tasks
 
     def early(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
         return replace(settled(state, todo, done), checkpoint=todo.next)
 
-    patch.setattr(reactor, "settled", early)
+    patch.setattr(reactor, "after_tasks", early)
 
 
 @mutant()
@@ -55,12 +55,12 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 
 @mutant()
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
-    settled = handling.settled
+    settled = handling.after_tasks
 
     def apart(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
         return replace(settled(state, todo, done), parked=state.parked)
 
-    patch.setattr(reactor, "settled", apart)
+    patch.setattr(reactor, "after_tasks", apart)
 
 
 @mutant(dear=True)
@@ -77,9 +77,9 @@ def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
 def a_failed_event_counts_as_handled(patch: Patch) -> None:
     handle = Work._handle
 
-    def past(self: Work, task: Task, events: Iterator[FeedEvent]) -> Progress:
+    def past(self: Work, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:
         progress = handle(self, task, events)
-        return Progress(next=progress.next + 1) if progress.failure is not None else progress
+        return TaskProgress(next=progress.next + 1) if progress.failure is not None else progress
 
     patch.setattr(Work, "_handle", past)
 
@@ -97,14 +97,14 @@ def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
 @mutant()
 def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
     def blind(
-        self: Parking, partition: int, stream: str, go_on: Callable[[int], Progress], _: float
+        self: Parking, partition: int, stream: str, go_on: Callable[[int], TaskProgress], _: float
     ) -> Replayed:
         _, index = self._find(partition, stream)
         progress = go_on(index)
         if progress.failure is None:
             held = self.reactor.member.load(partition)
             if stream in parking._state(held).parked:
-                state = handling.unparked(parking._state(held), stream, progress.next)
+                state = handling.unpark(parking._state(held), stream, progress.next)
                 self.reactor.member.save(held, state)
         return Replayed(next=progress.next, unparked=progress.failure is None)
 
@@ -128,9 +128,9 @@ def a_replay_that_fails_unparks_all_the_same(patch: Patch) -> None:
     catch_up = Parking._catch_up
 
     def lenient(
-        self: Parking, partition: int, stream: str, go_on: Callable[[int], Progress], ends: float
+        self: Parking, partition: int, stream: str, go_on: Callable[[int], TaskProgress], ends: float
     ) -> Replayed:
-        return catch_up(self, partition, stream, lambda index: Progress(next=go_on(index).next), ends)
+        return catch_up(self, partition, stream, lambda index: TaskProgress(next=go_on(index).next), ends)
 
     patch.setattr(Parking, "_catch_up", lenient)
 

@@ -15,7 +15,7 @@ import pytest
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, StateConflict
 from epochal.reactions import handling, parking, reactor, steering
-from epochal.reactions.handling import Member, still_parked
+from epochal.reactions.handling import Member, advance_parked
 from epochal.reactions.parking import Parking
 from epochal.reactions.reset_effect import ResetEffect
 from tests.simulation.exploring import each_of, is_found_out, left_out
@@ -124,8 +124,8 @@ def test_so_does_each_of_three_and_where_answers_are_lost(world: Callable[[], Ex
 
 
 def a_reset_keeps_what_is_ahead(patch: Patch) -> None:
-    moved = steering._moved
-    patch.setattr(steering, "_moved", lambda state, *to: replace(moved(state, *to), ahead=state.ahead))
+    moved = steering._state_at
+    patch.setattr(steering, "_state_at", lambda state, *to: replace(moved(state, *to), ahead=state.ahead))
 
 
 def a_reset_looks_no_further_than_the_checkpoints(patch: Patch) -> None:
@@ -139,7 +139,7 @@ def a_reset_looks_no_further_than_the_checkpoints(patch: Patch) -> None:
 
 
 def a_reset_unparks_nothing(patch: Patch) -> None:
-    patch.setattr(steering, "_waiting", lambda state, _: state.parked)
+    patch.setattr(steering, "_still_parked", lambda state, _: state.parked)
 
 
 def a_replay_does_not_ask_whether_its_group_was_reset(patch: Patch) -> None:
@@ -156,7 +156,7 @@ def a_skip_notes_its_place_on_any_state(patch: Patch) -> None:
         _, waits = self._find(partition, stream)
         held = self.reactor.member.load(partition)
         if held.state is not None and stream in held.state.parked:
-            self.reactor.member.save(held, still_parked(held.state, stream, waits + 1))
+            self.reactor.member.save(held, advance_parked(held.state, stream, waits + 1))
         return waits + 1
 
     patch.setattr(Parking, "skip", blind)

@@ -133,12 +133,12 @@ def groups_share_their_checkpoints(patch: Patch) -> None:
 
 @mutant("passed")
 def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
-    settled = handling.settled
+    settled = handling.after_tasks
 
     def early(state: GroupState, *given: Any) -> GroupState:
         return replace(settled(state, *given), parked=state.parked)
 
-    patch.setattr(reactor, "settled", early)
+    patch.setattr(reactor, "after_tasks", early)
 
 
 @mutant("is not Written", begin=5)

@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.processes import Publish
 from epochal.contrib.publish.cloudevents import Message
 from epochal.model.events import Event, Unfold
-from epochal.reactions.handling import Member, unmet
+from epochal.reactions.handling import Member, unmet_filters
 from epochal.reactions.reaction import Reaction
 from epochal.scheduling import call_off
 from tests.unit.processes.world import CODEC, Charged, GaveUp, Outside, Placed, Shipped, World, checkout
@@ -147,7 +147,7 @@ def test_what_has_not_come_yet_is_nothing_misspelt_and_a_category_of_inputs_may_
     def left(reaction: Reaction) -> tuple[Any, ...]:
         reader = replace(world.reader)
         only = replace(reaction, sources=frozenset({"pages"}))
-        return unmet(Member(reaction=only, reader=reader))
+        return unmet_filters(Member(reaction=only, reader=reader))
 
     inbox, outbox = world.reactions
     assert left(inbox) == (("category", "Paymnet"),)

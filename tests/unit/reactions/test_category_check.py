@@ -11,7 +11,7 @@ import pytest
 
 from epochal.index.groups import group_stream, load
 from epochal.model.events import Event
-from epochal.reactions.handling import Member, Name, told_of, unmet
+from epochal.reactions.handling import Member, Name, describe_unmet, unmet_filters
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.testing.feeds import MemoryFeed
 
@@ -50,7 +50,7 @@ def logged(match: str) -> Iterator[list[str]]:
 
 
 def left(feed: MemoryFeed, asked: Reaction) -> tuple[str, ...]:
-    return tuple(" ".join(name) for name in unmet(Member(reaction=asked, reader=feed.reader)))
+    return tuple(" ".join(name) for name in unmet_filters(Member(reaction=asked, reader=feed.reader)))
 
 
 def test_a_misspelt_category_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
@@ -163,7 +163,7 @@ def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_
     None
 ):
     seen: set[Name] = {("category", "Flight"), ("category", "Cart"), ("type", "Flght")}
-    unlike, like = told_of([("category", "Zzz"), ("category", "Flght")], seen)
+    unlike, like = describe_unmet([("category", "Zzz"), ("category", "Flght")], seen)
     assert (
         unlike
         == "no stream of the category 'Zzz' has come since the group began. What has come: Cart, Flight."
@@ -171,6 +171,6 @@ def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_
     assert like.endswith(
         "'Flght' has come since the group began; did you mean 'Flight'? What has come: Cart, Flight."
     )
-    assert list(told_of([("category", "Flght")], ())) == [
+    assert list(describe_unmet([("category", "Flght")], ())) == [
         "no stream of the category 'Flght' has come since the group began."
     ]

@@ -14,7 +14,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, LoadedState
 from epochal.layout.port import Span
 from epochal.plan.ops import Op
-from epochal.reactions.handling import TaskResults, may_park, settled, tasks_of
+from epochal.reactions.handling import TaskResults, after_tasks, may_park, tasks_of
 from epochal.reactions.reaction import Delivery
 from tests.unit.reactions.world import Told, World, is_save
 
@@ -380,8 +380,8 @@ def test_a_careful_run_that_survives_remembers_nothing_of_it() -> None:
 
 def test_the_checkpoint_stays_where_any_task_is_unfinished() -> None:
     todo = tasks_of([Span("A-1", 0, ("x",)), Span("B-1", 0, ("x", "y"))], Checkpoint.of(0, 1), GroupState())
-    state = settled(GroupState(), todo, TaskResults(reached={"A-1": 1, "B-1": 1}))
+    state = after_tasks(GroupState(), todo, TaskResults(reached={"A-1": 1, "B-1": 1}))
     assert state == GroupState(ahead={"A-1": 1, "B-1": 1})
-    assert settled(GroupState(), todo, TaskResults(reached={"A-1": 1, "B-1": 2})).checkpoint == Checkpoint.of(
-        0, 1
-    )
+    assert after_tasks(
+        GroupState(), todo, TaskResults(reached={"A-1": 1, "B-1": 2})
+    ).checkpoint == Checkpoint.of(0, 1)

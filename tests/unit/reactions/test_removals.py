@@ -185,7 +185,7 @@ def test_a_run_that_is_over_before_a_removal_calls_it_in_the_next() -> None:
     feed.index()
     handle = handling.Work.handle
 
-    def late(self: handling.Work, task: handling.Task, given: Any = None) -> handling.Progress:
+    def late(self: handling.Work, task: handling.Task, given: Any = None) -> handling.TaskProgress:
         progress = handle(self, replace(task, removals=()), given)
         return replace(progress, left=bool(task.removals))
 

@@ -30,9 +30,17 @@ from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import asdict, replace
 from epochal.model.quantities import quantity
 from epochal.reactions.composite import composite_of
-from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
+from epochal.reactions.handling import (
+    Attempt,
+    Member,
+    Name,
+    OnFailed,
+    describe_unmet,
+    trace_of,
+    unmet_filters,
+)
 from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Reaction, two_of_one_name
+from epochal.reactions.reaction import Reaction, duplicate_name_error
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
 
@@ -393,7 +401,7 @@ def by_name(reactions: Iterable[Reaction]) -> dict[str, Reaction]:
     named: dict[str, Reaction] = {}
     for each in reactions:
         if (other := named.setdefault(each.name, each)).handler_name != each.handler_name:
-            raise two_of_one_name(each.name, other.handler_name, each.handler_name)
+            raise duplicate_name_error(each.name, other.handler_name, each.handler_name)
     return named
 
 
@@ -402,7 +410,7 @@ def _passed(why: str, event: FeedEvent) -> None:
 
 
 def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
-    for words in told_of(unmet(reactor.member), seen):
+    for words in describe_unmet(unmet_filters(reactor.member), seen):
         click.echo(f"warning: {words}", err=True)
 
 

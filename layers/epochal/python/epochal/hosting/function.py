@@ -35,7 +35,7 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
 from epochal.plugins import at
 from epochal.reactions.composite import Composite, composite_of
-from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet
+from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet_filters
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Ran, Reactor
@@ -325,7 +325,7 @@ class ReactionFunction:
 
     def _tell_of_unmet(self) -> None:
         """Categories and types of which nothing has come since the group began: misspelt, or early."""
-        found = unmet(self.reactor.member)
+        found = unmet_filters(self.reactor.member)
         if found:
             self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
         self.metrics.add(counts={"Reaction.unmet": len(found)}, urgent=True)

@@ -38,7 +38,9 @@ class Composite:
         raise NotImplementedError
 
 
-def composite_of(found: object) -> Composite | None:
+def composite_of(candidate: object) -> Composite | None:
     """The composite that something is, or that its decorator has made of a class; None for anything else."""
-    made = found if isinstance(found, Composite) else getattr(found, "__dict__", {}).get(MARK)
-    return made if isinstance(made, Composite) else None
+    composite = (
+        candidate if isinstance(candidate, Composite) else getattr(candidate, "__dict__", {}).get(MARK)
+    )
+    return composite if isinstance(composite, Composite) else None

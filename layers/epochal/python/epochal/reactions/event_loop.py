@@ -28,9 +28,9 @@ class EventLoop:
 
     def run(self, handler: Coroutine[Any, Any, object]) -> None:
         """Wait for a handler, which sees the caller's context variables; raises what it raises."""
-        ended = asyncio.run_coroutine_threadsafe(_guarded(handler), self._loop).result()
-        if ended is not None:
-            raise ended
+        exit_ = asyncio.run_coroutine_threadsafe(_catch_exit(handler), self._loop).result()
+        if exit_ is not None:
+            raise exit_
 
     def close(self) -> None:
         """End the loop; raises what leaving `within` does."""
@@ -39,23 +39,23 @@ class EventLoop:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._live())
+            asyncio.run(self._run_until_closed())
         except BaseException as error:  # noqa: BLE001  it is raised to whoever waits
-            waited_for = self._ended if self._begun.done() else self._begun
-            waited_for.set_exception(error)
+            future = self._ended if self._begun.done() else self._begun
+            future.set_exception(error)
         else:
             self._ended.set_result(None)
 
-    async def _live(self) -> None:
+    async def _run_until_closed(self) -> None:
         async with self._within:
             self._begun.set_result(asyncio.get_running_loop())
             await self._over.wait()
 
 
-async def _guarded(handler: Coroutine[Any, Any, object]) -> BaseException | None:
+async def _catch_exit(handler: Coroutine[Any, Any, object]) -> BaseException | None:
     """A handler that ends the process does so in the thread that waits for it; here it would end the loop of all."""
     try:
         await handler
-    except (SystemExit, KeyboardInterrupt) as ended:
-        return ended
+    except (SystemExit, KeyboardInterrupt) as exit_:
+        return exit_
     return None

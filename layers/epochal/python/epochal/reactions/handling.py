@@ -111,7 +111,7 @@ Around = Callable[[Callable[[Delivery], object], Delivery], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class TaskProgress:
     """How far a task has come: `next` is the first index that is not handled. `left`: nor is the removal before it."""
 
     next: int
@@ -156,58 +156,58 @@ class Work:
     on_failed: OnFailed = lambda _attempt: None
     streak: Streak = field(default_factory=Streak)
 
-    def handle(self, task: Task, given: Iterator[FeedEvent] | None = None) -> Progress:
-        """Handle a task's events, which may be `given`, and removals, until all are, one fails for good, or time is
+    def handle(self, task: Task, events: Iterator[FeedEvent] | None = None) -> TaskProgress:
+        """Handle a task's events, which may be `events`, and removals, until all are, one fails for good, or time is
         over.
         """
-        progress = Progress(next=task.first)
+        progress = TaskProgress(next=task.first)
         for part in task.parts:
-            progress = self._handle_part(part, given)
+            progress = self._handle_part(part, events)
             if progress.next > part.first or progress.failure is not None:
                 self.streak.note(failed=progress.failure is not None)
             if progress.next < part.end or progress.failure is not None or progress.left:
                 return progress
         return progress
 
-    def _handle_part(self, part: Task, given: Iterator[FeedEvent] | None) -> Progress:
-        if self._out_of_time():
-            return Progress(next=part.first, left=bool(part.removals))
+    def _handle_part(self, part: Task, events: Iterator[FeedEvent] | None) -> TaskProgress:
+        if self._must_stop():
+            return TaskProgress(next=part.first, left=bool(part.removals))
         for removal in part.removals:
-            stuck = self._insist(
+            stuck = self._retry(
                 part.stream, part.first, partial(self._call, part.stream, (), removal=removal)
             )
             if stuck is not None:
                 return replace(stuck, left=True)
         if part.first == part.end:
-            return Progress(next=part.end)
-        if given is None:
-            given = self.reader.events(self.partition, part.stream, part.first, part.end)
-        return self._handle(part, given)
+            return TaskProgress(next=part.end)
+        if events is None:
+            events = self.reader.events(self.partition, part.stream, part.first, part.end)
+        return self._handle(part, events)
 
-    def _handle(self, task: Task, events: Iterator[FeedEvent]) -> Progress:
+    def _handle(self, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:
         while batch := tuple(islice(events, self.reaction.max_events)):
-            sound = tuple(takewhile(self._can_pass, batch))
-            if sound:
-                progress = self._deliver(task.stream, sound)
-                if progress.next <= sound[-1].index or self._out_of_time():
+            readable = tuple(takewhile(self._needs_no_body, batch))
+            if readable:
+                progress = self._deliver(task.stream, readable)
+                if progress.next <= readable[-1].index or self._must_stop():
                     return progress
-            if len(sound) < len(batch):
-                return self._unreadable(batch[len(sound)])
-        return Progress(next=task.end)
+            if len(readable) < len(batch):
+                return self._unreadable(batch[len(readable)])
+        return TaskProgress(next=task.end)
 
-    def _can_pass(self, event: FeedEvent) -> bool:
+    def _needs_no_body(self, event: FeedEvent) -> bool:
         return event.fault is None or not self.reaction.wants_event(event)
 
-    def _unreadable(self, event: FeedEvent) -> Progress:
+    def _unreadable(self, event: FeedEvent) -> TaskProgress:
         """An event that cannot be read fails like one that cannot be handled; a retry would not help."""
         assert event.fault is not None  # noqa: S101  # it could not pass
-        return Progress(
+        return TaskProgress(
             next=event.index, failure=_failure(event.stream, event.index, event.fault, 1, sealed=False)
         )
 
-    def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> Progress:
+    def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> TaskProgress:
         """Deliver what is wanted of a batch: all at once and, where that fails, one by one."""
-        end = Progress(next=batch[-1].index + 1)
+        end = TaskProgress(next=batch[-1].index + 1)
         events = tuple(filter(self.reaction.wants_event, batch))
         cause = self._call(stream, events, 1) if events else None
         if cause is None:
@@ -215,12 +215,12 @@ class Work:
         for event in events:
             call = partial(self._call, stream, (event,))
             first = cause if len(events) == 1 else None
-            stuck = self._insist(stream, event.index, call, first, sealed=event.is_sealed)
+            stuck = self._retry(stream, event.index, call, first, sealed=event.is_sealed)
             if stuck is not None:
                 return stuck
         return end
 
-    def _insist(
+    def _retry(
         self,
         stream: str,
         index: int,
@@ -228,20 +228,20 @@ class Work:
         cause: Exception | None = None,
         *,
         sealed: bool = False,
-    ) -> Progress | None:
+    ) -> TaskProgress | None:
         """Deliver what is at an index until it is handled (None), or as often as is allowed. `cause`: it has failed
         once. `sealed`: its body is, so the words of its errors are not kept.
         """
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
                 self.reader.driver.sleep(PAUSES.wait(attempt - 1, self.reader.driver.luck()))
-            if self._out_of_time():
-                return Progress(next=index)
+            if self._must_stop():
+                return TaskProgress(next=index)
             cause = call(attempt)
             if cause is None:
                 return None
         assert cause is not None  # noqa: S101  # at least one attempt is made, here or before
-        return Progress(
+        return TaskProgress(
             next=index,
             failure=_failure(
                 stream, index, cause, self.reaction.attempts, sealed=sealed or self.reaction.sealed
@@ -279,7 +279,7 @@ class Work:
             return cause
         return None
 
-    def _out_of_time(self) -> bool:
+    def _must_stop(self) -> bool:
         return self.streak.over or self.reader.driver.clock() >= self.ends
 
 
@@ -400,24 +400,24 @@ def tasks_of(
 
 def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval]) -> Iterator[Task]:
     """Each span and each removal of a page, in their order."""
-    left = deque(removals)
+    pending = deque(removals)
     for place, span in enumerate(spans):
-        while left and left[0][0] == place:
-            yield _removing(left.popleft()[1])
+        while pending and pending[0][0] == place:
+            yield _removal_task(pending.popleft()[1])
         yield Task(stream=span.stream, first=span.index, end=span.next)
-    yield from (_removing(removal) for _, removal in left)
+    yield from (_removal_task(removal) for _, removal in pending)
 
 
-def _removing(removal: Removal) -> Task:
+def _removal_task(removal: Removal) -> Task:
     return Task(stream=removal.stream, first=removal.next, end=removal.next, removals=(removal,))
 
 
-def settled(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
+def after_tasks(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
     """The state after what is done of a page. The checkpoint passes nothing but what is handled or parked."""
     parked = {**state.parked, **done.parked}
-    begun = {task.stream: task.first for task in reversed(todo.tasks)}
-    further = {stream: index for stream, index in done.reached.items() if index > begun[stream]}
-    ahead = {**state.ahead, **further}
+    starts = {task.stream: task.first for task in reversed(todo.tasks)}
+    advanced = {stream: index for stream, index in done.reached.items() if index > starts[stream]}
+    ahead = {**state.ahead, **advanced}
     complete = all(_finished(task, done) for task in todo.tasks)
     if complete:
         ahead = {stream: index for stream, index in ahead.items() if index > todo.seen.get(stream, -1)}
@@ -436,20 +436,20 @@ def may_park(state: GroupState, streams: Collection[str]) -> bool:
     return len(parked) <= MAX_PARKED and sum(len(stream.encode()) for stream in parked) <= MAX_NAMES
 
 
-def unparked(state: GroupState, stream: str, following: int) -> GroupState:
+def unpark(state: GroupState, stream: str, following: int) -> GroupState:
     """A parked stream goes on: everything below `following` is handled or given up."""
     parked = {name: index for name, index in state.parked.items() if name != stream}
     return replace(state, parked=parked, ahead={**state.ahead, stream: following})
 
 
-def still_parked(state: GroupState, stream: str, index: int) -> GroupState:
+def advance_parked(state: GroupState, stream: str, index: int) -> GroupState:
     """A parked stream has been handled up to `index`, or further by another."""
     return replace(state, parked={**state.parked, stream: max(index, state.parked[stream])})
 
 
 def _finished(task: Task, done: TaskResults) -> bool:
-    reached = done.reached.get(task.stream, -1) >= task.end and task.stream not in done.left
-    return task.stream in done.parked or reached
+    is_reached = done.reached.get(task.stream, -1) >= task.end and task.stream not in done.left
+    return task.stream in done.parked or is_reached
 
 
 # Calling a reaction's handler, and waiting until it is done.
@@ -474,10 +474,10 @@ class Calls:
 
     def __call__(self, delivery: Delivery) -> None:
         """Handle one delivery; raises what the handler raises."""
-        handled = self._reaction(delivery)
-        if isinstance(handled, Coroutine):
+        result = self._reaction(delivery)
+        if isinstance(result, Coroutine):
             assert self._loop is not None  # noqa: S101  it is called within its context
-            self._loop.run(handled)
+            self._loop.run(result)
 
     def begin(self) -> None:
         """Enter the context; raises what the reaction's `within` does when it is entered."""
@@ -519,7 +519,7 @@ _REACTION: Final = str(Path(__file__).with_name("reaction.py"))
 
 def trace_of(error: BaseException) -> str:
     """The calls of what an error came from, and then its own: from the handler on, as Python prints them."""
-    each_of = (f"{''.join(format_list(_calls(each)))}{type(each).__name__}" for each in chain(error))
+    each_of = (f"{''.join(format_list(_calls(link)))}{type(link).__name__}" for link in chain(error))
     text = "\n\n".join(reversed(list(each_of)))
     return text if len(text) <= MAX_TRACE else f"…{text[1 - MAX_TRACE :]}"
 
@@ -530,15 +530,15 @@ def place_of(error: BaseException) -> str:
     if not calls:
         return ""
     folder = Path(calls[0].filename).parent
-    last = next(each for each in reversed(calls) if _is_in(each, folder) or each is calls[0])
+    last = next(call for call in reversed(calls) if _is_in(call, folder) or call is calls[0])
     return f"{Path(last.filename).name}:{last.lineno} in {last.name}"
 
 
 def _calls(error: BaseException) -> list[FrameSummary]:
     """Those from the handler on, without what delivered to it."""
     calls = list(extract_tb(error.__traceback__))
-    at = max((number + 1 for number, each in enumerate(calls) if each.filename in _DELIVERING), default=0)
-    return list(dropwhile(lambda each: at and each.filename == _REACTION, calls[at:]))
+    at = max((number + 1 for number, call in enumerate(calls) if call.filename in _DELIVERING), default=0)
+    return list(dropwhile(lambda call: at and call.filename == _REACTION, calls[at:]))
 
 
 def _is_in(call: FrameSummary, folder: Path) -> bool:
@@ -663,16 +663,16 @@ MOST: Final = 100
 Name = tuple[Literal["category", "type"], str]
 """A name that a reaction asks for, or that came, and what it is of."""
 
-_SAID: Final = {"category": "stream of the category", "type": "event of the type"}
+_NOUNS: Final = {"category": "stream of the category", "type": "event of the type"}
 
 
-def at_first(names: Collection[str] | None) -> tuple[str, ...]:
+def initial_unmet(names: Collection[str] | None) -> tuple[str, ...]:
     """What a group that begins has not met, of categories or of types."""
     return tuple(sorted(names or ())[:MOST])
 
 
 @dataclass(slots=True, kw_only=True)
-class Meeting:
+class FilterCoverage:
     """What comes of a partition.
 
     Attributes:
@@ -705,52 +705,52 @@ class Meeting:
 
     def _note_category(self, stream: str) -> None:
         self.unmet = tuple(name for name in self.unmet if not self._asks_for(stream, (name,)))
-        self._see("category", self.known().of(stream))
+        self._remember("category", self.known().of(stream))
 
     def _note_types(self, types: tuple[str, ...]) -> None:
         self.unmet_types = tuple(name for name in self.unmet_types if name not in types)
         for name in types:
-            self._see("type", name)
+            self._remember("type", name)
 
     def _asks_for(self, stream: str, categories: Collection[str] | None) -> bool:
         return categories is None or self.known().hold(stream, categories)
 
-    def _see(self, kind: Literal["category", "type"], name: str) -> None:
+    def _remember(self, kind: Literal["category", "type"], name: str) -> None:
         if len(self.seen) < 2 * MOST:
             self.seen.add((kind, name))
 
 
-def unmet(member: Member) -> tuple[Name, ...]:
+def unmet_filters(member: Member) -> tuple[Name, ...]:
     """What a reaction asks for and has not come, as far as its group has come; nothing where it has not come to the end
     of every partition.
     """
-    left: set[Name] = {("category", name) for name in member.reaction.categories or ()}
-    left |= {("type", name) for name in member.reaction.types or ()}
-    left = {each for each in left if each[1] not in member.reaction.early}
-    for each in member.reader.partitions():
-        if source_of(each.partition) not in member.reaction.sources:
+    missing: set[Name] = {("category", name) for name in member.reaction.categories or ()}
+    missing |= {("type", name) for name in member.reaction.types or ()}
+    missing = {item for item in missing if item[1] not in member.reaction.early}
+    for item in member.reader.partitions():
+        if source_of(item.partition) not in member.reaction.sources:
             continue
-        state = member.load(each.partition).state
-        if state is None or state.checkpoint < each.tail:
+        state = member.load(item.partition).state
+        if state is None or state.checkpoint < item.tail:
             return ()
-        left.intersection_update(_unmet_in(state))
-        if not left:
+        missing.intersection_update(_unmet_names(state))
+        if not missing:
             return ()
-    return tuple(sorted(left))
+    return tuple(sorted(missing))
 
 
-def _unmet_in(state: GroupState) -> Iterator[Name]:
+def _unmet_names(state: GroupState) -> Iterator[Name]:
     for name in state.unmet:
         yield "category", name
     for name in state.unmet_types:
         yield "type", name
 
 
-def told_of(names: Collection[Name], seen: Collection[Name]) -> Iterator[str]:
+def describe_unmet(names: Collection[Name], seen: Collection[Name]) -> Iterator[str]:
     """A sentence for each of the names that are unmet, with those that it may have been meant for."""
     for kind, name in names:
-        came = sorted(other for its_kind, other in seen if its_kind == kind)
-        similar = get_close_matches(name, came, cutoff=0.5)
+        names_seen = sorted(other for other_kind, other in seen if other_kind == kind)
+        similar = get_close_matches(name, names_seen, cutoff=0.5)
         instead = f"; did you mean {similar[0]!r}?" if similar else ""
-        others = f" What has come: {', '.join(came)}." if came else ""
-        yield f"no {_SAID[kind]} {name!r} has come since the group began{instead or '.'}{others}"
+        others = f" What has come: {', '.join(names_seen)}." if names_seen else ""
+        yield f"no {_NOUNS[kind]} {name!r} has come since the group began{instead or '.'}{others}"

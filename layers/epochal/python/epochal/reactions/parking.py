@@ -21,12 +21,12 @@ from epochal.reactions.handling import (
     Around,
     Failure,
     Member,
-    Progress,
     Task,
+    TaskProgress,
     Work,
+    advance_parked,
     stand_in,
-    still_parked,
-    unparked,
+    unpark,
 )
 from epochal.reactions.reactor import Reactor
 
@@ -95,7 +95,7 @@ class Parking:
         """
         work = self._work(partition, seconds)
 
-        def handle(first: int) -> Progress:
+        def handle(first: int) -> TaskProgress:
             end = self.reactor.member.reader.end_of(partition, stream, first)
             return work.handle(
                 Task(stream=stream, first=first, end=end, removals=self._removals(partition, stream))
@@ -112,7 +112,7 @@ class Parking:
         """
         end_of = self.reactor.member.reader.end_of
         return self._catch_up(
-            partition, stream, lambda index: Progress(next=end_of(partition, stream, index)), inf
+            partition, stream, lambda index: TaskProgress(next=end_of(partition, stream, index)), inf
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
@@ -124,29 +124,31 @@ class Parking:
         Raises:
             InvalidInput: the stream is not parked, or waits for another event by now.
         """
-        held, waits = self._find(partition, stream)
+        held, index_now = self._find(partition, stream)
         while True:
-            if index not in (None, waits):
-                raise InvalidInput("index", f"the stream waits at {waits} by now, not at {index}: look again")
-            saved = self.reactor.member.save(held, still_parked(_state(held), stream, waits + 1))
+            if index not in (None, index_now):
+                raise InvalidInput(
+                    "index", f"the stream waits at {index_now} by now, not at {index}: look again"
+                )
+            saved = self.reactor.member.save(held, advance_parked(_state(held), stream, index_now + 1))
             if isinstance(saved, LoadedState):
-                return waits + 1
-            before, waited, held = held, waits, saved.held
-            waits = self._waits(held, partition, stream)
-            if index is None and _is_same_run(before, held) and waits > waited:
-                return waits  # another process has handled the event, or given it up
+                return index_now + 1
+            before, index_before, held = held, index_now, saved.held
+            index_now = self._waiting_index(held, partition, stream)
+            if index is None and _is_same_run(before, held) and index_now > index_before:
+                return index_now  # another process has handled the event, or given it up
 
     def _catch_up(
-        self, partition: int, stream: str, go_on: Callable[[int], Progress], ends: float
+        self, partition: int, stream: str, handle: Callable[[int], TaskProgress], ends: float
     ) -> Replayed:
         """Go on to the end of the stream, and unpark it on a state that is older than that end."""
         held, index = self._find(partition, stream)
         while True:
-            progress = go_on(index)
+            progress = handle(index)
             index = progress.next
             if progress.failure is not None or self.reactor.member.driver.clock() >= ends:
                 return self._stay(partition, stream, held, progress)
-            saved = self.reactor.member.save(held, unparked(_state(held), stream, index))
+            saved = self.reactor.member.save(held, unpark(_state(held), stream, index))
             if isinstance(saved, LoadedState):
                 self.reactor.member.forget(partition, stream)
                 return Replayed(next=index, unparked=True)
@@ -157,7 +159,7 @@ class Parking:
             if not _is_same_run(before, held):
                 index = waits
 
-    def _stay(self, partition: int, stream: str, before: LoadedState, progress: Progress) -> Replayed:
+    def _stay(self, partition: int, stream: str, before: LoadedState, progress: TaskProgress) -> Replayed:
         """Note how far a stream that stays parked has got, unless its group was reset since a state `before`."""
         held, failure = self.reactor.member.load(partition), progress.failure
         while (waits := _state(held).parked.get(stream)) is not None:
@@ -165,7 +167,7 @@ class Parking:
                 return Replayed(next=waits, unparked=False, failure=failure)
             if failure is not None:
                 self.reactor.member.keep(partition, failure)
-            after = still_parked(_state(held), stream, progress.next)
+            after = advance_parked(_state(held), stream, progress.next)
             saved = self.reactor.member.save(held, after)
             if isinstance(saved, LoadedState):
                 return Replayed(next=after.parked[stream], unparked=False, failure=failure)
@@ -182,9 +184,9 @@ class Parking:
 
     def _find(self, partition: int, stream: str) -> tuple[LoadedState, int]:
         held = self.reactor.member.load(partition)
-        return held, self._waits(held, partition, stream)
+        return held, self._waiting_index(held, partition, stream)
 
-    def _waits(self, held: LoadedState, partition: int, stream: str) -> int:
+    def _waiting_index(self, held: LoadedState, partition: int, stream: str) -> int:
         """Index of the event that a parked stream waits for."""
         index = _state(held).parked.get(stream)
         if index is None:

@@ -95,9 +95,9 @@ class Selector:
         if not name.startswith(self.prefix) or (self.streams is not None and name not in self.streams):
             return False
         return self.query is None or any(
-            _led_by(each, name)
-            and (not each.types or not span.types or not each.types.isdisjoint(span.types))
-            for each in self.query.items
+            _led_by(item, name)
+            and (not item.types or not span.types or not item.types.isdisjoint(span.types))
+            for item in self.query.items
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
@@ -113,8 +113,8 @@ class Selector:
     def _asks_for(self, query: Query, event: FeedEvent) -> bool:
         if _is_hidden(event):
             name = event.stream.removeprefix(TAG_STREAMS)
-            return any(_led_by(each, name) and _of_type(event, each.types or None) for each in query.items)
-        item = next((each for each in query.items if each.matches(event.type, event.tags)), None)
+            return any(_led_by(item, name) and _of_type(event, item.types or None) for item in query.items)
+        item = next((item for item in query.items if item.matches(event.type, event.tags)), None)
         if item is None or not item.tags:
             return item is not None and event.first
         # A stream may be named like a tag: what comes through its home comes through the tag as well.
@@ -122,21 +122,21 @@ class Selector:
 
     def _has_metadata(self, event: FeedEvent) -> bool:
         try:
-            told = json.loads(content_of(event.meta)) if event.meta else None
+            members = json.loads(content_of(event.meta)) if event.meta else None
         except ValueError:
             return False
-        return isinstance(told, dict) and all(
-            name in told and _same(told[name], value) for name, value in self.metadata.items()
+        return isinstance(members, dict) and all(
+            name in members and _same(members[name], value) for name, value in self.metadata.items()
         )
 
 
-def _same(one: object, other: object) -> bool:
+def _same(left: object, right: object) -> bool:
     """Whether two values are the same JSON: 1 is not `true`, as it is in Python."""
-    if isinstance(one, dict) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+    if isinstance(left, dict) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(value, right[name]) for name, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return left == right and isinstance(left, bool) == isinstance(right, bool)
 
 
 def _led_by(item: QueryItem, name: str) -> bool:
@@ -162,12 +162,12 @@ def code_name(code: Callable[..., object]) -> str:
     """Where a function is, as `boards.departures`; of an object that is called, its class. Lambdas have their line."""
     while isinstance(code, partial):
         code = code.func
-    named = code if hasattr(code, "__qualname__") else type(code)
+    owner = code if hasattr(code, "__qualname__") else type(code)
     line = f":{code.__code__.co_firstlineno}" if getattr(code, "__name__", "") == "<lambda>" else ""
-    return f"{named.__module__}.{named.__qualname__}{line}"
+    return f"{owner.__module__}.{owner.__qualname__}{line}"
 
 
-def two_of_one_name(name: str, one: str, other: str) -> InvalidInput:
+def duplicate_name_error(name: str, one: str, other: str) -> InvalidInput:
     """The error that two reactions, whose code is there, have one name."""
     rule = f"must be of one reaction: {one} and {other} would go on from one checkpoint, and each miss events"
     return InvalidInput("name", f"{rule}. {name!r} is the name of both: give one of them another")
@@ -282,10 +282,8 @@ class Reaction:
             )
         must_be_whole(self.members, "members", 1, MAX_MEMBERS)
         _check_pattern(self.partition_by)
-        if strangers := set(self.sources).difference(layout_names()):
-            raise InvalidInput(
-                "sources", f"must be among {', '.join(layout_names())}, not {min(strangers)!r}"
-            )
+        if unknown := set(self.sources).difference(layout_names()):
+            raise InvalidInput("sources", f"must be among {', '.join(layout_names())}, not {min(unknown)!r}")
         if self.on_failure not in ("park", "block"):
             raise InvalidInput("on_failure", "must be park or block")
         if not isinstance(self.start, Moment | Mapping) and self.start not in ("beginning", "tail"):
@@ -328,8 +326,8 @@ class Reaction:
         handler = self.handler if delivery.removal is None else self.removed
         if handler is None:
             return None
-        handled = handler(delivery)
-        return handled if self.asynchronous else must_be_done(handled, "handler")
+        result = handler(delivery)
+        return result if self.asynchronous else must_be_done(result, "handler")
 
     def wants(self, span: Span) -> bool:
         """Whether any event of a span, of a category that is wanted, is to be delivered."""
@@ -423,7 +421,7 @@ def caused_by(*events: FeedEvent) -> AbstractContextManager[None]:
     An event is named by its `id` or, in streams, by its place: `Flight-UA1545@3`. One that belongs to no conversation
     begins one. Several events have a conversation where it is one, and no single cause.
     """
-    conversations = {each.correlation_id or name_of(each) for each in events}
+    conversations = {event.correlation_id or name_of(event) for event in events}
     return metadata(
         correlation_id=conversations.pop() if len(conversations) == 1 else None,
         causation_id=name_of(events[0]) if len(events) == 1 else None,

@@ -22,19 +22,19 @@ from epochal.reactions.handling import (
     Around,
     Calls,
     Failure,
-    Meeting,
+    FilterCoverage,
     Member,
     Name,
     OnFailed,
     PageTasks,
-    Progress,
     Streak,
     Task,
+    TaskProgress,
     TaskResults,
     Work,
-    at_first,
+    after_tasks,
+    initial_unmet,
     may_park,
-    settled,
     tasks_of,
 )
 from epochal.reactions.reaction import Delivery
@@ -56,7 +56,7 @@ CONFLICT_SECONDS: Final = 1.0
 
 DIED: Final = "the process died, or ran out of time, while the event was being handled"
 
-_Result = tuple[Task, Progress]
+_Result = tuple[Task, TaskProgress]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,20 +90,20 @@ class Run:
     at_tail: bool = False
     events: int = 0
     moved: bool = False
-    meeting: Meeting = field(init=False)
+    meeting: FilterCoverage = field(init=False)
     _sharing: Sharing = field(init=False)
     _reads: Reads | None = field(init=False)
     _held: LoadedState = field(init=False)
     _streak: Streak = field(default_factory=Streak)
     _span_reader: SpanReader | None = None
     _next: Checkpoint | None = None
-    _told: float = field(init=False)
+    _reported: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.meeting = Meeting(known=partial(self.member.reader.categories, self.partition))
+        self.meeting = FilterCoverage(known=partial(self.member.reader.categories, self.partition))
         self._sharing = self.member.reaction.sharing
         self._reads = Reads.of(self.member.reaction.categories, self.member.reaction.types)
-        self._told = self.member.driver.clock()
+        self._reported = self.member.driver.clock()
 
     @property
     def state(self) -> GroupState:
@@ -143,23 +143,23 @@ class Run:
         self._held = self.member.load(self.partition)
         if self._held.state is None:
             start = self.member.start(self.partition)
-            asked = self.member.reaction
-            unmet, types = at_first(asked.categories), at_first(asked.types)
+            reaction = self.member.reaction
+            unmet, types = initial_unmet(reaction.categories), initial_unmet(reaction.types)
             state = GroupState(checkpoint=start, unmet=unmet, unmet_types=types, reads=self._reads)
             # One that was deleted and begins anew is not what another member holds of it.
-            self._save(state if asked.members == 1 else with_resets_drawn(state, self.member.fresh))
+            self._save(state if reaction.members == 1 else with_resets_drawn(state, self.member.fresh))
 
     def handle_page(self) -> None:
         """Handle a page of the feed, as far as there is time, and save what is done."""
         self.at_tail = False
-        begun = self.state
-        page = self._next_page(begun.checkpoint)
+        before = self.state
+        page = self._next_page(before.checkpoint)
         in_order = self.member.reaction.in_order
-        todo = tasks_of(page.spans, page.next, begun, in_order=in_order, removals=page.removals)
-        for done in self._work(todo, begun):
-            settled_ = settled(begun, todo, done)
+        todo = tasks_of(page.spans, page.next, before, in_order=in_order, removals=page.removals)
+        for done in self._work(todo, before):
+            progressed = after_tasks(before, todo, done)
             after = replace(
-                settled_,
+                progressed,
                 unmet=self.meeting.unmet,
                 unmet_types=self.meeting.unmet_types,
                 reads=self._reads,
@@ -171,14 +171,14 @@ class Run:
                 if not self._save(after):
                     return
                 self.moved = True
-            self._tell()
+            self._report()
         self.at_tail = page.at_tail and self.checkpoint == page.next
         self.careful = False
 
     def _next_page(self, start: Checkpoint) -> SpanPage:
         """The next page; from where the last one ended, nothing is read twice."""
         reader, reaction = self.member.reader, self.member.reaction
-        self.meeting = Meeting(
+        self.meeting = FilterCoverage(
             known=partial(reader.categories, self.partition),
             categories=reaction.categories,
             unmet=self.state.unmet,
@@ -190,34 +190,34 @@ class Run:
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
             wanted=self.meeting.watched(
-                self._own(wanted(self.meeting.known, reaction.categories, reaction.wants))
+                self._only_own(wanted(self.meeting.known, reaction.categories, reaction.wants))
             ),
             seconds=PAGE_SECONDS,
             wait=0.0,
-            removed=self._own(wanted(self.meeting.known, reaction.categories, reaction.wants_removal))
+            removed=self._only_own(wanted(self.meeting.known, reaction.categories, reaction.wants_removal))
             if reaction.removed is not None
             else None,
         )
         self._next = page.next
         return page
 
-    def _own(self, is_wanted: Predicate) -> Predicate:
+    def _only_own(self, is_wanted: Predicate) -> Predicate:
         sharing = self._sharing
         if sharing.members == 1:
             return is_wanted
         return lambda span: is_wanted(span) and sharing.share_of(span.stream) == self.share
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         now = self.member.driver.clock()
-        if now >= self._told + TELL_SECONDS and (behind := self.behind) is not None:
-            self._told = now
+        if now >= self._reported + TELL_SECONDS and (behind := self.behind) is not None:
+            self._reported = now
             self.tell(behind)
 
-    def _work(self, todo: PageTasks, begun: GroupState) -> Iterator[TaskResults]:
+    def _work(self, todo: PageTasks, before: GroupState) -> Iterator[TaskResults]:
         """What is done so far, every few seconds and at the end."""
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
-        left: set[str] = set()
+        removals_left: set[str] = set()
         work = Work(
             reaction=self.member.reaction,
             call=self.call,
@@ -227,16 +227,16 @@ class Run:
             ends=self.ends,
             streak=self._streak,
         )
-        handled = self._in_turn if self.member.reaction.in_order else self._side_by_side
-        for results in self._carefully(work, todo) if self.careful else handled(work, todo):
+        strategy = self._in_order if self.member.reaction.in_order else self._side_by_side
+        for results in self._carefully(work, todo) if self.careful else strategy(work, todo):
             for task, progress in results:
                 reached[task.stream] = progress.next
                 self.events += progress.next - task.first
                 if progress.left:
-                    left.add(task.stream)
-                if progress.failure is not None and self._parks(progress.failure, begun, parked):
+                    removals_left.add(task.stream)
+                if progress.failure is not None and self._park_or_block(progress.failure, before, parked):
                     parked[task.stream] = progress.failure.index
-            yield TaskResults(reached=reached, parked=parked, left=left)
+            yield TaskResults(reached=reached, parked=parked, left=removals_left)
         if not todo.tasks:
             yield TaskResults()
 
@@ -248,27 +248,27 @@ class Run:
             while pending:
                 finished, pending = wait(pending, timeout=SAVE_SECONDS)
                 # In the order of tasks, not of a set: the same run leaves the same bytes.
-                yield [(task, each.result()) for each, task in futures.items() if each in finished]
+                yield [(task, future.result()) for future, task in futures.items() if future in finished]
         finally:
             # A caller stops asking when it was overtaken or has failed: what has not begun never will.
             pool.shutdown(cancel_futures=True)
 
-    def _in_turn(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+    def _in_order(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
         """One task after another; events are read together, each stream's once in a window."""
         clock, stuck = self.member.driver.clock, set[str]()
-        spans = (Span(each.stream, each.first, ("",) * (each.end - each.first)) for each in todo.tasks)
+        spans = (Span(task.stream, task.first, ("",) * (task.end - task.first)) for task in todo.tasks)
         with closing(events_of(spans, partial(work.reader.events, self.partition), lambda: WINDOW)) as events:
             results, saved = list[_Result](), clock()
             for task in todo.tasks:
-                mine = islice(events, task.end - task.first)
+                own_events = islice(events, task.end - task.first)
                 if task.stream not in stuck:
-                    progress = work.handle(task, mine)
+                    progress = work.handle(task, own_events)
                     results.append((task, progress))
                     if progress.next < task.end or progress.left:
                         if progress.failure is None or self.member.reaction.on_failure == "block":
                             break
                         stuck.add(task.stream)
-                deque(mine, maxlen=0)
+                deque(own_events, maxlen=0)
                 if clock() >= saved + SAVE_SECONDS:
                     yield results
                     results, saved = [], clock()
@@ -279,25 +279,25 @@ class Run:
         for task in todo.tasks:
             if task.stream in stuck:
                 continue
-            for one in _one_by_one(task):
+            for single in _one_by_one(task):
                 if self.over:
                     return
-                progress = self._announced(work, one)
+                progress = self._handle_recorded(work, single)
                 if progress is None:
                     return
-                yield [(one, progress)]
-                if progress.next < one.end or progress.left:
+                yield [(single, progress)]
+                if progress.next < single.end or progress.left:
                     stuck.add(task.stream)
                     break
 
-    def _announced(self, work: Work, task: Task) -> Progress | None:
+    def _handle_recorded(self, work: Work, task: Task) -> TaskProgress | None:
         """Record which stream comes next, then handle it. None: another process has changed the state."""
         before = self.state.trying
-        tried = before.get(task.stream, 0)
-        if tried >= self.member.reaction.attempts:
-            failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=tried)
-            return Progress(next=task.first, failure=failure, left=bool(task.removals))
-        if not self._save(replace(self.state, trying={**before, task.stream: tried + 1})):
+        attempts = before.get(task.stream, 0)
+        if attempts >= self.member.reaction.attempts:
+            failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=attempts)
+            return TaskProgress(next=task.first, failure=failure, left=bool(task.removals))
+        if not self._save(replace(self.state, trying={**before, task.stream: attempts + 1})):
             return None
         try:
             return work.handle(task)
@@ -307,9 +307,9 @@ class Run:
                 self._save(replace(self.state, trying=before))
             raise
 
-    def _parks(self, failure: Failure, begun: GroupState, parked: Collection[str]) -> bool:
+    def _park_or_block(self, failure: Failure, before: GroupState, parked: Collection[str]) -> bool:
         """Whether a stream that failed is parked, besides those that are by now; otherwise it blocks."""
-        parks = self.member.reaction.on_failure == "park" and may_park(begun, {*parked, failure.stream})
+        parks = self.member.reaction.on_failure == "park" and may_park(before, {*parked, failure.stream})
         if parks:
             self.member.keep(self.partition, failure)
             self.parked.append(failure)
@@ -383,17 +383,17 @@ class Ran:
     @classmethod
     def of_all(cls, runs: Sequence[Ran]) -> Ran:
         """What the runs of all members of a partition come to."""
-        behind = [each.behind for each in runs if each.behind is not None]
+        behind = [run.behind for run in runs if run.behind is not None]
         return cls(
-            checkpoint=min(each.checkpoint for each in runs),
-            at_tail=all(each.at_tail for each in runs),
-            moved=any(each.moved for each in runs),
-            events=sum(each.events for each in runs),
-            parked=tuple(failure for each in runs for failure in each.parked),
-            blocked=next((each.blocked for each in runs if each.blocked is not None), None),
-            paused=any(each.paused for each in runs),
+            checkpoint=min(run.checkpoint for run in runs),
+            at_tail=all(run.at_tail for run in runs),
+            moved=any(run.moved for run in runs),
+            events=sum(run.events for run in runs),
+            parked=tuple(failure for run in runs for failure in run.parked),
+            blocked=next((run.blocked for run in runs if run.blocked is not None), None),
+            paused=any(run.paused for run in runs),
             behind=max(behind) if len(behind) == len(runs) else None,
-            seen=frozenset(name for each in runs for name in each.seen),
+            seen=frozenset(name for run in runs for name in run.seen),
         )
 
 

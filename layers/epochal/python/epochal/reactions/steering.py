@@ -146,20 +146,23 @@ class Groups:
         Raises:
             GroupMissing: it has begun nowhere.
         """
-        tails = {each.partition: each.tail for each in self.reader.partitions()}
+        tails = {place.partition: place.tail for place in self.reader.partitions()}
         failures, member = self.indexer_failures(), self._member(group)
         wants = group if isinstance(group, Reaction) else None
         return [
             replace(
-                self._standing(
-                    partition, state, tails[partition], self._counted(partition, wants or _reading(state))
+                self._figures(
+                    partition,
+                    state,
+                    tails[partition],
+                    self._counter(partition, wants or _recorded_reaction(state)),
                 ),
                 of_all=wants is None and state.reads is None,
                 indexer=failures.get(source_of(partition), ""),
                 last_failure=_last_failure(member, partition, state),
-                blocked=self._blocked(member, partition, state, tails[partition]),
+                blocked=self._blocked_members(member, partition, state, tails[partition]),
             )
-            for partition, _, state in self._begun(member)
+            for partition, _, state in self._started_states(member)
         ]
 
     def indexer_failures(self) -> dict[str, str]:
@@ -175,13 +178,13 @@ class Groups:
         owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())
         units = [
             unit
-            for partition, _, state in self._begun(self._member(group))
+            for partition, _, state in self._started_states(self._member(group))
             for unit in state.sharing.units(partition)
         ]
         return [
-            GroupProcess(owner=owner, partitions=tuple(dict.fromkeys(unit.partition for unit in mine)))
+            GroupProcess(owner=owner, partitions=tuple(dict.fromkeys(unit.partition for unit in own_units)))
             for owner in owners
-            for mine in [assign_units(owner, owners, units)]
+            for own_units in [assign_units(owner, owners, units)]
         ]
 
     def pause(self, group: str) -> list[int]:
@@ -217,16 +220,18 @@ class Groups:
         """
         member = self._member(group, to)
         wants = member.reaction if isinstance(group, Reaction) else None
-        begun = {partition: held for partition, held, _ in self._begun(member)}
-        if isinstance(to, Mapping) and (strangers := to.keys() - begun.keys()):
+        states = {partition: held for partition, held, _ in self._started_states(member)}
+        if isinstance(to, Mapping) and (unknown := to.keys() - states.keys()):
             raise InvalidInput(
-                "partition", f"{min(strangers, key=str)} is none where {member.reaction.name} has begun"
+                "partition", f"{min(unknown, key=str)} is none where {member.reaction.name} has begun"
             )
-        targets = {each: member.start(each) for each in (to if isinstance(to, Mapping) else begun)}
+        targets = {
+            partition: member.start(partition) for partition in (to if isinstance(to, Mapping) else states)
+        }
         for partition, target in targets.items():
             self.reader.driver.run(step(self.reader.table, FeedWalk(partition=partition, at=target), 1))
         return [
-            self._reset(member, partition, begun[partition], target, wants, dry_run=dry_run)
+            self._reset(member, partition, states[partition], target, wants, dry_run=dry_run)
             for partition, target in targets.items()
         ]
 
@@ -242,26 +247,27 @@ class Groups:
                 message says in which partitions it begins like the other.
         """
         member, other = self._member(group), self._member(like)
-        states = self._begun(other)
-        helds = dict(self._helds(member))
-        if begun := [partition for partition, held in helds.items() if held.state is not None]:
+        states = self._started_states(other)
+        states_of_group = dict(self._all_states(member))
+        if started := [partition for partition, held in states_of_group.items() if held.state is not None]:
             raise InvalidInput(
-                "group", f"{group} has begun already in {_named(begun)}: reset it, or delete it first"
+                "group",
+                f"{group} has begun already in {_list_partitions(started)}: reset it, or delete it first",
             )
         written: list[int] = []
         for partition, _, state in states:
             for cause in other.causes(partition, state).values():
                 member.record(partition, cause)
-            fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0, reads=None)
-            saved = member.save(helds[partition], with_resets_drawn(fresh, self.fresh))
+            copied = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0, reads=None)
+            saved = member.save(states_of_group[partition], with_resets_drawn(copied, self.fresh))
             if isinstance(saved, StateConflict):
                 parked = {} if saved.held.state is None else saved.held.state.parked
                 for stream in state.parked.keys() - parked.keys():
                     member.forget(partition, stream)
                 raise InvalidInput(
                     "group",
-                    f"a process began {group} meanwhile in {_named([partition])}. It begins like {like} in "
-                    f"{_named(written)}. Stop the process, delete {group}, and begin it again",
+                    f"a process began {group} meanwhile in {_list_partitions([partition])}. It begins like {like} in "
+                    f"{_list_partitions(written)}. Stop the process, delete {group}, and begin it again",
                 )
             written.append(partition)
         return written
@@ -276,7 +282,7 @@ class Groups:
         member, reader = self._member(group), self.reader
         if running := self.members(group):
             raise InvalidInput("group", f"{group} is run by {running[0].owner}: stop that first")
-        states = list(self._begun(member))
+        states = list(self._started_states(member))
         for partition, _, state in states:
             for stream in state.parked:
                 member.forget(partition, stream)
@@ -290,26 +296,26 @@ class Groups:
         reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
 
-    def _begun(self, member: Member) -> list[tuple[int, LoadedState, GroupState]]:
+    def _started_states(self, member: Member) -> list[tuple[int, LoadedState, GroupState]]:
         """Where a group has begun, and what is on record there."""
-        helds = self._helds(member)
-        found = [(partition, held, held.state) for partition, held in helds if held.state is not None]
-        if not found:
+        helds = self._all_states(member)
+        states = [(partition, held, held.state) for partition, held in helds if held.state is not None]
+        if not states:
             raise GroupMissing(member.reaction.name)
-        return found
+        return states
 
-    def _helds(self, member: Member) -> list[tuple[int, LoadedState]]:
+    def _all_states(self, member: Member) -> list[tuple[int, LoadedState]]:
         """What is on record of a group in every partition, whether it has begun there or not."""
-        return [(each.partition, member.load(each.partition)) for each in self.reader.partitions()]
+        return [(place.partition, member.load(place.partition)) for place in self.reader.partitions()]
 
     def _change(self, group: str, change: Callable[[GroupState], GroupState]) -> list[int]:
         member = self._member(group)
-        begun = self._begun(member)
-        for _, held, _ in begun:
+        states = self._started_states(member)
+        for _, held, _ in states:
             _replace(member, held, change)
-        return [partition for partition, _, _ in begun]
+        return [partition for partition, _, _ in states]
 
-    def _blocked(
+    def _blocked_members(
         self, member: Member, partition: int, state: GroupState, tail: Checkpoint
     ) -> tuple[FailedRun, ...]:
         """Nothing is asked for where the group has come to the end."""
@@ -318,7 +324,7 @@ class Groups:
         reader, group = self.reader, member.reaction.name
         return reader.driver.run(read_failed_runs(reader.table, group, partition, state))
 
-    def _standing(
+    def _figures(
         self, partition: int, state: GroupState, tail: Checkpoint, count: Callable[[Span], int]
     ) -> GroupFigures:
         events: int | None = None if state.checkpoint > tail else 0
@@ -327,13 +333,13 @@ class Groups:
             for placed in self._entries(partition, state.checkpoint, lambda at: at < tail):
                 if placed.after > tail:
                     break
-                left = [
+                counts = [
                     count(span.since(state.next_of(span.stream)))
                     for span in placed.entry().spans
                     if placed.after > state.checkpoint_of(span.stream)
                 ]
-                oldest = oldest or (placed if any(left) else None)
-                events = (events or 0) + sum(left)
+                oldest = oldest or (placed if any(counts) else None)
+                events = (events or 0) + sum(counts)
                 if events >= COUNTED:
                     events = COUNTED
                     break
@@ -359,15 +365,15 @@ class Groups:
         *,
         dry_run: bool,
     ) -> Reset:
-        count = self._counted(partition, wants)
+        count = self._counter(partition, wants)
         while True:
             state = held.state
             if state is None:  # deleted meanwhile
                 raise GroupMissing(member.reaction.name)
             effect = self._effect(partition, state, target, count)
             numbered = with_resets_drawn(state, self.fresh)
-            after = _moved(numbered, target, _waiting(state, effect.first_beyond))
-            found = Reset(
+            after = _state_at(numbered, target, _still_parked(state, effect.first_beyond))
+            effect_ = Reset(
                 partition=partition,
                 before=state.checkpoint,
                 after=target,
@@ -376,12 +382,12 @@ class Groups:
                 parked=len(after.parked),
             )
             if dry_run:
-                return found
+                return effect_
             saved = member.save(held, after)
             if isinstance(saved, LoadedState):
                 for stream in state.parked.keys() - after.parked.keys():
                     member.forget(partition, stream)
-                return found
+                return effect_
             held = saved.held
 
     def _effect(
@@ -396,7 +402,7 @@ class Groups:
                     effect.add(span, placed.after)
         return effect
 
-    def _counted(self, partition: int, wants: Reaction | None) -> Callable[[Span], int]:
+    def _counter(self, partition: int, wants: Reaction | None) -> Callable[[Span], int]:
         """How many of a span's events a reaction wants, as far as the index says; without one, all of them."""
         if wants is None:
             return lambda span: len(span.types)
@@ -404,8 +410,8 @@ class Groups:
         is_wanted = wanted(partial(self.reader.categories, partition), wants.categories, wants.wants)
 
         def count(span: Span) -> int:
-            asked = sum(each not in TIMERS if types is None else each in types for each in span.types)
-            return asked if asked and is_wanted(span) else 0
+            matching = sum(kind not in TIMERS if types is None else kind in types for kind in span.types)
+            return matching if matching and is_wanted(span) else 0
 
         return count
 
@@ -422,20 +428,20 @@ class Groups:
             walk, at_tail = page.walk, page.at_tail
 
 
-def standing_view(each: GroupFigures) -> dict[str, Any]:
+def standing_view(figures: GroupFigures) -> dict[str, Any]:
     """A group in a partition, as JSON."""
     return {
-        "partition": each.partition,
-        "checkpoint": str(each.checkpoint),
-        "tail": str(each.tail),
-        "events": each.events,
-        "ofAllEvents": each.of_all,
-        "seconds": round(each.seconds, 1),
-        "parked": each.parked,
-        "paused": each.paused or None,
-        "indexerFailure": each.indexer or None,
-        "lastFailure": None if each.last_failure is None else failure_view(each.last_failure),
-        "blocked": list(map(blocked_view, each.blocked)),
+        "partition": figures.partition,
+        "checkpoint": str(figures.checkpoint),
+        "tail": str(figures.tail),
+        "events": figures.events,
+        "ofAllEvents": figures.of_all,
+        "seconds": round(figures.seconds, 1),
+        "parked": figures.parked,
+        "paused": figures.paused or None,
+        "indexerFailure": figures.indexer or None,
+        "lastFailure": None if figures.last_failure is None else failure_view(figures.last_failure),
+        "blocked": list(map(blocked_view, figures.blocked)),
     }
 
 
@@ -464,19 +470,19 @@ def blocked_view(failed: FailedRun) -> dict[str, Any]:
     }
 
 
-def reset_view(each: Reset) -> dict[str, Any]:
+def reset_view(reset: Reset) -> dict[str, Any]:
     """What a reset does to a partition, as JSON."""
-    return asdict(each) | {"before": str(each.before), "after": str(each.after)}
+    return asdict(reset) | {"before": str(reset.before), "after": str(reset.after)}
 
 
-def _named(partitions: Sequence[int]) -> str:
+def _list_partitions(partitions: Sequence[int]) -> str:
     """Partitions, as an error names them."""
     if not partitions:
         return "no partition"
     return f"partition{'s' if len(partitions) > 1 else ''} {', '.join(map(str, partitions))}"
 
 
-def _reading(state: GroupState) -> Reaction | None:
+def _recorded_reaction(state: GroupState) -> Reaction | None:
     """A reaction that reads what is on record; None where nothing is."""
     if state.reads is None:
         return None
@@ -489,12 +495,12 @@ def _last_failure(member: Member, partition: int, state: GroupState) -> Cause | 
     return max(causes.values(), key=lambda cause: cause.timestamp, default=None)
 
 
-def _waiting(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
+def _still_parked(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
     """Streams that stay parked: all but those that come `again`, from the index that they wait at or before it."""
     return {stream: index for stream, index in state.parked.items() if again.get(stream, index + 1) > index}
 
 
-def _moved(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> GroupState:
+def _state_at(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> GroupState:
     """The state at another checkpoint. What was handled ahead of the old one comes again too."""
     return replace(
         state,

@@ -18,9 +18,9 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be
 from epochal.reactions.composite import Composite, composite_of
-from epochal.reactions.handling import Attempt, Member, stand_in, told_of, trace_of, unmet
+from epochal.reactions.handling import Attempt, Member, describe_unmet, stand_in, trace_of, unmet_filters
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Reaction, two_of_one_name
+from epochal.reactions.reaction import Reaction, duplicate_name_error
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.read_models.documents import ReadModels
 from epochal.scheduling import due_at, in_
@@ -101,7 +101,7 @@ class MemoryFeed:
         reactor = self._reactor(cast("Reaction", reaction))
         runs = self._run(reactor)
         seen = {name for ran in runs for name in ran.seen}
-        for words in told_of(unmet(reactor.member), seen):
+        for words in describe_unmet(unmet_filters(reactor.member), seen):
             _LOGGER.warning(words)
         return runs
 
@@ -148,7 +148,7 @@ class MemoryFeed:
         before = self._codes.get(name, frozenset())
         if before and before.isdisjoint(codes):
             if self._has_begun(group):
-                raise two_of_one_name(name, min(before), min(codes))
+                raise duplicate_name_error(name, min(before), min(codes))
             before = frozenset()
         self._codes[name] = before.union(codes)
 
