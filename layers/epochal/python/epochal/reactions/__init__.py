@@ -1,1 +1,1 @@
-"""Reactions: functions called with every event, in order within a stream, and how far each group has got."""
+"""Reactions: functions called with every event, in order within a stream, and how far each group has come."""

@@ -1,4 +1,4 @@
-"""What runs as several reactions under one name, as a process does.
+"""Several reactions that run under one name, as a process does.
 
 Whatever takes a reaction also takes a composite: a function, the command line, a feed in memory.
 """
@@ -24,22 +24,25 @@ class Composite:
     """Several reactions under one name.
 
     Attributes:
-        name: the common beginning of the reactions' names, and so of the names of their groups.
+        name: common beginning of the reactions' names, and so of the names of their groups.
     """
 
     name: str
 
     def reactions(self, streams: Streams, on_passed: OnPassed = ..., /) -> Sequence[Reaction]:
-        """The reactions. The first one takes the inputs; all of them may append to `streams`."""
+        """Return the reactions, of which the first takes the inputs; all may append to `streams`."""
         raise NotImplementedError
 
     def code_names(self) -> frozenset[str]:
-        """Dotted names of the code that it runs, including earlier versions that still run (see `code_name`)."""
+        """Return dotted names of the code that it runs, earlier versions that still run included.
+
+        See `code_name`.
+        """
         raise NotImplementedError
 
 
 def composite_of(candidate: object) -> Composite | None:
-    """The composite that something is, or that its decorator has made of a class; None for anything else."""
+    """Return the composite that an object is, or that its decorator made of a class; else None."""
     composite = (
         candidate if isinstance(candidate, Composite) else getattr(candidate, "__dict__", {}).get(MARK)
     )

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, on which `async def` handlers run while those who deliver wait in theirs."""
+"""An event loop in its own thread, on which `async def` handlers run while the delivering threads wait."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any
 
 
 class EventLoop:
-    """Runs coroutines until it is closed.
+    """Runs coroutines on a loop in another thread until it is closed.
 
     Args:
-        within: entered on the loop before anything else, and left when it is closed; what entering it raises is raised.
+        within: context that is entered on the loop first, and left when it is closed. What entering it raises is
+            raised.
     """
 
     def __init__(self, within: AbstractAsyncContextManager[Any] | None) -> None:
+        """Start the thread, and wait until its loop runs."""
         self._within = within or nullcontext()
         self._begun: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: Future[None] = Future()
@@ -27,17 +29,21 @@ class EventLoop:
         self._loop = self._begun.result()
 
     def run(self, handler: Coroutine[Any, Any, object]) -> None:
-        """Wait for a handler, which sees the caller's context variables; raises what it raises."""
+        """Run a handler on the loop and wait for it; raise what it raises.
+
+        The handler sees the caller's context variables.
+        """
         exit_ = asyncio.run_coroutine_threadsafe(_catch_exit(handler), self._loop).result()
         if exit_ is not None:
             raise exit_
 
     def close(self) -> None:
-        """End the loop; raises what leaving `within` does."""
+        """End the loop; raise what leaving `within` raises."""
         self._loop.call_soon_threadsafe(self._over.set)
         self._ended.result()
 
     def _run(self) -> None:
+        """Run the loop in this thread, and pass its end or its error to whoever waits."""
         try:
             asyncio.run(self._run_until_closed())
         except BaseException as error:  # noqa: BLE001  it is raised to whoever waits
@@ -47,13 +53,17 @@ class EventLoop:
             self._ended.set_result(None)
 
     async def _run_until_closed(self) -> None:
+        """Enter the context, and wait until the loop is closed."""
         async with self._within:
             self._begun.set_result(asyncio.get_running_loop())
             await self._over.wait()
 
 
 async def _catch_exit(handler: Coroutine[Any, Any, object]) -> BaseException | None:
-    """A handler that ends the process does so in the thread that waits for it; here it would end the loop of all."""
+    """Await a handler; return an exit of the process that it raises, for the thread that waits.
+
+    Raised here it would end the loop for all handlers.
+    """
     try:
         await handler
     except (SystemExit, KeyboardInterrupt) as exit_:

@@ -1,5 +1,5 @@
-"""Handling one stream's events, as many at once as asked for, one by one after a failure, and no more when it is no
-use; and the member of a group that does it, which keeps how far the group has come.
+"""Handles one stream's events: as many at once as the reaction allows, one by one after a failure, and stops when going
+on is useless. Also the group member that does this and stores how far the group has come.
 
 A failure is the handler's own exception. The call is repeated with growing pauses; then the stream is given up.
 """
@@ -59,8 +59,11 @@ class Failure:
     """A stream was given up at an event.
 
     Attributes:
-        cause: kind and words of what the handler raised.
-        trace: where it was raised, which has no values; empty where nothing was raised.
+        stream: name of the stream.
+        index: index of the event.
+        cause: kind and message of what the handler raised.
+        attempts: number of calls that failed.
+        trace: where it was raised, without values; empty if nothing was raised.
     """
 
     stream: str
@@ -75,12 +78,15 @@ class Attempt:
     """A call of a handler that failed.
 
     Attributes:
-        index: of the first of its `events`.
-        type: of that event; of a removal its kind.
-        number: 1, and more where it repeated one that failed.
-        error: what the handler raised; in no `repr`, since it may quote what is sealed.
-        sealed: an event of the call has a sealed body, or what the reaction keeps is sealed, so the words of the error
-            are not to be written down.
+        partition: partition of the feed.
+        stream: name of the stream.
+        index: index of the first of the call's events.
+        events: number of events.
+        number: number of the attempt, from 1.
+        error: what the handler raised. It is not in the `repr`, since it may quote what is sealed.
+        sealed: whether an event of the call has a sealed body, or what the reaction keeps is sealed, so that the
+            error's message must not be written down.
+        type: type of the first event; for a removal, its kind.
     """
 
     partition: int
@@ -98,7 +104,7 @@ class Attempt:
         return words_of(self.error, sealed=self.sealed)
 
     def __str__(self) -> str:
-        """For people: where, and why."""
+        """Return the stream, the index, the attempt and the error, for people."""
         more = f" and {self.events - 1} more" if self.events > 1 else ""
         return f"{self.stream} at {self.index}{more}, attempt {self.number}: {self.words}"
 
@@ -112,7 +118,13 @@ Around = Callable[[Callable[[Delivery], object], Delivery], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
-    """How far a task has come: `next` is the first index that is not handled. `left`: nor is the removal before it."""
+    """How far a task has come.
+
+    Attributes:
+        next: first index that is not handled.
+        failure: why the task stopped; None if it did not fail.
+        left: whether the removal before `next` is not handled either.
+    """
 
     next: int
     failure: Failure | None = None
@@ -120,7 +132,7 @@ class TaskProgress:
 
 
 class Streak:
-    """Counts streams given up in a row; safe under threads."""
+    """Counts streams given up in a row. Safe under threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -128,11 +140,11 @@ class Streak:
 
     @property
     def over(self) -> bool:
-        """Whether going on is useless."""
+        """Whether so many streams failed in a row that going on is useless."""
         return self._length >= STREAK
 
     def note(self, *, failed: bool) -> None:
-        """Take in how a stream ended."""
+        """Count a stream that failed, or start over after one that did not."""
         with self._lock:
             self._length = self._length + 1 if failed else 0
 
@@ -142,10 +154,13 @@ class Work:
     """Handles tasks of one partition.
 
     Attributes:
-        reader: reads their events, and has the clock.
-        call: calls the reaction's handler, and waits until it is done.
-        on_failed: called with each call that fails; from several threads.
+        reaction: reaction whose handler is called.
+        call: calls the handler, and waits until it is done.
+        reader: reads events, and has the clock.
+        partition: partition of the feed.
         ends: clock reading after which no further call is made.
+        on_failed: called with each call that fails, from several threads.
+        streak: counts streams that failed in a row.
     """
 
     reaction: Reaction
@@ -157,8 +172,10 @@ class Work:
     streak: Streak = field(default_factory=Streak)
 
     def handle(self, task: Task, events: Iterator[FeedEvent] | None = None) -> TaskProgress:
-        """Handle a task's events, which may be `events`, and removals, until all are, one fails for good, or time is
-        over.
+        """Handle a task's events and removals until all are done, one fails for good, or time is over.
+
+        Args:
+            events: the task's events, if they have been read.
         """
         progress = TaskProgress(next=task.first)
         for part in task.parts:
@@ -170,6 +187,7 @@ class Work:
         return progress
 
     def _handle_part(self, part: Task, events: Iterator[FeedEvent] | None) -> TaskProgress:
+        """Handle the events, or the one removal, of a part of a task."""
         if self._must_stop():
             return TaskProgress(next=part.first, left=bool(part.removals))
         for removal in part.removals:
@@ -185,6 +203,7 @@ class Work:
         return self._handle(part, events)
 
     def _handle(self, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:
+        """Deliver events in batches up to the end of a task, or to an event that cannot be read."""
         while batch := tuple(islice(events, self.reaction.max_events)):
             readable = tuple(takewhile(self._needs_no_body, batch))
             if readable:
@@ -196,17 +215,18 @@ class Work:
         return TaskProgress(next=task.end)
 
     def _needs_no_body(self, event: FeedEvent) -> bool:
+        """Return whether an event can be read, or is not wanted anyway."""
         return event.fault is None or not self.reaction.wants_event(event)
 
     def _unreadable(self, event: FeedEvent) -> TaskProgress:
-        """An event that cannot be read fails like one that cannot be handled; a retry would not help."""
+        """Fail at an event that cannot be read; a retry would not help."""
         assert event.fault is not None  # noqa: S101  # it could not pass
         return TaskProgress(
             next=event.index, failure=_failure(event.stream, event.index, event.fault, 1, sealed=False)
         )
 
     def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> TaskProgress:
-        """Deliver what is wanted of a batch: all at once and, where that fails, one by one."""
+        """Deliver the wanted events of a batch: all at once and, if that fails, one by one."""
         end = TaskProgress(next=batch[-1].index + 1)
         events = tuple(filter(self.reaction.wants_event, batch))
         cause = self._call(stream, events, 1) if events else None
@@ -229,8 +249,11 @@ class Work:
         *,
         sealed: bool = False,
     ) -> TaskProgress | None:
-        """Deliver what is at an index until it is handled (None), or as often as is allowed. `cause`: it has failed
-        once. `sealed`: its body is, so the words of its errors are not kept.
+        """Call the handler until it succeeds (returns None) or its attempts are used up (returns progress).
+
+        Args:
+            cause: error of a first attempt that was already made.
+            sealed: whether the event's body is sealed, so that messages of its errors are not kept.
         """
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
@@ -251,6 +274,7 @@ class Work:
     def _call(
         self, stream: str, events: tuple[FeedEvent, ...], attempt: int, removal: Removal | None = None
     ) -> Exception | None:
+        """Call the handler once; report a failure and return its exception, or None."""
         delivery = Delivery(
             group=self.reaction.name,
             partition=self.partition,
@@ -280,10 +304,12 @@ class Work:
         return None
 
     def _must_stop(self) -> bool:
+        """Return whether time is over, or too many streams failed in a row."""
         return self.streak.over or self.reader.driver.clock() >= self.ends
 
 
 def _failure(stream: str, index: int, cause: Exception, attempts: int, *, sealed: bool = False) -> Failure:
+    """Build the failure of a stream, with its cause and trace as text that can be stored."""
     trace = trace_of(cause).encode("utf-8", "backslashreplace").decode()
     return Failure(
         stream=stream, index=index, cause=words_of(cause, sealed=sealed), attempts=attempts, trace=trace
@@ -291,11 +317,11 @@ def _failure(stream: str, index: int, cause: Exception, attempts: int, *, sealed
 
 
 def words_of(cause: Exception, *, sealed: bool = False) -> str:
-    """Kind and message of a handler's exception as text that can be stored, whatever the events hold.
+    """Return kind and message of a handler's exception as text that can be stored.
 
     Args:
-        sealed: the event's body is sealed, or what the reaction keeps. The message may quote the person whom it is
-            sealed for, and would outlive the key, so it is left out.
+        sealed: whether the event's body, or what the reaction keeps, is sealed. The message may quote the person for
+            whom it is sealed, and would outlive the key, so it is left out.
     """
     if sealed:
         return f"{type(cause).__name__}: (the message is not kept, since it may quote what is sealed)"
@@ -318,7 +344,7 @@ def words_of(cause: Exception, *, sealed: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Events of one stream to be handled: those from `first` up to, and without, `end`, and removals where each is."""
+    """Events of one stream to be handled, from `first` to `end` - 1, and removals among them."""
 
     stream: str
     first: int
@@ -327,7 +353,7 @@ class Task:
 
     @property
     def parts(self) -> Iterator[Task]:
-        """The same one after another: tasks of events, or of one removal."""
+        """The task divided in order into tasks of events, and tasks of one removal."""
         first = self.first
         for removal in self.removals:
             at = max(first, min(removal.next, self.end))
@@ -341,8 +367,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTasks:
-    """The tasks of a page of the feed that ends at `next`, in feed order of their first events: one for each stream, or
-    for each of its runs.
+    """The tasks of a page of the feed, in feed order of their first events.
+
+    Attributes:
+        tasks: one task for each stream, or for each of its runs.
+        seen: by stream, the index after its last event of the page.
+        next: checkpoint after the page.
     """
 
     tasks: tuple[Task, ...]
@@ -352,11 +382,11 @@ class PageTasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResults:
-    """What became of the tasks so far.
+    """What became of a page's tasks so far.
 
     Attributes:
         reached: by stream, the first index that is not handled.
-        parked: by stream, the first index that is not handled, and will not be before it is replayed.
+        parked: by stream, the first index that is not handled, and will not be before the stream is replayed.
         left: streams of which a removal is not handled, though all events before it are.
     """
 
@@ -373,8 +403,11 @@ def tasks_of(
     in_order: bool = False,
     removals: Sequence[PlacedRemoval] = (),
 ) -> PageTasks:
-    """What is to be done about a page of the feed that ends at `following`; `in_order`, where another stream's events
-    are between those of a stream they are several tasks.
+    """Return the tasks of a page of the feed: what is neither parked nor handled before.
+
+    Args:
+        following: checkpoint after the page.
+        in_order: whether events of a stream become several tasks if another stream's events are between them.
     """
     tasks: list[Task] = []
     places: dict[str, int] = {}
@@ -399,7 +432,7 @@ def tasks_of(
 
 
 def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval]) -> Iterator[Task]:
-    """Each span and each removal of a page, in their order."""
+    """Iterate over each span and each removal of a page as a task, in order."""
     pending = deque(removals)
     for place, span in enumerate(spans):
         while pending and pending[0][0] == place:
@@ -409,11 +442,15 @@ def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval]) -> Iterator
 
 
 def _removal_task(removal: Removal) -> Task:
+    """Build the task of a removal."""
     return Task(stream=removal.stream, first=removal.next, end=removal.next, removals=(removal,))
 
 
 def after_tasks(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
-    """The state after what is done of a page. The checkpoint passes nothing but what is handled or parked."""
+    """Return the group's state after these results; the checkpoint moves only if the page is complete.
+
+    It passes nothing but what is handled or parked.
+    """
     parked = {**state.parked, **done.parked}
     starts = {task.stream: task.first for task in reversed(todo.tasks)}
     advanced = {stream: index for stream, index in done.reached.items() if index > starts[stream]}
@@ -431,23 +468,24 @@ def after_tasks(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupS
 
 
 def may_park(state: GroupState, streams: Collection[str]) -> bool:
-    """Whether there is room to park these streams too."""
+    """Return whether there is room to park these streams too."""
     parked = state.parked.keys() | streams
     return len(parked) <= MAX_PARKED and sum(len(stream.encode()) for stream in parked) <= MAX_NAMES
 
 
 def unpark(state: GroupState, stream: str, following: int) -> GroupState:
-    """A parked stream goes on: everything below `following` is handled or given up."""
+    """Return the state with a parked stream going on: everything below `following` is done."""
     parked = {name: index for name, index in state.parked.items() if name != stream}
     return replace(state, parked=parked, ahead={**state.ahead, stream: following})
 
 
 def advance_parked(state: GroupState, stream: str, index: int) -> GroupState:
-    """A parked stream has been handled up to `index`, or further by another."""
+    """Return the state with a parked stream handled up to `index`, or further if another got further."""
     return replace(state, parked={**state.parked, stream: max(index, state.parked[stream])})
 
 
 def _finished(task: Task, done: TaskResults) -> bool:
+    """Return whether a task is handled completely or its stream is parked."""
     is_reached = done.reached.get(task.stream, -1) >= task.end and task.stream not in done.left
     return task.stream in done.parked or is_reached
 
@@ -460,9 +498,9 @@ def _finished(task: Task, done: TaskResults) -> bool:
 
 
 class Calls:
-    """A reaction's handler as something to be called; a context, in which it has its event loop, where it needs one.
+    """A reaction's handler as a function, and the context in which an async one has its event loop.
 
-    Contexts may be nested: the loop begins with the outermost, and ends with it. A process that handles again and again
+    Contexts may be nested: the loop begins with the outermost and ends with it. A process that handles again and again
     stays in one.
     """
 
@@ -473,14 +511,17 @@ class Calls:
         self._loop: EventLoop | None = None
 
     def __call__(self, delivery: Delivery) -> None:
-        """Handle one delivery; raises what the handler raises."""
+        """Handle one delivery; raise what the handler raises."""
         result = self._reaction(delivery)
         if isinstance(result, Coroutine):
             assert self._loop is not None  # noqa: S101  it is called within its context
             self._loop.run(result)
 
     def begin(self) -> None:
-        """Enter the context; raises what the reaction's `within` does when it is entered."""
+        """Enter the context, and start the event loop of an async handler with the first entry.
+
+        Raises what entering the reaction's `within` raises.
+        """
         with self._lock:
             if self._depth == 0 and self._reaction.asynchronous:
                 # Functions whose handlers are plain start without asyncio.
@@ -490,7 +531,7 @@ class Calls:
             self._depth += 1
 
     def end(self) -> None:
-        """Leave it."""
+        """Leave the context, and close the event loop with the last exit."""
         with self._lock:
             self._depth -= 1
             if self._depth == 0 and self._loop is not None:
@@ -518,14 +559,14 @@ _REACTION: Final = str(Path(__file__).with_name("reaction.py"))
 
 
 def trace_of(error: BaseException) -> str:
-    """The calls of what an error came from, and then its own: from the handler on, as Python prints them."""
+    """Return the traces of an error and its causes, from the handler on, without values."""
     each_of = (f"{''.join(format_list(_calls(link)))}{type(link).__name__}" for link in chain(error))
     text = "\n\n".join(reversed(list(each_of)))
     return text if len(text) <= MAX_TRACE else f"…{text[1 - MAX_TRACE :]}"
 
 
 def place_of(error: BaseException) -> str:
-    """Where in the handler's folder an error was raised, or came through: `board.py:12 in departures`."""
+    """Return where in the handler's folder an error was raised: `board.py:12 in departures`."""
     calls = _calls(error)
     if not calls:
         return ""
@@ -535,13 +576,14 @@ def place_of(error: BaseException) -> str:
 
 
 def _calls(error: BaseException) -> list[FrameSummary]:
-    """Those from the handler on, without what delivered to it."""
+    """List the calls of a trace from the handler on, without those that delivered to it."""
     calls = list(extract_tb(error.__traceback__))
     at = max((number + 1 for number, call in enumerate(calls) if call.filename in _DELIVERING), default=0)
     return list(dropwhile(lambda call: at and call.filename == _REACTION, calls[at:]))
 
 
 def _is_in(call: FrameSummary, folder: Path) -> bool:
+    """Return whether a call is of code in a folder, but not of an installed package."""
     return Path(call.filename).is_relative_to(folder) and "site-packages" not in call.filename
 
 
@@ -554,12 +596,13 @@ POLL_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One of the processes that run a reaction.
+    """A process that runs a reaction as a member of its group: loads and saves the group's state.
 
     Attributes:
-        reader: of the feed; the group's state is in the same table.
-        now: nanoseconds since 1970.
-        fresh: random bytes.
+        reaction: reaction that is run.
+        reader: reader of the feed; the group's state is in the same table.
+        now: returns nanoseconds since 1970.
+        fresh: returns random bytes.
     """
 
     reaction: Reaction
@@ -568,29 +611,29 @@ class Member:
     fresh: Callable[[int], bytes] = os.urandom
 
     def __post_init__(self) -> None:
-        """Refuse a function that is no reaction."""
+        """Check that the reaction is one, not a bare function."""
         must_be(Reaction, self.reaction, "reaction", "a function that @reaction(name=…) is written above")
 
     @property
     def driver(self) -> Driver:
-        """Runs requests on the index table."""
+        """Driver of requests to the index table."""
         return self.reader.driver
 
     @property
     def table(self) -> str:
-        """The index table."""
+        """Name of the index table."""
         return self.reader.table
 
     def load(self, partition: int) -> LoadedState:
-        """The group's state in a partition."""
+        """Load the group's state in a partition."""
         return self.driver.run(load(self.table, group_stream(partition, self.reaction.name)))
 
     def save(self, held: LoadedState, state: GroupState) -> LoadedState | StateConflict:
-        """Replace a state, if it is still the one that is held."""
+        """Replace the group's state, unless it has changed since it was loaded."""
         return self.driver.run(save(self.table, held, state, self._ids()))
 
     def start(self, partition: int) -> Checkpoint:
-        """Where a group that is new begins.
+        """Return the checkpoint at which a new group begins in a partition.
 
         Raises:
             InvalidInput: it begins at the tail, and the partition is not on record.
@@ -600,10 +643,13 @@ class Member:
         return self.reader.place(partition, place)
 
     def wait_for(self, partition: int, position: Checkpoint, *, seconds: float = 10.0) -> bool:
-        """Wait until everything before a position of the feed is handled or parked; whether it is.
+        """Wait until everything before a position is handled or parked; return whether it is.
 
         For callers that have seen the position, as a tail or a page's `next`. One that has just appended knows a stream
         and a version instead: `ReadModel.wait_for`.
+
+        Args:
+            seconds: how long to wait.
         """
         ends = self.driver.clock() + seconds
         while (state := self.load(partition).state) is None or state.checkpoint < position:
@@ -613,7 +659,7 @@ class Member:
         return True
 
     def keep(self, partition: int, failure: Failure) -> None:
-        """Put on record why a stream is parked."""
+        """Store why a stream is parked, from its failure."""
         cause = Cause(
             stream=failure.stream,
             index=failure.index,
@@ -625,27 +671,29 @@ class Member:
         self.record(partition, cause)
 
     def record(self, partition: int, cause: Cause) -> None:
-        """Put a cause on record."""
+        """Store a cause for which a stream is parked."""
         self.driver.run(keep_cause(self.table, partition, self.reaction.name, cause))
 
     def causes(self, partition: int, state: GroupState) -> dict[str, Cause]:
-        """What is on record about the streams that are parked."""
+        """Read the stored causes of the streams that are parked."""
         return self.driver.run(read_causes(self.table, partition, self.reaction.name, state.parked))
 
     def forget(self, partition: int, stream: str) -> None:
-        """Forget why a stream was parked."""
+        """Delete the stored cause of a stream."""
         self.driver.run(forget_cause(self.table, partition, self.reaction.name, stream))
 
     def _ids(self) -> Ids:
+        """Draw the identity of a write."""
         return Ids.drawn(self.now(), self.fresh)
 
 
 def stand_in(group: str, start: Start = "beginning") -> Reaction:
-    """A reaction of a group's name, for what handles nothing."""
+    """Build a reaction of a group's name that handles nothing, for steering the group."""
     return Reaction(name=group, handler=_never, start=start)
 
 
 def _never(_: Delivery) -> None:
+    """Raise: a stand-in handles nothing."""
     raise RuntimeError("a stand-in handles nothing")
 
 
@@ -667,20 +715,20 @@ _NOUNS: Final = {"category": "stream of the category", "type": "event of the typ
 
 
 def initial_unmet(names: Collection[str] | None) -> tuple[str, ...]:
-    """What a group that begins has not met, of categories or of types."""
+    """Return the categories or types that a new group waits for: all it asks for, up to a limit."""
     return tuple(sorted(names or ())[:MOST])
 
 
 @dataclass(slots=True, kw_only=True)
 class FilterCoverage:
-    """What comes of a partition.
+    """Tracks which requested categories and types have matched an event of a partition so far.
 
     Attributes:
-        categories: that are asked for; None for all.
-        known: which streams of the partition belong to a category.
-        unmet: of those categories.
-        unmet_types: of the types of events that are asked for.
-        seen: what came while something was unmet.
+        known: returns which streams of the partition belong to a category.
+        categories: categories that the reaction asks for; None for all.
+        unmet: those of which no stream has come.
+        unmet_types: types that the reaction asks for, of which no event has come.
+        seen: categories and types that came while something was unmet, as suggestions.
     """
 
     known: Callable[[], Categories]
@@ -690,11 +738,12 @@ class FilterCoverage:
     seen: set[Name] = field(default_factory=set)
 
     def watched(self, wanted: Predicate) -> Predicate:
-        """The same predicate, which also notes what it is asked about while anything is unmet."""
+        """Wrap a predicate so that it also notes what it is asked about, while anything is unmet."""
         if not (self.unmet or self.unmet_types):
             return wanted
 
         def noting(span: Span) -> bool:
+            """Note a span's category and types, and return whether the span is wanted."""
             if self.unmet:
                 self._note_category(span.stream)
             if self.unmet_types and self._asks_for(span.stream, self.categories):
@@ -704,25 +753,30 @@ class FilterCoverage:
         return noting
 
     def _note_category(self, stream: str) -> None:
+        """Remove the categories of a stream from those that are unmet."""
         self.unmet = tuple(name for name in self.unmet if not self._asks_for(stream, (name,)))
         self._remember("category", self.known().of(stream))
 
     def _note_types(self, types: tuple[str, ...]) -> None:
+        """Remove types from those that are unmet."""
         self.unmet_types = tuple(name for name in self.unmet_types if name not in types)
         for name in types:
             self._remember("type", name)
 
     def _asks_for(self, stream: str, categories: Collection[str] | None) -> bool:
+        """Return whether a stream belongs to one of these categories; None for all."""
         return categories is None or self.known().hold(stream, categories)
 
     def _remember(self, kind: Literal["category", "type"], name: str) -> None:
+        """Remember a name that came, as a suggestion for misspelt ones."""
         if len(self.seen) < 2 * MOST:
             self.seen.add((kind, name))
 
 
 def unmet_filters(member: Member) -> tuple[Name, ...]:
-    """What a reaction asks for and has not come, as far as its group has come; nothing where it has not come to the end
-    of every partition.
+    """Return the categories and types that a reaction asks for but that no event in the feed has.
+
+    Nothing if the group has not come to the end of every partition.
     """
     missing: set[Name] = {("category", name) for name in member.reaction.categories or ()}
     missing |= {("type", name) for name in member.reaction.types or ()}
@@ -740,6 +794,7 @@ def unmet_filters(member: Member) -> tuple[Name, ...]:
 
 
 def _unmet_names(state: GroupState) -> Iterator[Name]:
+    """Iterate over the unmet categories and types of a group's state."""
     for name in state.unmet:
         yield "category", name
     for name in state.unmet_types:
@@ -747,7 +802,7 @@ def _unmet_names(state: GroupState) -> Iterator[Name]:
 
 
 def describe_unmet(names: Collection[Name], seen: Collection[Name]) -> Iterator[str]:
-    """A sentence for each of the names that are unmet, with those that it may have been meant for."""
+    """Yield a sentence for each name without events, suggesting names that it may have been meant for."""
     for kind, name in names:
         names_seen = sorted(other for other_kind, other in seen if other_kind == kind)
         similar = get_close_matches(name, names_seen, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""Parked streams: list them, replay them, or give up what they wait for.
+"""Parked streams: list them, replay them, or skip the events they wait for.
 
 Replay loads the group's state, then reads the stream from the store to its end, handles, and unparks on the state
 that was loaded. If the feed has passed more events of the stream meanwhile, that state has changed: then replay reads
@@ -33,11 +33,13 @@ from epochal.reactions.reactor import Reactor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedStream:
-    """A stream that waits.
+    """A stream that a group has set aside.
 
     Attributes:
-        index: of the first event that is not handled.
-        cause: why, where that is on record.
+        partition: partition of the feed.
+        stream: name of the stream.
+        index: index of the first event that is not handled.
+        cause: why it was parked, if that is stored.
     """
 
     partition: int
@@ -52,7 +54,7 @@ class Replayed:
 
     Attributes:
         next: first index that is not handled, as far as the replay knows.
-        unparked: the stream goes on with the feed.
+        unparked: whether the stream goes on with the feed.
         failure: what it failed at again.
     """
 
@@ -63,9 +65,10 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parking:
-    """What a group has parked.
+    """Manages the parked streams of a group.
 
     Attributes:
+        reactor: runs the group's reaction.
         around: makes each call of the handler.
     """
 
@@ -74,11 +77,11 @@ class Parking:
 
     @classmethod
     def of(cls, group: str, reader: FeedReader) -> Parking:
-        """Of a group whose handler is not here: nothing can be replayed."""
+        """Return the parked streams of a group whose handler is not available, so that none can be replayed."""
         return cls(reactor=Reactor(member=Member(reaction=stand_in(group), reader=reader)))
 
     def streams(self, partition: int) -> list[ParkedStream]:
-        """The streams that a group has parked in a partition."""
+        """List the streams that the group has parked in a partition, with their causes."""
         member = self.reactor.member
         state = member.load(partition).state or GroupState()
         causes = member.causes(partition, state)
@@ -88,7 +91,7 @@ class Parking:
         ]
 
     def replay(self, partition: int, stream: str, *, seconds: float) -> Replayed:
-        """Handle what a parked stream has been waiting for, and let it go on; as far as that goes in `seconds`.
+        """Handle what a parked stream waits for, and unpark it if that succeeds within `seconds`.
 
         Raises:
             InvalidInput: the stream is not parked.
@@ -96,6 +99,7 @@ class Parking:
         work = self._work(partition, seconds)
 
         def handle(first: int) -> TaskProgress:
+            """Handle the stream from an index to its present end."""
             end = self.reactor.member.reader.end_of(partition, stream, first)
             return work.handle(
                 Task(stream=stream, first=first, end=end, removals=self._removals(partition, stream))
@@ -105,7 +109,7 @@ class Parking:
             return self._catch_up(partition, stream, handle, work.ends)
 
     def discard(self, partition: int, stream: str) -> Replayed:
-        """Give up everything that a parked stream has been waiting for, and let it go on.
+        """Give up everything that a parked stream waits for, and unpark it.
 
         Raises:
             InvalidInput: the stream is not parked.
@@ -116,10 +120,10 @@ class Parking:
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
-        """Give up the one event that a parked stream waits for. It stays parked; the next index is returned.
+        """Give up the one event that a parked stream waits for; it stays parked at the next index, returned.
 
         Args:
-            index: of the event that is to be given up, where it was seen before; None for whichever it is.
+            index: index of the event to be given up, if the caller has seen it; None for whichever it is.
 
         Raises:
             InvalidInput: the stream is not parked, or waits for another event by now.
@@ -141,7 +145,10 @@ class Parking:
     def _catch_up(
         self, partition: int, stream: str, handle: Callable[[int], TaskProgress], ends: float
     ) -> Replayed:
-        """Go on to the end of the stream, and unpark it on a state that is older than that end."""
+        """Handle a parked stream to its end, then unpark it; repeat if the feed has moved on meanwhile.
+
+        It is unparked only on a state that is older than that end.
+        """
         held, index = self._find(partition, stream)
         while True:
             progress = handle(index)
@@ -160,7 +167,10 @@ class Parking:
                 index = waits
 
     def _stay(self, partition: int, stream: str, before: LoadedState, progress: TaskProgress) -> Replayed:
-        """Note how far a stream that stays parked has got, unless its group was reset since a state `before`."""
+        """Store how far a stream that stays parked has come, unless its group was reset meanwhile.
+
+        `before` is the state on which it was handled.
+        """
         held, failure = self.reactor.member.load(partition), progress.failure
         while (waits := _state(held).parked.get(stream)) is not None:
             if not _is_same_run(before, held):
@@ -175,7 +185,10 @@ class Parking:
         return Replayed(next=progress.next, unparked=True, failure=failure)
 
     def _removals(self, partition: int, stream: str) -> tuple[Removal, ...]:
-        """What is gone of a stream by now: the feed has passed it, or has just told it."""
+        """Return what has been removed from a stream, if the reaction handles removals.
+
+        The feed has passed it, or has just reported it.
+        """
         member = self.reactor.member
         if member.reaction.removed is None:
             return ()
@@ -183,17 +196,19 @@ class Parking:
         return () if removal is None else (removal,)
 
     def _find(self, partition: int, stream: str) -> tuple[LoadedState, int]:
+        """Load the group's state, and return it with the index at which a parked stream waits."""
         held = self.reactor.member.load(partition)
         return held, self._waiting_index(held, partition, stream)
 
     def _waiting_index(self, held: LoadedState, partition: int, stream: str) -> int:
-        """Index of the event that a parked stream waits for."""
+        """Return the index of the event that a parked stream waits for; raise `InvalidInput` if it is not parked."""
         index = _state(held).parked.get(stream)
         if index is None:
             raise InvalidInput("stream", f"{stream!r} is not parked in partition {partition}")
         return index
 
     def _work(self, partition: int, seconds: float) -> Work:
+        """Build what handles a partition's tasks, for so many seconds."""
         member = self.reactor.member
         return Work(
             reaction=member.reaction,
@@ -206,9 +221,13 @@ class Parking:
 
 
 def _is_same_run(before: LoadedState, after: LoadedState) -> bool:
-    """Whether a group has neither been reset nor begun anew between two states: what was handled in between counts."""
+    """Return whether a group was neither reset nor begun anew between two states.
+
+    Then what was handled in between counts.
+    """
     return _state(before).resets == _state(after).resets
 
 
 def _state(held: LoadedState) -> GroupState:
+    """Return the loaded state, or an empty one."""
     return held.state or GroupState()

@@ -1,5 +1,4 @@
-"""Reactions: functions that are called with every event of the categories they name, in order within a stream,
-at least once.
+"""Reactions: functions called with every event of the categories they name, in order within a stream, at least once.
 
     @reaction(name="departures-board", categories=["Flight"])
     def board(delivery: Delivery) -> None:
@@ -53,22 +52,22 @@ partition that it names and at the beginning of the others."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Events that a reaction is narrowed to: all that is said must hold.
+    """Narrows a reaction to events that meet all of these conditions.
 
-    What is said of streams, and of tags, the index knows: other streams are not read. What an event alone knows, its
-    conversation and its metadata, is looked for in every event that is left.
+    The index knows streams and tags, so other streams are not read. The conversation and the metadata are checked in
+    every remaining event.
 
-    Of an event that is gone, or cannot be read, little is known. It is taken unless what is known of it says that it is
-    none of these: it comes with `gone`, or parks its stream, and is not passed in silence.
+    Little is known of an event that is gone or cannot be read. It is selected unless what is known excludes it: it
+    comes with `gone`, or parks its stream, and is not skipped silently.
 
     Attributes:
         streams: names of streams, ids of aggregates, or tags; None for all.
-        prefix: how these names begin.
-        query: of tags and types. An event that it asks for is delivered once, through the first tag of the first item
-            that asks for it; through its first stream, where that item has no tags. A reaction's `once` changes
-            nothing of that.
-        correlation_id: of one conversation, or the event that began it: `Order-1@0`.
-        metadata: members that the metadata have.
+        prefix: beginning of these names.
+        query: query by tags and types. A matching event is delivered once, through the first tag of the first item that
+            matches it; through its first stream if that item has no tags. A reaction's `once` changes nothing about
+            that.
+        correlation_id: id of one conversation, or the event that began it: `Order-1@0`.
+        metadata: members that the metadata must have.
     """
 
     streams: Collection[str] | None = None
@@ -78,7 +77,7 @@ class Selector:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no event could be compared with."""
+        """Check that all conditions can be compared with events."""
         if self.streams is not None:
             must_be_names(self.streams, "streams")
         must_be(str, self.prefix, "prefix", "text")
@@ -90,7 +89,10 @@ class Selector:
         must_be_names(self.metadata, "metadata")
 
     def takes(self, span: Span) -> bool:
-        """Whether any event of a span may be one, as far as the index says; of one without events, of its stream."""
+        """Return whether a span may contain a selected event, judged by its stream and types.
+
+        A span without events is judged by its stream alone.
+        """
         name = span.stream.removeprefix(TAG_STREAMS)
         if not name.startswith(self.prefix) or (self.streams is not None and name not in self.streams):
             return False
@@ -101,7 +103,7 @@ class Selector:
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
-        """Whether an event of such a span is one, or may be, as far as is known of it."""
+        """Return whether an event of a selected span is selected itself, as far as it is known."""
         if self.query is not None and not self._asks_for(self.query, event):
             return False
         if _is_hidden(event):
@@ -111,6 +113,7 @@ class Selector:
         return not self.metadata or event.fault is not None or self._has_metadata(event)
 
     def _asks_for(self, query: Query, event: FeedEvent) -> bool:
+        """Return whether an event matches the query and comes through the stream that delivers it."""
         if _is_hidden(event):
             name = event.stream.removeprefix(TAG_STREAMS)
             return any(_led_by(item, name) and _of_type(event, item.types or None) for item in query.items)
@@ -121,6 +124,7 @@ class Selector:
         return event.stream != event.home and _led_by(item, event.stream.removeprefix(TAG_STREAMS))
 
     def _has_metadata(self, event: FeedEvent) -> bool:
+        """Return whether an event's metadata have the required members."""
         try:
             members = json.loads(content_of(event.meta)) if event.meta else None
         except ValueError:
@@ -131,7 +135,7 @@ class Selector:
 
 
 def _same(left: object, right: object) -> bool:
-    """Whether two values are the same JSON: 1 is not `true`, as it is in Python."""
+    """Return whether two values are the same JSON; unlike in Python, 1 is not `true`."""
     if isinstance(left, dict) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(_same(value, right[name]) for name, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
@@ -140,26 +144,30 @@ def _same(left: object, right: object) -> bool:
 
 
 def _led_by(item: QueryItem, name: str) -> bool:
-    """Whether events that an item asks for come through a stream: one of tags through its first tag's."""
+    """Return whether events that match an item are delivered through this stream: that of its first tag."""
     return not item.tags or min(item.tags) == name
 
 
 def _is_hidden(event: FeedEvent) -> bool:
-    """Whether little more than its place, and perhaps its type, is known of an event. Of one that has its tags, all is
-    known but a body.
+    """Return whether an event is gone or unreadable, so that hardly more than its place is known.
+
+    Of one that still has its tags, everything but a body is known.
     """
     return (event.gone is not None or event.fault is not None) and not event.tags
 
 
 def _of_type(event: FeedEvent, types: Collection[str] | None) -> bool:
-    """Whether an event is of one of these types, or may be, since its type is gone or broken with it."""
+    """Return whether an event has one of these types, or may have, since its type is lost."""
     if types is None:
         return event.type not in TIMERS
     return event.type in types or (not event.type and _is_hidden(event))
 
 
 def code_name(code: Callable[..., object]) -> str:
-    """Where a function is, as `boards.departures`; of an object that is called, its class. Lambdas have their line."""
+    """Return where a function's code is, as `boards.departures`; lambdas get their line number.
+
+    For an object that is called, it is its class.
+    """
     while isinstance(code, partial):
         code = code.func
     owner = code if hasattr(code, "__qualname__") else type(code)
@@ -168,7 +176,7 @@ def code_name(code: Callable[..., object]) -> str:
 
 
 def duplicate_name_error(name: str, one: str, other: str) -> InvalidInput:
-    """The error that two reactions, whose code is there, have one name."""
+    """Build the error that two reactions have one name, naming the code of both."""
     rule = f"must be of one reaction: {one} and {other} would go on from one checkpoint, and each miss events"
     return InvalidInput("name", f"{rule}. {name!r} is the name of both: give one of them another")
 
@@ -182,13 +190,13 @@ class Delivery:
     """What a handler is called with.
 
     Attributes:
-        group: the reaction's name.
-        partition: of the feed, from which the events come.
-        stream: the events' stream: its name, an aggregate's id, or a tag.
-        events: at least one, in order, each of which can be read or is said to be gone; none beside a removal.
-        attempt: 1, and more where this call repeats one that failed. A delivery that comes again because a
-            process died, or lost a race, has attempt 1: use the keys.
-        removal: that events of the stream are gone, for a reaction's `removed`.
+        group: name of the reaction.
+        partition: partition of the feed.
+        stream: stream of the events: its name, an aggregate's id, or a tag.
+        events: at least one event, in order. Each can be read or is marked as gone. Empty beside a removal.
+        attempt: number of the attempt, from 1. A delivery that comes again because a process died, or lost a race, has
+            attempt 1: use the keys.
+        removal: removal of events of the stream, for a reaction's `removed`.
     """
 
     group: str
@@ -199,13 +207,13 @@ class Delivery:
     removal: Removal | None = None
 
     def each(self) -> Iterator[FeedEvent]:
-        """The events, one by one. What is appended while one is handled says that it was caused by it."""
+        """Iterate over the events; what is appended while one is handled records it as its cause."""
         for event in self.events:
             with caused_by(event):
                 yield event
 
     def key(self, event: FeedEvent | Removal) -> str:
-        """An idempotency key: the same whenever this group is given this event or removal, and given for no other."""
+        """Return an idempotency key: the same whenever this group handles this event or removal, and unique to it."""
         place = f"{event.kind}@{event.end}" if isinstance(event, Removal) else f"@{event.index}"
         return f"{self.group}/{self.partition}/{self.stream}{place}"
 
@@ -216,32 +224,35 @@ Handler = Callable[[Delivery], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaction:
-    """A handler, and what it is to be called with. Calling it calls the handler, as tests do.
+    """A handler, and which events it handles and how. Calling a reaction calls the handler, as tests do.
 
     Attributes:
-        name: of the consumer group whose checkpoints these are; another name begins anew.
-        categories: of streams, types of aggregates and groups of tags; None for all.
-        types: of events; None for all but those of timers (`scheduling`), which are named where they are wanted.
-        only: which of these; None for all.
-        sources: layouts to be fed from.
-        start: where a group that has no checkpoint begins.
-        max_events: of one delivery.
-        parallel: streams handled at the same time, by a member.
-        in_order: deliveries of a partition come one after another, in the order of the feed; `parallel` counts for
-            nothing.
-        members: of each partition, who share its streams out and run side by side: functions, or processes.
-        partition_by: a pattern with a group: streams in whose names that matches the same have the same member.
-        attempts: calls before a stream is given up.
-        on_failure: park the stream, or let it block its partition until it is handled.
-        once: deliver an event with several tags through its first tag alone, instead of once for each. Counts for
-            nothing beside a query (`only`), which has each event once in its own way.
-        early: categories and types that need not have come yet, and are not taken for misspelt.
-        within: of an `async def`: what is entered on its event loop before the first delivery, and left after the
-            last; an `AsyncPlace`, for instance.
-        removed: what is called where events of a stream are gone, whatever their types were; an `async def` if the
-            handler is one. None for a reaction to events alone.
-        sealed: the messages of its handler's errors are never kept, since they may quote what is sealed; else those
-            about sealed events alone are not.
+        name: name of the consumer group whose checkpoints these are; another name begins anew.
+        handler: function that is called with each delivery.
+        categories: categories of streams, types of aggregates and groups of tags; None for all.
+        types: types of events; None for all except those of timers (`scheduling`), which must be named.
+        only: further conditions on events; None for all.
+        sources: layouts whose events are handled.
+        start: where a group without a checkpoint begins.
+        max_events: largest number of events in a delivery.
+        parallel: number of streams that a member handles at the same time.
+        in_order: whether deliveries of a partition come one after another, in the order of the feed; `parallel` is then
+            ignored.
+        members: number of members that divide the streams of a partition among them and run side by side, as functions
+            or processes.
+        partition_by: regular expression with one group: streams in whose names it matches the same text have the same
+            member.
+        attempts: number of calls before a stream is given up.
+        on_failure: whether to park the stream, or to let it block its partition until it is handled.
+        once: whether an event with several tags is delivered through its first tag only, instead of once for each.
+            Ignored beside a query (`only`), which delivers each event once in its own way.
+        early: categories and types that need not have events yet, and are not reported as misspelt.
+        within: for an `async def`, context that is entered on its event loop before the first delivery, and left after
+            the last; an `AsyncPlace`, for instance.
+        removed: function that is called if events of a stream are gone, whatever their types were; an `async def` if
+            the handler is one. None for a reaction to events alone.
+        sealed: whether messages of the handler's errors are never kept, since they may quote what is sealed. Otherwise
+            only those about sealed events are not kept.
     """
 
     name: str
@@ -265,7 +276,7 @@ class Reaction:
     sealed: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what could not be kept."""
+        """Check all arguments."""
         if not self.asynchronous:
             must_be_plain(self.handler, "handler")
             if self.within is not None:
@@ -290,6 +301,7 @@ class Reaction:
             raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
 
     def _check_kinds(self) -> None:
+        """Check the types of the arguments, and that numbers are at least 1."""
         must_be(str, self.name, "name", "text")
         must_be(str, self.partition_by, "partition_by", "a regular expression")
         for field_ in ("max_events", "parallel", "attempts"):
@@ -304,7 +316,7 @@ class Reaction:
 
     @property
     def sharing(self) -> Sharing:
-        """How streams are shared out over the members."""
+        """How streams are divided among the members."""
         return Sharing(self.members, self.partition_by)
 
     @property
@@ -318,7 +330,7 @@ class Reaction:
         return code_name(self.handler)
 
     def __call__(self, delivery: Delivery) -> object:
-        """Handle one delivery; what an `async def` returns is to be awaited.
+        """Handle one delivery by the handler, or by `removed`; an `async def` returns a coroutine to await.
 
         Raises:
             InvalidInput: the handler is a plain function, and returned something that would have to be awaited.
@@ -330,7 +342,7 @@ class Reaction:
         return result if self.asynchronous else must_be_done(result, "handler")
 
     def wants(self, span: Span) -> bool:
-        """Whether any event of a span, of a category that is wanted, is to be delivered."""
+        """Return whether a span of a requested category may contain events to deliver."""
         if self.types is None:
             of_types = not span.types or not TIMERS.issuperset(span.types)
         else:
@@ -338,11 +350,11 @@ class Reaction:
         return of_types and (self.only is None or self.only.takes(span))
 
     def wants_removal(self, span: Span) -> bool:
-        """Whether removals of a stream of a category that is wanted are; `span` has its name, and no events."""
+        """Return whether removals of a stream are delivered; `span` has its name and no events."""
         return self.removed is not None and (self.only is None or self.only.takes(span))
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Whether an event of such a span is itself, or may be, as far as is known of it."""
+        """Return whether an event of a wanted span is to be delivered itself, as far as it is known."""
         if not _of_type(event, self.types) or (self.only is not None and not self.only.takes_event(event)):
             return False
         by_query = self.only is not None and self.only.query is not None  # which has it once already
@@ -369,7 +381,7 @@ def reaction(
     removed: Handler | None = None,
     sealed: bool = False,
 ) -> Callable[[Handler], Reaction]:
-    """Make a reaction of a function; the arguments are the attributes of `Reaction`.
+    """Turn a function into a reaction (decorator); the arguments are the attributes of `Reaction`.
 
     Raises:
         InvalidInput: an argument that could not be kept.
@@ -397,6 +409,7 @@ def reaction(
 
 
 def _check_pattern(pattern: str) -> None:
+    """Check that a pattern is a regular expression with exactly one group, or empty."""
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
@@ -408,6 +421,7 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _set(field: str, names: Collection[str]) -> frozenset[str]:
+    """Check names and return them as a set."""
     must_be_names(names, field)
     return frozenset(names)
 
@@ -416,10 +430,10 @@ def _set(field: str, names: Collection[str]) -> frozenset[str]:
 
 
 def caused_by(*events: FeedEvent) -> AbstractContextManager[None]:
-    """A block whose appends carry the events' conversation and, where there is one event, name it as their cause.
+    """Return a context in which appends record the events' conversation and, for one event, the cause.
 
     An event is named by its `id` or, in streams, by its place: `Flight-UA1545@3`. One that belongs to no conversation
-    begins one. Several events have a conversation where it is one, and no single cause.
+    begins one. Several events have a conversation if it is the same for all, and no single cause.
     """
     conversations = {event.correlation_id or name_of(event) for event in events}
     return metadata(

@@ -1,4 +1,4 @@
-"""Running a reaction: over a partition for as long as there is time, and over what it has parked."""
+"""Runs a reaction over a partition for as long as there is time."""
 
 from __future__ import annotations
 
@@ -61,19 +61,24 @@ _Result = tuple[Task, TaskProgress]
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """A run under way.
+    """One run of a reaction over a partition, while it is under way.
 
     Attributes:
+        member: member of the group that runs.
         call: calls the handler, and waits until it is done.
-        on_failed: called with each call that fails.
+        partition: partition of the feed.
         ends: clock reading after which nothing further is begun.
-        careful: whether processes have died; over once a page has been survived.
-        parked: streams that this run has given up.
-        blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
-        at_tail: everything that the index held is handled or parked.
-        moved: whether it has got the group any further.
+        share: the member's share of the partition's streams.
+        on_failed: called with each call that fails.
+        careful: whether processes have died. It ends once a page has been survived.
+        executor: makes the threads in which streams are handled.
         tell: called every few seconds with how far the group is `behind`.
-        meeting: which categories and types have come.
+        parked: streams that this run has given up.
+        blocked: what stops the partition for now: a stream that may not be parked, or the last of too many.
+        at_tail: whether everything that the index held is handled or parked.
+        events: number of events handled.
+        moved: whether the run has advanced the group.
+        meeting: which requested categories and types have had events.
     """
 
     member: Member
@@ -107,7 +112,7 @@ class Run:
 
     @property
     def state(self) -> GroupState:
-        """The group's state, as this run knows it: of several members, its own part."""
+        """The group's state as this run knows it; with several members, the member's own part."""
         assert self._held.state is not None  # noqa: S101  # `begin` has put one on record
         return self._sharing.part(self._held.state, self.share)
 
@@ -118,14 +123,15 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether time is over, the partition is blocked, or the group pauses."""
+        """Whether time is over, the partition is blocked, or the group is paused."""
         paused = bool(self.state.paused)
         return paused or self.blocked is not None or self.member.driver.clock() >= self.ends
 
     @property
     def behind(self) -> float | None:
-        """Seconds since the oldest entry of the index was written that the checkpoint has not passed; None where nobody
-        knows, since nothing has been read.
+        """Seconds since the oldest entry of the index was written that the checkpoint has not passed.
+
+        None if it is unknown, since nothing has been read.
         """
         if self.at_tail:
             return 0.0
@@ -139,7 +145,7 @@ class Run:
             return None  # another program's entry, with no time that can be read
 
     def begin(self) -> None:
-        """Read the group's state. A new group first puts on record where it begins."""
+        """Load the group's state; a new group first stores where it begins."""
         self._held = self.member.load(self.partition)
         if self._held.state is None:
             start = self.member.start(self.partition)
@@ -150,7 +156,7 @@ class Run:
             self._save(state if reaction.members == 1 else with_resets_drawn(state, self.member.fresh))
 
     def handle_page(self) -> None:
-        """Handle a page of the feed, as far as there is time, and save what is done."""
+        """Handle a page of the feed, as far as there is time, and save the progress."""
         self.at_tail = False
         before = self.state
         page = self._next_page(before.checkpoint)
@@ -176,7 +182,7 @@ class Run:
         self.careful = False
 
     def _next_page(self, start: Checkpoint) -> SpanPage:
-        """The next page; from where the last one ended, nothing is read twice."""
+        """Read the next page of the feed; nothing is read twice if it follows the last one."""
         reader, reaction = self.member.reader, self.member.reaction
         self.meeting = FilterCoverage(
             known=partial(reader.categories, self.partition),
@@ -202,19 +208,21 @@ class Run:
         return page
 
     def _only_own(self, is_wanted: Predicate) -> Predicate:
+        """Restrict a predicate to streams of this member's share."""
         sharing = self._sharing
         if sharing.members == 1:
             return is_wanted
         return lambda span: is_wanted(span) and sharing.share_of(span.stream) == self.share
 
     def _report(self) -> None:
+        """Report every few seconds how far the group is behind."""
         now = self.member.driver.clock()
         if now >= self._reported + TELL_SECONDS and (behind := self.behind) is not None:
             self._reported = now
             self.tell(behind)
 
     def _work(self, todo: PageTasks, before: GroupState) -> Iterator[TaskResults]:
-        """What is done so far, every few seconds and at the end."""
+        """Handle the tasks of a page; yield the results so far, every few seconds and at the end."""
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
         removals_left: set[str] = set()
@@ -241,6 +249,7 @@ class Run:
             yield TaskResults()
 
     def _side_by_side(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        """Handle the tasks of a page in several threads; yield results as they are ready."""
         pool = self.executor(self.member.reaction.parallel)
         try:
             futures = {pool.submit(work.handle, task): task for task in todo.tasks}
@@ -254,7 +263,7 @@ class Run:
             pool.shutdown(cancel_futures=True)
 
     def _in_order(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
-        """One task after another; events are read together, each stream's once in a window."""
+        """Handle the tasks of a page one after another, reading their events together, each window once."""
         clock, stuck = self.member.driver.clock, set[str]()
         spans = (Span(task.stream, task.first, ("",) * (task.end - task.first)) for task in todo.tasks)
         with closing(events_of(spans, partial(work.reader.events, self.partition), lambda: WINDOW)) as events:
@@ -275,6 +284,7 @@ class Run:
             yield results
 
     def _carefully(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        """Handle events one by one after processes have died, recording each before it is handled."""
         stuck = set[str]()
         for task in todo.tasks:
             if task.stream in stuck:
@@ -291,7 +301,10 @@ class Run:
                     break
 
     def _handle_recorded(self, work: Work, task: Task) -> TaskProgress | None:
-        """Record which stream comes next, then handle it. None: another process has changed the state."""
+        """Record which stream comes next, then handle it; return None if another process changed the state.
+
+        A stream that was tried too often fails.
+        """
         before = self.state.trying
         attempts = before.get(task.stream, 0)
         if attempts >= self.member.reaction.attempts:
@@ -308,7 +321,7 @@ class Run:
             raise
 
     def _park_or_block(self, failure: Failure, before: GroupState, parked: Collection[str]) -> bool:
-        """Whether a stream that failed is parked, besides those that are by now; otherwise it blocks."""
+        """Park a stream that failed if that is allowed, else block the partition; return whether it is parked."""
         parks = self.member.reaction.on_failure == "park" and may_park(before, {*parked, failure.stream})
         if parks:
             self.member.keep(self.partition, failure)
@@ -318,8 +331,9 @@ class Run:
         return parks
 
     def _save(self, state: GroupState) -> bool:
-        """Save a state. False: another process of the group has saved one, which is held now. What another member has
-        saved of its own share is no obstacle.
+        """Save the group's state; return False if another process has saved one, which is loaded then.
+
+        What another member has saved of its own share is no obstacle.
         """
         while True:
             before = self._held.state
@@ -338,7 +352,7 @@ class Run:
 
 
 def _one_by_one(task: Task) -> Iterator[Task]:
-    """Each event of a task and each of its removals."""
+    """Divide a task into its single events and removals, in order."""
     for part in task.parts:
         if part.removals:
             yield part
@@ -352,17 +366,17 @@ class Ran:
     """The result of a run.
 
     Attributes:
-        checkpoint: the group's, afterwards.
-        at_tail: everything that the index held then is handled or parked.
-        moved: this run has got the group further.
-        events: handled by this run.
+        checkpoint: the group's checkpoint afterwards.
+        at_tail: whether everything that the index held then is handled or parked.
+        moved: whether this run has advanced the group.
+        events: number of events that this run handled.
         parked: streams that this run gave up.
-        blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
-            that failed one after the other.
-        paused: the group pauses: nothing more is taken.
-        behind: seconds since the oldest entry of the index was written that the checkpoint has not passed; None where
+        blocked: what stops the partition for now: a stream that may not be parked, or the last of too many that failed
+            one after the other.
+        paused: whether the group is paused, so that nothing more is taken.
+        behind: seconds since the oldest entry of the index was written that the checkpoint has not passed; None if
             there was no time to look.
-        seen: categories and types that this run came across, while one that is asked for had not come yet.
+        seen: categories and types that this run came across, while one that is asked for had no events yet.
     """
 
     checkpoint: Checkpoint
@@ -377,12 +391,12 @@ class Ran:
 
     @property
     def stands_still(self) -> bool:
-        """Whether there is something left to handle, and this run has handled nothing, though nothing blocks it."""
+        """Whether there is something left to handle, but this run handled nothing, though nothing blocks it."""
         return not (self.moved or self.at_tail or self.paused or self.blocked)
 
     @classmethod
     def of_all(cls, runs: Sequence[Ran]) -> Ran:
-        """What the runs of all members of a partition come to."""
+        """Combine the results of all members of a partition into one."""
         behind = [run.behind for run in runs if run.behind is not None]
         return cls(
             checkpoint=min(run.checkpoint for run in runs),
@@ -402,10 +416,11 @@ class Reactor:
     """Runs one reaction.
 
     Attributes:
+        member: member of the reaction's group.
         on_failed: called with each call of the handler that fails.
         executor: makes the threads in which so many streams are handled side by side.
-        calls: to its handler. One who runs it again and again stays in this context, so that an `async def` keeps its
-            event loop.
+        calls: calls the handler. Whoever runs it again and again stays in this context, so that an `async def` keeps
+            its event loop.
     """
 
     member: Member
@@ -426,12 +441,13 @@ class Reactor:
         tell: Callable[[float], object] = lambda _behind: None,
         around: Around | None = None,
     ) -> Ran:
-        """Handle what there is, to the tail, or for about `seconds`.
+        """Handle the events of a partition up to the tail, or for about `seconds`; return the result.
 
         Args:
-            share: of the partition's streams, where the reaction has several members.
-            careful: processes have died; find out over what.
-            tell: called every few seconds of a long run with how far the group is behind, as `Ran.behind` has it.
+            seconds: how long to handle events.
+            share: share of the partition's streams, if the reaction has several members.
+            careful: whether processes have died, so that the event responsible must be found.
+            tell: called every few seconds of a long run with how far the group is behind, as in `Ran.behind`.
             around: makes each call of the handler.
 
         Raises:

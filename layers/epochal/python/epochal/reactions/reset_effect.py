@@ -1,4 +1,4 @@
-"""What a reset does to the events of a partition, counted entry by entry of the index.
+"""Counts what a reset does to the events of a partition, entry by entry of the index.
 
 After a reset the feed brings everything beyond the target, but for streams that stay parked, whose events come with a
 replay:
@@ -20,20 +20,22 @@ from epochal.layout.port import Span
 
 
 class ResetEffect:
-    """The effect of setting a group's checkpoint to `target`, as far as entries were added.
+    """The effect of setting a group's checkpoint to `target`, for the entries added so far.
 
     Attributes:
-        again: events that come again.
-        skipped: events that never come.
+        again: number of events that come again.
+        skipped: number of events that never come.
         first_beyond: by stream, the index of its first event beyond the target.
         unmet: by stream that is ahead or parked, the index up to which its events have yet to be added.
     """
 
     def __init__(self, state: GroupState, target: Checkpoint, count: Callable[[Span], int]) -> None:
-        """Begin with no entry.
+        """Begin without entries.
 
         Args:
-            count: how many events of a span count.
+            state: state of the group before the reset.
+            target: checkpoint that is set.
+            count: returns how many events of a span count.
         """
         self.again = 0
         self.skipped = 0
@@ -44,7 +46,10 @@ class ResetEffect:
         self._count = count
 
     def add(self, span: Span, after: Checkpoint) -> None:
-        """Add a span of an entry; `after` is the checkpoint after the entry. Entries come in their order."""
+        """Count a span of an entry; entries must be added in order.
+
+        `after` is the checkpoint after the entry.
+        """
         state, stream = self._state, span.stream
         waits, is_passed = state.parked.get(stream), after <= state.checkpoint_of(stream)
         handled = state.next_of(stream) if waits is None else waits

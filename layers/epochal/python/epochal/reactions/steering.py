@@ -1,4 +1,4 @@
-"""Consumer groups, steered: paused, resumed, reset, deleted, or begun where another is; how far behind, and who is one.
+"""Steers consumer groups: pause, resume, reset, delete, begin like another; and shows their lag and processes.
 
     pause     processes that run take nothing more, and commit nothing: their next write is refused
     reset     checkpoints are set; what comes again and what never comes is counted first, `dry_run` leaves it at that
@@ -54,19 +54,21 @@ COUNTED: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFigures:
-    """A group in a partition.
+    """How far a group is in a partition.
 
     Attributes:
-        tail: the checkpoint after the partition's last entry.
-        events: that it has not handled: of those that it reads, where the reaction was named or has put that on record;
-            `COUNTED` means so many at least, None that the checkpoint is of another index.
-        of_all: all events are counted, since what the reaction reads is not on record, or is everything.
-        seconds: since the oldest of them was indexed; 0 where there is none.
-        parked: streams that are.
-        paused: since when; empty where it is not.
-        indexer: why the indexer puts no further events into the partition; empty where nothing is on record.
-        last_failure: why the stream was parked that was parked last, of those that are.
-        blocked: members whose last run failed, and who have not got on since.
+        partition: partition of the feed.
+        checkpoint: the group's checkpoint.
+        tail: checkpoint after the partition's last entry.
+        events: number of events that it has not handled, of those that it reads, if its reaction was given or has
+            recorded that. `COUNTED` means at least so many, None that the checkpoint is of another index.
+        seconds: seconds since the oldest of them was indexed; 0 without any.
+        parked: number of parked streams.
+        paused: time since which it is paused; empty if it is not.
+        of_all: whether all events are counted, since what the reaction reads is not recorded, or is everything.
+        indexer: why the indexer adds no further events to the partition; empty if nothing is recorded.
+        last_failure: why the stream that was parked last was parked.
+        blocked: last failed runs of the members that have made no progress since.
     """
 
     partition: int
@@ -84,8 +86,9 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupProcess:
-    """A process that runs the reaction, and the partitions that fall to it: where there are several members, those of
-    which it has one. Functions give no sign.
+    """A process that runs the reaction, and the partitions that fall to it.
+
+    With several members, those of which it has a share. Functions give no sign of life.
     """
 
     owner: str
@@ -97,9 +100,12 @@ class Reset:
     """What a reset does to a partition.
 
     Attributes:
-        again: events that come once more: the checkpoint had passed them, or they were handled ahead of it.
-        skipped: events that were not handled and never come.
-        parked: streams that stay parked, since what they wait for does not come again.
+        partition: partition of the feed.
+        before: checkpoint before the reset.
+        after: checkpoint after the reset.
+        again: number of events that come once more: the checkpoint had passed them, or they were handled ahead of it.
+        skipped: number of events that were not handled and never come.
+        parked: number of streams that stay parked, since what they wait for does not come again.
     """
 
     partition: int
@@ -111,7 +117,7 @@ class Reset:
 
 
 def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
-    """Where a reset goes, as it is written: `beginning`, `tail`, a moment, or a checkpoint of named partitions.
+    """Parse the target of a reset: `beginning`, `tail`, a moment, or a checkpoint of the given partitions.
 
     Raises:
         InvalidInput: it is none of these, or a checkpoint of no partition.
@@ -126,11 +132,12 @@ def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups of an index.
+    """The consumer groups of an index.
 
     Attributes:
-        now: nanoseconds since 1970.
-        fresh: random bytes.
+        reader: reader of the feed.
+        now: returns nanoseconds since 1970.
+        fresh: returns random bytes.
     """
 
     reader: FeedReader
@@ -138,10 +145,11 @@ class Groups:
     fresh: Callable[[int], bytes] = os.urandom
 
     def standing(self, group: str | Reaction) -> list[GroupFigures]:
-        """How far a group is, in each partition where it has begun.
+        """Return how far a group is, in each partition where it has begun.
 
         Args:
-            group: its name; or its reaction, so that events are counted that it wants now, whatever is on record.
+            group: name of the group; or its reaction, so that the events are counted that it wants now, whatever is
+                recorded.
 
         Raises:
             GroupMissing: it has begun nowhere.
@@ -166,13 +174,13 @@ class Groups:
         ]
 
     def indexer_failures(self) -> dict[str, str]:
-        """By layout, why the indexer puts no further events into its partitions, where that is on record."""
+        """Return, by layout, why the indexer adds no further events, if that is recorded."""
         driver, table = self.reader.driver, self.reader.table
         now = from_unix_nanoseconds(self.now())
         return driver.run(indexer_failures(table, driver.run(read_series(table)), now))
 
     def members(self, group: str) -> list[GroupProcess]:
-        """Who runs a group now. Raises `GroupMissing`."""
+        """List the processes that run a group now, with their partitions; raise `GroupMissing` if it is unknown."""
         reader = self.reader
         signs = reader.driver.run(read_signs(reader.table, group))
         owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())
@@ -188,7 +196,7 @@ class Groups:
         ]
 
     def pause(self, group: str) -> list[int]:
-        """Let a group take nothing more, wherever it runs; in which partitions it has begun.
+        """Stop a group from handling more events, wherever it runs; return the partitions where it has begun.
 
         What a process has handled and not committed comes again once the group goes on.
         """
@@ -196,22 +204,26 @@ class Groups:
         return self._change(group, lambda state: replace(state, paused=state.paused or since))
 
     def resume(self, group: str) -> list[int]:
-        """Let a group go on. Processes do at once, a function with its next wake-up: an event, or its schedule's."""
+        """Let a paused group go on; return the partitions where it has begun.
+
+        Processes go on at once, a function with its next wake-up: an event, or its schedule's.
+        """
         return self._change(group, lambda state: replace(state, paused=""))
 
     def reset(self, group: str | Reaction, to: Start, *, dry_run: bool = False) -> list[Reset]:
-        """Set a group's checkpoints; what that does to each partition.
+        """Set a group's checkpoints to a target; return what that does to each partition.
 
         Everything after the new checkpoint comes, whether it was handled or not; nothing before it does. A stream that
         is parked stays so, unless what it waits for is after the new checkpoint: then it comes with the feed.
 
-        Events are counted first, which reads the index between the two checkpoints, and further where the group has
+        Events are counted first, which reads the index between the two checkpoints, and further if the group has
         handled or parked events ahead of its own.
 
         Args:
-            group: its name; or its reaction, so that only events that it wants are counted.
-            to: as a reaction's `start` has it. Of checkpoints by partition those that are not named stay.
-            dry_run: change nothing.
+            group: name of the group; or its reaction, so that only events that it wants are counted.
+            to: target, in the form of a reaction's `start`. Partitions that a mapping does not name keep their
+                checkpoints.
+            dry_run: whether to change nothing.
 
         Raises:
             GroupMissing: the group has begun nowhere, or was deleted meanwhile.
@@ -236,10 +248,10 @@ class Groups:
         ]
 
     def begin(self, group: str, like: str) -> list[int]:
-        """Begin a group where another is now: with its checkpoints, what it has handled ahead and what it has parked.
-        In which partitions that is.
+        """Begin a group where another one is now, with its parked streams; return the partitions.
 
-        All states are read before the first is written.
+        It gets the other group's checkpoints, what that has handled ahead and what it has parked. All states are read
+        before the first is written.
 
         Raises:
             GroupMissing: the other has begun nowhere.
@@ -273,7 +285,7 @@ class Groups:
         return written
 
     def delete(self, group: str) -> list[int]:
-        """Forget a group: its checkpoints, and what it has parked. A function that still runs it begins anew.
+        """Delete a group's checkpoints and parked streams; a function that still runs it begins anew.
 
         Raises:
             GroupMissing: it has begun nowhere.
@@ -293,11 +305,12 @@ class Groups:
         return [partition for partition, _, _ in states]
 
     def _member(self, group: str | Reaction, start: Start = "beginning") -> Member:
+        """Build a member of a group, from its name or its reaction."""
         reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
 
     def _started_states(self, member: Member) -> list[tuple[int, LoadedState, GroupState]]:
-        """Where a group has begun, and what is on record there."""
+        """List the partitions where a group has begun, with its states; raise `GroupMissing` if nowhere."""
         helds = self._all_states(member)
         states = [(partition, held, held.state) for partition, held in helds if held.state is not None]
         if not states:
@@ -305,10 +318,11 @@ class Groups:
         return states
 
     def _all_states(self, member: Member) -> list[tuple[int, LoadedState]]:
-        """What is on record of a group in every partition, whether it has begun there or not."""
+        """Load a group's state in every partition, whether it has begun there or not."""
         return [(place.partition, member.load(place.partition)) for place in self.reader.partitions()]
 
     def _change(self, group: str, change: Callable[[GroupState], GroupState]) -> list[int]:
+        """Apply a change to the group's state in each partition where it has begun; return these."""
         member = self._member(group)
         states = self._started_states(member)
         for _, held, _ in states:
@@ -318,7 +332,7 @@ class Groups:
     def _blocked_members(
         self, member: Member, partition: int, state: GroupState, tail: Checkpoint
     ) -> tuple[FailedRun, ...]:
-        """Nothing is asked for where the group has come to the end."""
+        """Return the failed runs that block members of a partition; nothing if the group is at the end."""
         if state.checkpoint >= tail:
             return ()
         reader, group = self.reader, member.reaction.name
@@ -327,6 +341,7 @@ class Groups:
     def _figures(
         self, partition: int, state: GroupState, tail: Checkpoint, count: Callable[[Span], int]
     ) -> GroupFigures:
+        """Count the events that a group has not handled in a partition, and return its figures."""
         events: int | None = None if state.checkpoint > tail else 0
         oldest: PlacedEntry | None = None
         try:
@@ -365,6 +380,7 @@ class Groups:
         *,
         dry_run: bool,
     ) -> Reset:
+        """Reset a group in one partition, on whatever state it has by then; return the effect."""
         count = self._counter(partition, wants)
         while True:
             state = held.state
@@ -393,6 +409,7 @@ class Groups:
     def _effect(
         self, partition: int, state: GroupState, target: Checkpoint, count: Callable[[Span], int]
     ) -> ResetEffect:
+        """Count which events come again and which are skipped if the checkpoint is set to a target."""
         effect = ResetEffect(state, target, count)
         places = (target, *(state.shares or (state.checkpoint,)))
         end = max(places)
@@ -403,13 +420,14 @@ class Groups:
         return effect
 
     def _counter(self, partition: int, wants: Reaction | None) -> Callable[[Span], int]:
-        """How many of a span's events a reaction wants, as far as the index says; without one, all of them."""
+        """Return a function that counts the events of a span that a reaction wants; all without a reaction."""
         if wants is None:
             return lambda span: len(span.types)
         types = wants.types
         is_wanted = wanted(partial(self.reader.categories, partition), wants.categories, wants.wants)
 
         def count(span: Span) -> int:
+            """Count the events of a span that the reaction wants, as far as the index tells."""
             matching = sum(kind not in TIMERS if types is None else kind in types for kind in span.types)
             return matching if matching and is_wanted(span) else 0
 
@@ -418,8 +436,9 @@ class Groups:
     def _entries(
         self, partition: int, start: Checkpoint, is_wanted: Callable[[Checkpoint], bool]
     ) -> Iterator[PlacedEntry]:
-        """The entries of the index from a checkpoint on, to the tail, as long as more are wanted where a request has
-        ended. The last request may bring some beyond that.
+        """Iterate over a partition's index entries from a checkpoint, while more are wanted, up to the tail.
+
+        The last request may return some beyond what is wanted.
         """
         walk, at_tail = FeedWalk(partition=partition, at=start), False
         while not at_tail and is_wanted(walk.at):
@@ -429,7 +448,7 @@ class Groups:
 
 
 def standing_view(figures: GroupFigures) -> dict[str, Any]:
-    """A group in a partition, as JSON."""
+    """Convert a group's figures in a partition into JSON."""
     return {
         "partition": figures.partition,
         "checkpoint": str(figures.checkpoint),
@@ -446,7 +465,7 @@ def standing_view(figures: GroupFigures) -> dict[str, Any]:
 
 
 def failure_view(cause: Cause) -> dict[str, Any]:
-    """Why a stream was parked, as JSON."""
+    """Convert the cause of a parked stream into JSON."""
     return {
         "stream": cause.stream,
         "index": cause.index,
@@ -457,7 +476,7 @@ def failure_view(cause: Cause) -> dict[str, Any]:
 
 
 def blocked_view(failed: FailedRun) -> dict[str, Any]:
-    """A failed run, as JSON."""
+    """Convert a failed run into JSON."""
     return {
         "member": failed.member,
         "cause": failed.cause,
@@ -471,19 +490,19 @@ def blocked_view(failed: FailedRun) -> dict[str, Any]:
 
 
 def reset_view(reset: Reset) -> dict[str, Any]:
-    """What a reset does to a partition, as JSON."""
+    """Convert the effect of a reset into JSON."""
     return asdict(reset) | {"before": str(reset.before), "after": str(reset.after)}
 
 
 def _list_partitions(partitions: Sequence[int]) -> str:
-    """Partitions, as an error names them."""
+    """Write a list of partitions for an error message."""
     if not partitions:
         return "no partition"
     return f"partition{'s' if len(partitions) > 1 else ''} {', '.join(map(str, partitions))}"
 
 
 def _recorded_reaction(state: GroupState) -> Reaction | None:
-    """A reaction that reads what is on record; None where nothing is."""
+    """Build a reaction that reads the recorded categories and types; None if none are recorded."""
     if state.reads is None:
         return None
     categories, types = (None if names is None else frozenset(names) for names in state.reads)
@@ -491,17 +510,21 @@ def _recorded_reaction(state: GroupState) -> Reaction | None:
 
 
 def _last_failure(member: Member, partition: int, state: GroupState) -> Cause | None:
+    """Return the cause of the stream that was parked last; None without parked streams."""
     causes = member.causes(partition, state) if state.parked else {}
     return max(causes.values(), key=lambda cause: cause.timestamp, default=None)
 
 
 def _still_parked(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
-    """Streams that stay parked: all but those that come `again`, from the index that they wait at or before it."""
+    """Return the streams that stay parked after a reset: those that wait before what comes again.
+
+    `again` has, by stream, the first index that comes again.
+    """
     return {stream: index for stream, index in state.parked.items() if again.get(stream, index + 1) > index}
 
 
 def _state_at(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> GroupState:
-    """The state at another checkpoint. What was handled ahead of the old one comes again too."""
+    """Return the state at another checkpoint; what was handled ahead of the old one comes again too."""
     return replace(
         state,
         checkpoint=target,
@@ -514,7 +537,7 @@ def _state_at(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) 
 
 
 def _replace(member: Member, held: LoadedState, change: Callable[[GroupState], GroupState]) -> None:
-    """Replace a state, on whatever it is by now; one that has been deleted meanwhile stays so."""
+    """Replace a group's state on whatever it is by now; a state that has been deleted stays so."""
     while held.state is not None and (after := change(held.state)) != held.state:
         saved = member.save(held, after)
         if isinstance(saved, LoadedState):
