@@ -22,7 +22,7 @@ from epochal.index.tip_append import (
     attempt,
     batch_of,
     calve_and_update,
-    calving_pays,
+    calf_pays,
     create_tip,
     growth_of,
     tip_after,
@@ -186,14 +186,14 @@ def test_a_tip_that_costs_the_least_to_read_is_put_into_a_calf_where_that_pays_a
         tip = tip_after(batch, None, create_tip("index", batch)[1])
         for each in (1, 300, 900, 30_000):
             growth = growth_of(span_of(each), tip)
-            assert BY_COST.calves(tip.token(), growth) == calving_pays(tip.token(), growth, factor=1), size
+            assert BY_COST.calves(tip.token(), growth) == calf_pays(tip.token(), growth, factor=1), size
 
 
 @pytest.mark.slow
 def test_to_calve_a_large_tip_at_once_saves_write_units() -> None:
     class Pays:
         calve = staticmethod(calve_and_update)
-        calves = staticmethod(partial(calving_pays, factor=1))
+        calves = staticmethod(partial(calf_pays, factor=1))
 
     rng = random.Random(1)
     saved = list[float]()

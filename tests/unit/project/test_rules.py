@@ -124,7 +124,6 @@ def test_no_test_sees_credentials_but_made_up_ones() -> None:
 
 
 TWICE = {
-    "Cursor": "a reader's place in a stream, of each layout",
     "Done": "a plan's answer, and what ends an instance of a process",
     "Earlier": "an append that was made before, of each layout",
     "Page": "an item of a layout, and what a read answers",

@@ -501,13 +501,13 @@ class _ByCost:
     calve = staticmethod(calve_and_update)
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        return tip.carried > LARGE or calving_pays(tip, new, factor=1)
+        return tip.carried > LARGE or calf_pays(tip, new, factor=1)
 
 
 BY_COST: Final = _ByCost()
 
 
-def calving_pays(tip: Token, new: Growth, factor: int) -> bool:
+def calf_pays(tip: Token, new: Growth, factor: int) -> bool:
     """Return whether calving now is cheaper than appending to the Tip as it is.
 
     `factor` is 2 if calf and Tip are written in one transaction.

@@ -28,7 +28,7 @@ from epochal.index.tip_append import (
     attempt,
     calve_and_update,
     calve_and_write,
-    calving_pays,
+    calf_pays,
     create_tip,
     extend_tip,
     keyed_etag,
@@ -56,7 +56,7 @@ from epochal.plan.ops import Done, Items, Overflow, Refusal, Steps, Transact, Up
 from epochal.plan.values import Item, Key
 from epochal.settings import Settings, variable
 
-# When a Tip's events go into a calf, and how: when that is cheapest (`index.tip_append.calving_pays`), or at limits.
+# When a Tip's events go into a calf, and how: when that is cheapest (`index.tip_append.calf_pays`), or at limits.
 #
 # `Fixed` calves by bytes and events, as Equinox does; for tables that Equinox applications write too. For these, calf
 # and Tip are written in one transaction: there is no overlap then, at twice the price.
@@ -83,7 +83,7 @@ class ByCost(_InMode):
 
     def calves(self, tip: Token, new: Growth) -> bool:
         """Whether to calve what the Tip carries before writing `new`."""
-        return calving_pays(tip, new, factor=2 if self.mode == "transactional" else 1)
+        return calf_pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
