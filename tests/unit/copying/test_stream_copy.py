@@ -558,3 +558,22 @@ def test_a_copy_that_lacks_a_tag_differs() -> None:
     for store, tags in ((source, ("t", "u")), (target, ("t",))):
         store.append("Student-1", [Event(type="E", timestamp="2026-01-01T00:00:00Z", tags=tags)])
     assert StreamCopier(source=StreamSource(source), target=target).copy("Student-1").ending == "differs"
+
+
+@pytest.mark.parametrize("other", [2, 3])
+def test_nothing_is_pruned_of_a_copy_that_has_another_event_than_its_original(
+    copier: StreamCopier, other: int
+) -> None:
+    append(original(copier), "Cart-1", 4)
+    copier.copy("Cart-1")
+    rival = replace(copier, target=STORES["pages"](), removals=True)
+    events = [
+        Event(type=event.type, data=b"x" if event.index == other else event.data, timestamp=event.timestamp)
+        for event in original(copier).read("Cart-1")
+    ]
+    rival.target.append("Cart-1", events)
+    original(copier).prune("Cart-1", 2)
+    assert rival.copy("Cart-1").ending == "differs"
+    assert [event.index for event in rival.target.read("Cart-1")] == [0, 1, 2, 3]
+    assert replace(copier, removals=True).copy("Cart-1").sound
+    assert [event.index for event in copier.target.page("Cart-1").events] == [2, 3]

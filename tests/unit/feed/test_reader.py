@@ -4,11 +4,12 @@ import random
 from collections import Counter
 from dataclasses import replace
 from itertools import islice, pairwise
+from math import inf
 
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, PartitionTail
+from epochal.feed.history import FeedItem, PageBounds, PartitionTail
 from epochal.feed.waiting import LONGER, LONGEST_POLL, POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, epoch_stream
 from epochal.index.checkpoints import TIP as TIP_INDEX
@@ -18,8 +19,10 @@ from epochal.index.feed_walk import PlacedEntry
 from epochal.index.tip import read_tip
 from epochal.index.tip_append import put_calf
 from epochal.layout.port import partition_of
+from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Put, Reply
 from epochal.plan.values import Item, item_size
+from epochal.testing.feeds import MemoryFeed
 from tests.support.examples import seeds
 from tests.unit.feed.feeds import Feeds, head, record
 
@@ -578,3 +581,27 @@ def test_asking_for_data_without_a_store_is_refused_before_anything_is_read() ->
     with pytest.raises(InvalidInput, match="data"):
         feeds.reader().page(0, data=True)
     assert feeds.ops[start:] == []
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_page_with_a_limit_counts_removals_also_where_it_ends_by_its_room(limit: int) -> None:
+    feed = MemoryFeed()
+    names = [f"Cart-{number}" for number in range(8)]
+    for name in names:
+        feed.streams.append(name, [Event(type="Opened"), Event(type="Paid")])
+    feed.index()
+    tails = {each.partition: each.tail for each in feed.reader.partitions()}
+    for name in names:
+        feed.streams.prune(name, 1)
+        feed.index()
+    room = PageBounds(max_bytes=1_000_000, largest=1_000, size_of=lambda _: 1, until=inf)
+    counts = list[tuple[int, int]]()
+    for partition, tail in tails.items():
+        whole, page = (
+            feed.reader.page_within(room, partition, start=tail, removals=True, limit=most)
+            for most in (1_000, limit)
+        )
+        assert all(item.removal is not None for item in whole.items)
+        counts.append((len(whole.items), len(page.items)))
+    assert sum(whole for whole, _ in counts) == len(names)
+    assert all(items == min(limit, whole) for whole, items in counts)

@@ -489,3 +489,34 @@ def test_a_batch_that_could_not_be_told_comes_again_once_and_then_the_index_goes
     told.out = False
     assert indexer.index([]).told == 1
     assert told.had == [{0: Checkpoint.of(0, 1)}]
+
+
+@pytest.mark.parametrize("gone", ["pruned", "deleted"])
+def test_a_batch_that_only_said_what_is_gone_comes_again_too_where_it_could_not_be_told(gone: str) -> None:
+    feeds, told = Feeds(), Told()
+    indexer = replace(feeds.indexer(), publish=told)
+    feeds.append("Order-1", "Placed", "Paid")
+    indexer.index(feeds.records())
+    before, told.out = len(feeds.records()), True
+    if gone == "pruned":
+        feeds.streams.prune("Order-1", 1)
+    else:
+        feeds.streams.delete("Order-1")
+    batch = feeds.records(before)
+    first, again = indexer.index(batch), indexer.index(batch)
+    assert (first.by_partition[0].events, first.by_partition[0].removals) == (0, 1)
+    assert first.failed == tuple(each.sequence_number for each in batch)
+    assert again.failed == ()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_records_that_fail_in_several_partitions_the_first_of_the_batch_is_named(
+    order: tuple[int, int],
+) -> None:
+    feeds = Feeds(partitions=2)
+    indexer = feeds.indexer()
+    batch = [record(k, head(in_partition(number, 2), 1, "Placed")) for k, number in enumerate(order)]
+    throttle(feeds, *(epoch_stream(number, 0) for number in order))
+    report = indexer.index(batch)
+    assert report.failed == tuple(each.sequence_number for each in batch)
+    assert [number for number, _ in report.failing.values()] == [batch[0].sequence_number]

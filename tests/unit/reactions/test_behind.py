@@ -13,7 +13,8 @@ from aws_lambda_powertools import Logger
 from epochal.hosting.function import ReactionFunction
 from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import Queue
-from epochal.reactions.reactor import Reactor
+from epochal.index.checkpoints import BEGINNING
+from epochal.reactions.reactor import Ran, Reactor
 from tests.support.leases import once
 from tests.unit.reactions.test_wakeups import Context, Sent, message
 from tests.unit.reactions.world import Told, World
@@ -89,3 +90,14 @@ def test_a_function_tells_it_in_each_run_of_a_catch_up(
 def _told(printed: str) -> list[float]:
     lines: list[dict[str, Any]] = [json.loads(line) for line in printed.splitlines()]
     return [each for line in lines for each in line.get("Reaction.behind", [])]
+
+
+@pytest.mark.parametrize(
+    ("behind", "together"),
+    [((1.0, 3.0), 3.0), ((0.0, 0.0), 0.0), ((None, 3.0), None), ((0.0, None), None), ((None, None), None)],
+)
+def test_members_together_are_as_far_behind_as_the_last_of_them_and_nobody_knows_where_one_has_not_looked(
+    behind: tuple[float | None, ...], together: float | None
+) -> None:
+    runs = [Ran(checkpoint=BEGINNING, at_tail=True, behind=each) for each in behind]
+    assert Ran.of_all(runs).behind == together

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.timers.protocol import MINUTE, NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
+from epochal.contrib.timers.protocol import BEGINNING, MINUTE, NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
@@ -572,3 +572,29 @@ def test_a_timer_that_was_called_off_takes_half_a_read_unit_to_be_passed() -> No
     (came,) = world.advance(61)
     assert (came.fired, came.gone) == (0, 1)
     assert world.meter.capacity.read - before == 0.5
+
+
+@pytest.mark.parametrize("failing", [0, 2, 4])
+def test_a_slot_comes_again_where_a_timer_of_any_of_its_pages_could_not_be_fired(
+    failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochal.contrib.timers.protocol.PAGE", 2)
+    monkeypatch.setattr("epochal.contrib.timers.protocol.SHARDS", 1)
+    world = World()
+    for number in range(6):
+        world.set(f"Loan-{number}", "reminder", 60 + number)
+    world.arm()
+    world.wake_ups.take()
+    world.time += 120 * SECOND
+
+    def out(op: Op) -> None:
+        if getattr(op, "table", "") != TIMERS.kind and f"Loan-{failing}" in repr(op):
+            raise NotApplied("throttled")
+
+    world.fails = out
+    slot = Wake(shard=0, since=BEGINNING, until=world.now)
+    worked = world.engine.work([slot])
+    assert (worked.fired, worked.failed, len(world.items())) == (5, [slot], 1)
+    world.fails = lambda _: None
+    again = world.engine.work(worked.failed)
+    assert (again.fired, again.failed, world.items()) == (1, [], [])
