@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from epochal.contrib.transfer.importing.incoming import FieldMapping, Gone, Inco
 from epochal.contrib.transfer.importing.sources import mapped, source_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.errors import InvalidInput
+from epochal.plan.ops import Op, Put, Reply, Transact, Update
+from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import memory_streams, memory_tables
 from tests.support.terminal import Terminal
 
 TIME = "2024-01-02T03:04:05Z"
@@ -328,3 +331,28 @@ def test_a_dry_run_says_the_same_lines_as_the_import(tmp_path: Path) -> None:
         rows = source_of("", str(path)).rows(str(path), {})
         StreamImporter(writer=writer, rejects=said[-1].append).run(rows)
     assert said[0] == said[1] != []
+
+
+@pytest.mark.parametrize("appends", [1, 2])
+def test_a_stream_that_is_appended_to_before_it_is_deleted_keeps_its_events_and_the_import_goes_on(
+    appends: int,
+) -> None:
+    tables = memory_tables()
+    store, writes = memory_streams(tables), list[Op]()
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Put | Update | Transact) and "Cart-1" in repr(op):
+            writes.append(op)
+            if 2 <= len(writes) < 2 + appends:  # the first begins the stream
+                store.append("Cart-1", [Event(type="Ours")])
+        return tables.execute(op)
+
+    overtaken = replace(store, driver=Driver(execute=execute, meter=Meter(), sleep=lambda _: None))
+    rows = [Gone(at="", stream=f"Cart-{name}", index=0) for name in (1, 2)]
+    done = StreamImporter(writer=HistoryWriter(overtaken), deleting=True, at_once=1).run(rows)
+    assert (done.emptied, done.deleted, done.rejected) == (2, 1, 0)
+    assert {event.type for event in store.read("Cart-1")} == {"Ours"}
+    kept, deleted = store.head("Cart-1"), store.head("Cart-2")
+    assert kept is not None
+    assert deleted is not None
+    assert (kept.deleted, deleted.deleted) == (False, True)
