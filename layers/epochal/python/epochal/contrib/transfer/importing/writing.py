@@ -22,7 +22,7 @@ from typing import Final
 from epochal.contrib.transfer.copying.stream_copy import Digest, StreamCopier, StreamSource, said_by
 from epochal.contrib.transfer.export.parts import end_with_parent
 from epochal.contrib.transfer.importing.incoming import Incoming
-from epochal.errors import EventsPruned, InvalidInput, MissingBody, WrongTable
+from epochal.errors import ConflictError, EventsPruned, InvalidInput, MissingBody, WrongTable
 from epochal.layout.port import layout_named
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -197,8 +197,8 @@ class _Writing:
         if not self._same(there):
             return True
         self.done.token = head.token()
-        if batch.ends and not self.done.deleted:
-            self._end(head)
+        if batch.ends and not self.done.deleted and not self._end(head):
+            return False
         return not batch.rows[there:] or self._append(batch.rows[there:], head.token())
 
     def _begun(self) -> Head | None:
@@ -207,12 +207,16 @@ class _Writing:
         copier.begun(self.batch.stream, self.batch.base)
         return self.store.head(self.batch.stream)
 
-    def _end(self, head: Head) -> None:
-        """Delete the stream, if nothing is in it."""
+    def _end(self, head: Head) -> bool:
+        """Delete the stream, if nothing is in it. False where others have appended since `head` was read."""
         found = StreamSource(self.store).head(self.batch.stream)
         if found is not None and found.empty:
-            self.store.delete(self.batch.stream, expected=AtVersion(version=head.version))
+            try:
+                self.store.delete(self.batch.stream, expected=AtVersion(version=head.version))
+            except ConflictError:
+                return False
             self.done.deleted = True
+        return True
 
     def _same(self, there: int) -> bool:
         """Whether the first events of the batch are those that are there."""
