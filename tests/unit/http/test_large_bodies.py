@@ -1,0 +1,128 @@
+"""Answers open the bodies that they have room for: megabytes of spaces are stored in a few bytes, by any writer."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.codec.bodies import Encoded, decode
+from epochal.errors import CorruptData
+from epochal.model.events import Claim, Event
+from epochal.settings import RESPONSE_BYTES
+from epochal.store import encoding
+from tests.support.api import Answer, Api
+
+STREAM = "Order-1"
+ALL = 8
+MOST = 2 * RESPONSE_BYTES
+"""Bytes of bodies that one answer opens at most, beside the one that shows that there is no more room."""
+
+SPACES = b" " * 3_000_000 + b"1"
+HUGE = b" " * 20_000_000 + b"1"
+NO_JSON = b"\xff" * 5_000_000
+"""Too large in base64, which is known only once it is opened."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes that bodies were opened to."""
+    sizes: list[int] = []
+
+    def counted(body: Encoded, limit: int) -> bytes | Claim:
+        try:
+            content = decode(body, limit)
+        except CorruptData:
+            sizes.append(limit)
+            raise
+        sizes.append(len(content) if isinstance(content, bytes) else 0)
+        return content
+
+    monkeypatch.setattr(encoding, "decode", counted)
+    return sizes
+
+
+def api_with(*bodies: bytes) -> Api:
+    """One entry of the feed with these events of one stream."""
+    api = Api()
+    for body in bodies:
+        api.streams.append(STREAM, [Event(type="Placed", data=body)])
+    api.index()
+    return api
+
+
+def get(api: Api, path: str, query: str) -> Answer:
+    answer = api.call("GET", path, query=query)
+    assert answer.status == 200, answer.text
+    return answer
+
+
+FEEDS = {
+    "forward": ("/feed/30000", "data=true"),
+    "backward": ("/feed/30000", "data=true&direction=backward"),
+    "newest": ("/feed/newest", "data=true"),
+}
+
+
+@pytest.mark.parametrize("body", [SPACES, HUGE, NO_JSON], ids=["spaces", "huge", "no JSON"])
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_page_of_the_feed_opens_bodies_until_it_has_no_room(
+    opened: list[int], feed: str, body: bytes
+) -> None:
+    answer = get(api_with(*[body] * ALL), *FEEDS[feed])
+    assert sum(opened) < MOST + 5_500_000
+    assert sorted(item["index"] for item in answer.json["items"]) == [*range(ALL)]
+    assert [item for item in answer.json["items"] if "omitted" not in item] == [
+        item for item in answer.json["items"] if "data" in item
+    ]
+
+
+def test_every_event_is_reached_by_the_feed_and_by_its_stream(opened: list[int]) -> None:
+    bodies = [SPACES, b"1", HUGE, b"2", SPACES, b"3"]
+    api, place, found = Api(), "beginning", list[int]()
+    for number, body in enumerate(bodies * 2):
+        api.streams.append(f"Order-{number}", [Event(type="Placed", data=body)])
+        api.index()
+    for _ in bodies * 2:
+        opened.clear()
+        page = get(api, "/feed/30000", f"data=true&from={place}").json
+        assert sum(opened) < MOST + 5_500_000
+        found += [int(item["stream"].partition("-")[2]) for item in page["items"]]
+        omitted = {item["stream"] for item in page["items"] if "omitted" in item}
+        assert omitted <= {"Order-2", "Order-8"}
+        place = page["next"]
+        if page["atTail"]:
+            break
+    assert found == [*range(len(bodies) * 2)]
+
+
+@pytest.mark.parametrize("body", [HUGE, NO_JSON], ids=["huge", "no JSON"])
+def test_the_state_of_a_stream_opens_what_its_answer_has_room_for(opened: list[int], body: bytes) -> None:
+    answer = get(api_with(*[body] * ALL), f"/streams/{STREAM}", "events=true")
+    assert sum(opened) < MOST + 5_500_000
+    assert [event["index"] for event in answer.json["events"]] == [*range(ALL)]
+    assert all(event["omitted"] for event in answer.json["events"])
+
+
+def test_the_state_of_a_stream_shows_small_events_beside_large_ones(opened: list[int]) -> None:
+    answer = get(api_with(b"1", HUGE, b"2", SPACES, b"3"), f"/streams/{STREAM}", "events=true")
+    assert [event.get("data") for event in answer.json["events"]] == [1, None, 2, 1, 3]
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_page_of_a_stream_stops_opening_a_body_that_no_answer_holds(
+    opened: list[int], direction: str
+) -> None:
+    api, place, found = api_with(HUGE, b"1", HUGE), "", list[int]()
+    for _ in range(3):
+        opened.clear()
+        page = get(api, f"/streams/{STREAM}/events", f"direction={direction}{place}").json
+        assert sum(opened) < MOST
+        found += [event["index"] for event in page["events"]]
+        assert ["omitted" in event for event in page["events"]] == [
+            event["index"] != 1 for event in page["events"]
+        ]
+        if page["next"] is None:
+            break
+        place = f"&from={page['next']}"
+    assert found == ([0, 1, 2] if direction == "forward" else [2, 1, 0])
