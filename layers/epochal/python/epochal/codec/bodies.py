@@ -74,6 +74,10 @@ class Encoded(NamedTuple):
 EMPTY: Final = Encoded(DIRECT, b"")
 
 
+class Oversized(CorruptData):
+    """A compressed body, which may be sound, is larger than the limit that it was opened with."""
+
+
 def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Encoded:
     """Compress a body with brotli if that saves bytes; otherwise keep it as it is."""
     if compress and len(body) >= MIN_SIZE:
@@ -122,7 +126,7 @@ def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
 
     Raises:
         UnknownEncoding: the encoding is none of the table above.
-        CorruptData: the bytes are not what the encoding says.
+        CorruptData: the bytes are not what the encoding says; `Oversized` where the limit ended it.
     """
     encoding, data = encoded
     if encoding == DIRECT:
@@ -156,10 +160,14 @@ def unbrotli(data: bytes, limit: int) -> bytes:
     except brotli.error as error:
         raise CorruptData("a body under encoding 2 is not brotli") from error
     if not expander.is_finished():
-        raise CorruptData(
+        raise _unfinished(decoded, limit)(
             f"a body under encoding 2 is cut off or too large: at most {limit:,} bytes are read"
         )
     return decoded
+
+
+def _unfinished(decoded: bytes, limit: int) -> type[CorruptData]:
+    return Oversized if len(decoded) >= limit else CorruptData
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
@@ -170,7 +178,7 @@ def _inflate(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise CorruptData("a body under encoding 1 is not raw deflate") from error
     if not inflater.eof and not _was_flushed(inflater, data):
-        raise CorruptData(
+        raise _unfinished(decoded, limit)(
             f"a body under encoding 1 is cut off or too large: at most {limit:,} bytes are read"
         )
     return decoded

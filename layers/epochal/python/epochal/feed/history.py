@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from itertools import islice, repeat
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar, cast
 
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
@@ -31,7 +31,7 @@ from epochal.plugins import Layout, at, parts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
-from epochal.store.reading import Unreadable
+from epochal.store.reading import Reader, UnopenedEvent, Unreadable
 from epochal.store.streams import Streams
 
 # What readers of the feed get.
@@ -121,6 +121,28 @@ class FeedEvent:
 def name_of(event: FeedEvent) -> str:
     """The text by which other events name this event as their cause."""
     return event.id or f"{event.stream}@{event.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnopenedFeedEvent:
+    """An event of a named stream that may be large: it is opened only by those who have room for it."""
+
+    event: UnopenedEvent
+
+    @property
+    def stream(self) -> str:
+        """Its stream."""
+        return self.event.stream
+
+    @property
+    def index(self) -> int:
+        """Its index there."""
+        return self.event.index
+
+    def open(self, largest: int) -> FeedEvent | None:
+        """The event, or its fault; None where its data or its metadata have more than `largest` bytes."""
+        opened = self.event.open(largest)
+        return None if opened is None else _of_stream(self.stream, opened)
 
 
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.
@@ -314,6 +336,11 @@ Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
 """Reads the events of a stream from an index up to and without another, as they are consumed; none is left out:
 those that are gone, or cannot be read, come as such."""
 
+HydrateUnopened = Callable[[str, int, int], Iterator[FeedEvent | UnopenedFeedEvent]]
+"""The same, where events that may be large come unopened."""
+
+_Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
+
 
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     """Items without their events."""
@@ -368,8 +395,8 @@ def hydrated(
 
 
 def events_of(
-    spans: Iterable[Span], hydrate: Hydrate, window: Callable[[], int]
-) -> Generator[FeedEvent, None, None]:
+    spans: Iterable[Span], hydrate: Callable[[str, int, int], Iterator[_Event]], window: Callable[[], int]
+) -> Generator[_Event, None, None]:
     """The events of spans, in their order; `window` says how many are read next."""
     with pool(PARALLEL) as reading:
         for part in _windows(spans, window):
@@ -451,7 +478,7 @@ class PageBounds:
 def fill(
     room: PageBounds,
     entries: Sequence[tuple[int, SpanPage]],
-    hydrate: Callable[[int], Hydrate] | None,
+    hydrate: Callable[[int], HydrateUnopened] | None,
     clock: Callable[[], float],
 ) -> tuple[tuple[FeedItem, ...], int]:
     """Items of as many entries of partitions as have room, at least of one, and how many these are; without `hydrate`,
@@ -483,8 +510,8 @@ def fill(
 
 
 def _events(
-    entries: Sequence[SpanPage], hydrate: Hydrate | None, window: Callable[[], int]
-) -> Generator[FeedEvent | None, None, None]:
+    entries: Sequence[SpanPage], hydrate: HydrateUnopened | None, window: Callable[[], int]
+) -> Generator[FeedEvent | UnopenedFeedEvent | None, None, None]:
     """The event of each item, in their order; None where none are asked for."""
     if hydrate is None:
         yield from repeat(None)
@@ -498,15 +525,17 @@ class _Filling:
 
     Attributes:
         used: bytes of items so far.
+        opened: bytes of events that were opened or measured, also of those that turned out to have no room.
         largest: of these; None before the first.
         data: events were asked for, so that an item may lack one.
-        full: an item was met that had no room, or time was over.
+        full: an item was met that had no room, time was over, or twice as much was opened as a page has room for.
     """
 
     room: PageBounds
     clock: Callable[[], float]
     data: bool
     used: int = 0
+    opened: int = 0
     largest: int | None = None
     full: bool = False
 
@@ -516,21 +545,40 @@ class _Filling:
             return FEWEST
         return min(MOST, max(FEWEST, (self.room.max_bytes - self.used) // self.largest))
 
-    def items(self, entry: SpanPage, events: Iterator[FeedEvent | None]) -> list[FeedItem]:
+    def items(
+        self, entry: SpanPage, events: Iterator[FeedEvent | UnopenedFeedEvent | None]
+    ) -> list[FeedItem]:
         """An entry's items; no event is asked for once the page is full."""
         items = [self._item(item, events) for item in bare_items(entry.spans)]
         self.used += sum(self.room.size_of(FeedItem.of(removal)) for _, removal in entry.removals)
         return with_removals(items, entry.spans, entry.removals)
 
-    def _item(self, item: FeedItem, events: Iterator[FeedEvent | None]) -> FeedItem:
+    def _item(self, item: FeedItem, events: Iterator[FeedEvent | UnopenedFeedEvent | None]) -> FeedItem:
         left_out = item._replace(omitted=self.data)
         if self.full:
             return left_out
         event = next(events)
+        if isinstance(event, UnopenedFeedEvent):
+            event = self._open(event)
+            if event is None:
+                return left_out
         shown = item if event is None else with_event(item, event)
         size = self.room.size_of(shown)
+        self.opened += size
         self.largest = max(self.largest or 1, size)
         return shown if self._fits(size) else left_out
+
+    def _open(self, event: UnopenedFeedEvent) -> FeedEvent | None:
+        """An event that may be large; None where it has no room. It is opened no further than the room goes: spaces by
+        the megabyte are stored in a few bytes.
+        """
+        largest, rest = self.room.largest, 2 * self.room.max_bytes - self.opened
+        room = min(largest, rest, self.room.max_bytes - self.used if self.used else largest)
+        opened = event.open(room) if room > 0 else None
+        if opened is None:
+            self.opened += max(room, 0)
+            self.full = room < largest
+        return opened
 
     def _fits(self, size: int) -> bool:
         if size > self.room.largest:
@@ -561,18 +609,30 @@ class StreamHistory:
 
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Reads events of streams."""
+        # A reader leaves events unopened only if it is told to.
+        return cast("Hydrate", self._read(self.store.reader(fetch=fetch)))
 
-        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+    def unopened(self) -> HydrateUnopened:
+        """Reads events of streams, and opens none that may be large; bodies in the bucket stay claims."""
+        return self._read(self.store.reader(fetch=False).leaving_unopened())
+
+    def _read(self, reader: Reader) -> HydrateUnopened:
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
             if first == end:
                 return
             at = first
             try:
                 # Past the check of names, which is for callers: other libraries name streams more freely.
-                for found in self.store.reader(fetch=fetch).found(stream, first, limit=end - first):
+                for found in reader.found(stream, first, limit=end - first):
                     if found.index >= end:
                         break
                     yield from _pruned(stream, at, found.index)
-                    yield _shown(found) if isinstance(found, Recorded) else _unreadable(stream, found)
+                    if isinstance(found, Recorded):
+                        yield _shown(found)
+                    elif isinstance(found, UnopenedEvent):
+                        yield UnopenedFeedEvent(found)
+                    else:
+                        yield _unreadable(stream, found)
                     at = found.index + 1
             except CorruptData as fault:
                 # An item that cannot be read hides what is behind it, but no other stream.
@@ -635,6 +695,16 @@ class DeployedHistory:
 
         return hydrate
 
+    def unopened(self) -> HydrateUnopened:
+        """The same events; those of named streams that may be large come unopened."""
+        named, opened = self.opened.unopened(), self.events(fetch=False)
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+            read: HydrateUnopened = opened if stream.startswith(TAG_STREAMS) else named
+            return read(stream, first, end)
+
+        return hydrate
+
     def end_of(self, stream: str, since: int) -> int:
         """The next index of a stream."""
         return self.opened.end_of(stream, since)
@@ -647,6 +717,10 @@ class DeployedHistory:
     def opened(self) -> StreamHistory:
         """The history of their store."""
         return StreamHistory(at(self.of)(self.settings, self.driver, self.codec))
+
+
+def _of_stream(stream: str, found: Recorded | Unreadable) -> FeedEvent:
+    return _shown(found) if isinstance(found, Recorded) else _unreadable(stream, found)
 
 
 def _shown(event: Recorded) -> FeedEvent:

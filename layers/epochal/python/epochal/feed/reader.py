@@ -23,6 +23,7 @@ from epochal.feed.history import (
     FeedPage,
     History,
     Hydrate,
+    HydrateUnopened,
     NamedStreams,
     NewestPage,
     PageBounds,
@@ -464,7 +465,7 @@ class FeedReader:
                 limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
             )
         )
-        hydrate = partial(self.hydrate, fetch=False) if data else None
+        hydrate = self.hydrate_unopened if data else None
         items, taken = fill(room, [(partition, each) for each in entries], hydrate, self.driver.clock)
         reached = entries[taken - 1]
         return FeedPage(items=items, next=reached.next, at_tail=reached.at_tail)
@@ -727,6 +728,12 @@ class FeedReader:
     def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
         """What reads events of a partition's streams; raises `InvalidInput` where their store was not given."""
         return self._history(partition).events(fetch=fetch)
+
+    def hydrate_unopened(self, partition: int) -> HydrateUnopened:
+        """The same, where events that may be large come unopened, if the layout can leave them so."""
+        history = self._history(partition)
+        unopened = getattr(history, "unopened", None)
+        return cast("HydrateUnopened", history.events(fetch=False) if unopened is None else unopened())
 
     def _history(self, partition: int) -> History:
         source = source_of(partition)

@@ -119,7 +119,7 @@ class WholeFeed:
     ) -> NewestPage:
         """`newest` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
         start, entries = self._back(limit, before, categories, None, seconds)
-        hydrate = partial(self.reader.hydrate, fetch=False) if data else None
+        hydrate = self.reader.hydrate_unopened if data else None
         pages = [(each.partition, each.page) for each in entries]
         items, taken = fill(room, pages, hydrate, self.reader.driver.clock)
         return NewestPage(items=items, next=_behind(start, entries[:taken]))

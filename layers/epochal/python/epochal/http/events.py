@@ -443,6 +443,15 @@ LARGEST: Final = 5_500_000
 """Bytes of one event in an answer, out of the 6,291,556 of a Lambda function's."""
 
 
+OPENED: Final = 2 * RESPONSE_BYTES
+"""Bytes that one answer opens of bodies that may be large, also in vain: spaces by the megabyte are stored in a few."""
+
+
+def body_bytes(found: Recorded | FeedEvent) -> int:
+    """Bytes of an event's bodies that are not in the bucket: an answer that shows them has at least as many."""
+    return sum(len(body) for body in (found.data, found.meta) if isinstance(body, bytes))
+
+
 class AnswerSize:
     """How much of an answer is left.
 
@@ -452,6 +461,7 @@ class AnswerSize:
 
     def __init__(self, frames: Iterable[dict[str, Any]] = ()) -> None:
         self._used = 0
+        self._opened = 0
         self._kept = sum(map(_size_of, frames))
 
     def fit(self, view: Any) -> Any | None:
@@ -468,13 +478,42 @@ class AnswerSize:
         self._kept = max(0, self._kept - _size_of(frame))
         text = text_of(view)
         size = sent_size(text)
-        left = min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
-        if size > left:
-            omitted = {**frame, "omitted": True}
-            self._used += _size_of(omitted)
-            return omitted
+        if size > self._left:
+            return self._omitted(frame)
         self._used += size
         return RawJSON(text)
+
+    def put_opened(
+        self, open_view: Callable[[int], dict[str, Any] | None], frame: dict[str, Any], *, large: bool
+    ) -> Any:
+        """`put` of what is opened for it, with bodies of at most so many bytes; None where they are larger.
+
+        Args:
+            large: the bodies may be large.
+        """
+        left = self._left + _size_of(frame)
+        room = min(left, OPENED - self._opened) if large else left
+        view = open_view(room) if room > 0 else None
+        if large:
+            self._opened += room if view is None else _size_of(view)
+        if view is None:
+            self._kept = max(0, self._kept - _size_of(frame))
+            return self._omitted(frame)
+        return self.put(view, frame)
+
+    def omit(self, frame: dict[str, Any]) -> Any:
+        """The frame, marked `omitted`."""
+        self._kept = max(0, self._kept - _size_of(frame))
+        return self._omitted(frame)
+
+    @property
+    def _left(self) -> int:
+        return min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
+
+    def _omitted(self, frame: dict[str, Any]) -> Any:
+        omitted = {**frame, "omitted": True}
+        self._used += _size_of(omitted)
+        return omitted
 
 
 def sent_size(text: str) -> int:

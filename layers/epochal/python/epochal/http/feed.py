@@ -17,7 +17,7 @@ from epochal.http import parameters, problems, schemas
 from epochal.http.answers import answer, text_of
 from epochal.http.components import Shown
 from epochal.http.declarations import operation
-from epochal.http.events import LARGEST, Link, bare, event, sent_size
+from epochal.http.events import LARGEST, Link, bare, body_bytes, event, sent_size
 from epochal.http.metering import driver_for
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of
@@ -216,10 +216,13 @@ class FeedItems:
 
     def size_of(self, item: FeedItem) -> int:
         """Bytes of an item in the answer; of one without an event about, since there are many of these."""
-        if item.event is None:
+        event_ = item.event
+        if event_ is not None and (bodies := body_bytes(event_)) > LARGEST:
+            return bodies
+        if event_ is None:
             fault = 0 if item.fault is None else len(text_of(fault_of(item.fault)))
             return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type) + fault
-        text = self._texts[item.stream, item.index] = text_of(event(item.event, self._link))
+        text = self._texts[item.stream, item.index] = text_of(event(event_, self._link))
         return sent_size(text)
 
     def view(self, item: FeedItem) -> Any:

@@ -8,6 +8,7 @@ are answered with a link, whatever they are part of: they may be larger than a f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
@@ -23,6 +24,7 @@ from epochal.http.events import (
     CONDITION,
     IN_STREAM,
     INDEX,
+    LARGEST,
     LINK_SECONDS,
     MAX_EVENTS,
     MAX_UNFOLDS,
@@ -537,6 +539,7 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
         types=asked.texts("type") or None,
         since=asked.text("since"),
         until=asked.text("until"),
+        largest=LARGEST,
     )
     if not found.exists:
         raise _not_found(stream)
@@ -557,15 +560,30 @@ def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) ->
     views = [answer.put(unfold(each, link), _unfold_frame(each)) for each in unfolds]
     carried: dict[str, Any] = {}
     if events:
-        shown = zip(unopened.events(), frames, strict=True)
-        carried = {"events": [answer.put(event(recorded, link), frame) for recorded, frame in shown]}
+        carried = {
+            "events": [
+                answer.put_opened(
+                    partial(_opened, unopened, place, link), frame, large=unopened.may_be_large(place)
+                )
+                for place, frame in enumerate(frames)
+            ]
+        }
     return STATE(unopened.head, token=token.text(), headEvents=unopened.count, unfolds=views, **carried)
+
+
+def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dict[str, Any] | None:
+    """An event of a head; None where its data or its metadata are larger."""
+    found = unopened.event(place, largest)
+    return None if found is None else event(found, link)
 
 
 def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
     """A page of events; it ends earlier than `found` where the answer is full."""
     answer, shown, following = AnswerSize(), list[Any](), found.next
     for each in found.events:
+        if each.index in found.omitted:
+            shown.append(answer.omit(event_frame(each)))
+            continue
         view = answer.fit(event(each, link)) if shown else answer.put(event(each, link), event_frame(each))
         if view is None:
             following = each.index

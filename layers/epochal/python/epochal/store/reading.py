@@ -19,17 +19,18 @@ from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Final, Literal
 
-from epochal.codec.bodies import MAX_DECODED, ONE_BLOCK
+from epochal.codec.bodies import DIRECT, EMPTY, MAX_DECODED, ONE_BLOCK, Oversized
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import (
     AnyStreamLayout,
+    EncodedEvent,
     EventSpan,
     Head,
     PlainSpan,
     ReadCursor,
     ReadPart,
 )
-from epochal.lazy_dataclasses import dataclass, field
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
 from epochal.model.kinds import must_be_names
 from epochal.model.versions import NOTHING, Capacity, Token
@@ -86,6 +87,53 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnopenedEvent:
+    """An event that may be large, as it is stored: it is opened only by those who have room for it.
+
+    Attributes:
+        span: that holds it, at `offset`.
+        fetch: bodies that lie in the bucket are fetched.
+    """
+
+    stream: str
+    span: EventSpan
+    offset: int
+    codec: BodyCodec
+    fetch: bool
+
+    @property
+    def index(self) -> int:
+        """Its index in the stream."""
+        return self.span.base + self.offset
+
+    def open(self, largest: int = MAX_DECODED) -> Recorded | Unreadable | None:
+        """The event; None where its data or its metadata have more than `largest` bytes."""
+        try:
+            stored = self.span.read(self.offset)
+            if any(
+                len(body.data) > largest for body in (stored.data, stored.meta) if body.encoding == DIRECT
+            ):
+                return None
+            return self._recorded(stored, largest)
+        except (CorruptData, MissingBody, DeniedBody) as fault:
+            if isinstance(fault, Oversized) and largest < MAX_DECODED:
+                return None
+            type_, time = self.span.type(self.offset), self.span.timestamp(self.offset)
+            return Unreadable(index=self.index, type=type_, timestamp=time, fault=fault)
+
+    def outline(self) -> Recorded:
+        """The event without its bodies. Raises `CorruptData`."""
+        return self._recorded(self.span.read(self.offset)._replace(data=EMPTY, meta=EMPTY), ONE_BLOCK)
+
+    def _recorded(self, stored: EncodedEvent, largest: int) -> Recorded:
+        indices = range(self.index, self.index + 1)
+        (event,) = recorded_events(
+            self.stream, indices, [stored], self.codec, fetch=self.fetch, limit=largest
+        )
+        return event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Some events of a stream, in the order asked for, none left out between them.
 
@@ -97,6 +145,7 @@ class Page:
         low_water: events below are pruned.
         exists: False where there is no such stream.
         deleted: the stream carries a tombstone, and has no events any more.
+        omitted: indices of events that come without their bodies, since these are larger than was asked for.
     """
 
     events: tuple[Recorded, ...]
@@ -106,6 +155,7 @@ class Page:
     exists: bool
     deleted: bool
     hole: Hole | None = None
+    omitted: frozenset[int] = frozenset()
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
@@ -164,7 +214,7 @@ class Pruned:
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
-Found = Recorded | Unreadable
+Found = Recorded | Unreadable | UnopenedEvent
 
 _CHUNK = 16
 """Events whose bodies are decoded at once: enough to fetch them in parallel, few enough where each has megabytes."""
@@ -182,6 +232,7 @@ class Reader:
 
     Attributes:
         consistent: False reads what is before a head that is in hand for half, where a replica has all of it.
+        unopened: events that may be large come as `UnopenedEvent`s.
     """
 
     driver: Driver
@@ -191,6 +242,7 @@ class Reader:
     fetch: bool
     archive: Reader | None
     consistent: bool = True
+    unopened: bool = False
 
     def events(
         self, stream: str, start: int | None, limit: int | None, direction: Direction
@@ -223,16 +275,36 @@ class Reader:
         for each in _walk(self, cursor, start, limit).told():
             yield each if isinstance(each, Hole) else _readable(each)
 
-    def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
-        """Events up to a limit or a size, at least one."""
+    def page(
+        self,
+        stream: str,
+        start: int | None,
+        limit: int,
+        direction: Direction,
+        max_bytes: int,
+        *,
+        largest: int = MAX_DECODED,
+    ) -> Page:
+        """Events up to a limit or a size, at least one. Bodies of more than `largest` bytes are left out."""
         cursor = self._stand(stream, start, direction, limit)
         if cursor is None:
             return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
-        walk = _walk(self, cursor, start, limit)
+        walk = _walk(self.leaving_unopened(), cursor, start, limit)
         hole: Hole | None = None
         taken: list[Recorded] = []
+        omitted: list[int] = []
         size = 0
-        for each in () if cursor.head.deleted else walk.told():
+        for found in () if cursor.head.deleted else walk.told():
+            each = found
+            if isinstance(found, UnopenedEvent):
+                room = min(largest, max_bytes - size) if taken else largest
+                opened = found.open(room) if room > 0 else None
+                if opened is None and taken:
+                    break
+                if opened is None:
+                    omitted.append(found.index)
+                    size += largest
+                each = opened or found.outline()
             if taken and not isinstance(each, Recorded):
                 break
             if isinstance(each, Hole):
@@ -253,7 +325,13 @@ class Reader:
             exists=True,
             deleted=cursor.head.deleted,
             hole=hole or self._beginning(taken, walk.cursor),
+            omitted=frozenset(omitted),
         )
+
+    def leaving_unopened(self) -> Reader:
+        """The same reader, which leaves events that may be large unopened."""
+        archive = None if self.archive is None else self.archive.leaving_unopened()
+        return replace(self, archive=archive, unopened=True)
 
     def _begin(self, stream: str, start: int | None, limit: int | None, direction: Direction) -> _Walk | None:
         """A walk through a stream that has events."""
@@ -271,10 +349,8 @@ class Reader:
 
     def _without_holes(self, walk: _Walk, start: int | None) -> Iterator[Recorded]:
         for each in walk.told():
-            if isinstance(each, Recorded):
-                yield each
-            elif isinstance(each, Unreadable):
-                raise each.fault
+            if not isinstance(each, Hole):
+                yield _readable(each)
             elif self.archive is not None or each.first > 0 or (start is not None and start < each.end):
                 raise EventsPruned(walk.cursor.head.stream, each.first, each.end)
 
@@ -369,11 +445,7 @@ class _Walk:
                 span.holds_large(offsets)  # type: ignore[attr-defined]  # as above
                 for span, offsets in (() if row else chunk)
             )
-            rows = (
-                (row,)
-                if row
-                else _decoded(stream, chunk, reader.codec, fetch=reader.fetch, together=together)
-            )
+            rows = (row,) if row else _decoded(reader, stream, chunk, together=together)
             for row in rows:
                 yield row
                 at = row[-1].index + forward
@@ -414,20 +486,20 @@ def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
 
 
 def _decoded(
-    stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool, together: bool
+    reader: Reader, stream: str, chunk: list[_Places], *, together: bool
 ) -> Iterator[Sequence[Found]]:
-    """Neighbours together. Where one of them cannot be decoded, or is large, one by one, as they are wanted: spaces by
-    the megabyte are stored in a few bytes.
+    """Neighbours together. Where one of them cannot be decoded, or is large, one by one, as they are wanted, or
+    unopened: spaces by the megabyte are stored in a few bytes.
     """
     (span, offsets), step = chunk[0], chunk[0][1].step
     first = span.base + offsets[0]
-    alone = len(chunk) == len(offsets) == 1
+    alone = len(chunk) == len(offsets) == 1 and not reader.unopened
     try:
         if alone or together:
             stored = [span.read(offset) for span, offsets in chunk for offset in offsets]
             indices = range(first, first + step * len(stored), step)
             limit = MAX_DECODED if alone else ONE_BLOCK
-            yield recorded_events(stream, indices, stored, codec, fetch=fetch, limit=limit)
+            yield recorded_events(stream, indices, stored, reader.codec, fetch=reader.fetch, limit=limit)
             return
     except (CorruptData, MissingBody, DeniedBody) as fault:
         if alone:
@@ -436,12 +508,21 @@ def _decoded(
             return
     for span, offsets in chunk:
         for offset in offsets:
+            if reader.unopened:
+                yield (
+                    UnopenedEvent(
+                        stream=stream, span=span, offset=offset, codec=reader.codec, fetch=reader.fetch
+                    ),
+                )
+                continue
             event = [(span, range(offset, offset + 1))]
-            yield from _decoded(stream, event, codec, fetch=fetch, together=True)
+            yield from _decoded(reader, stream, event, together=True)
 
 
 def _readable(found: Found) -> Recorded:
     """An event that was found; raises what keeps it from being read."""
+    if isinstance(found, UnopenedEvent):
+        return _readable(found.open() or found)
     if isinstance(found, Unreadable):
         raise found.fault
     return found

@@ -14,6 +14,7 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
+from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import (
     NEVER,
@@ -369,6 +370,7 @@ class Streams:
         types: Collection[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        largest: int = MAX_DECODED,
     ) -> Page:
         """Events up to `limit` or `max_bytes`, and where to go on. What is gone of what was asked for is its `hole`.
 
@@ -376,13 +378,18 @@ class Streams:
             types, since, until: as `read` has them. A page of so many events has those that are wanted, or none.
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
+            largest: an event with more bytes of data, or of metadata, in the table comes without them, as the page's
+                `omitted` says.
         """
         check_range(start, limit, direction)
         must_be_whole(max_bytes, "max_bytes", 1)
+        must_be_whole(largest, "largest", 1)
         store, meter = self.metered()
         selected = Selection.of(types, since, until)
         with meter:
-            found = store.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
+            found = store.reader(fetch=fetch).page(
+                stream_name(stream), start, limit, direction, max_bytes, largest=min(largest, MAX_DECODED)
+            )
         events = found.events if selected is None else tuple(filter(selected, found.events))
         return replace(found, events=events, capacity=meter.capacity)
 

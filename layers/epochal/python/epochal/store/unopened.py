@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochal.codec.bodies import EMPTY
+from epochal.codec.bodies import EMPTY, may_be_large
 from epochal.layout.streams import EncodedEvent, Head
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.store.encoding import BodyCodec, recorded_events, recorded_unfolds
+from epochal.store.reading import UnopenedEvent, Unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +33,22 @@ class UnopenedHead:
         bare = [event._replace(data=EMPTY, meta=EMPTY) for event in self._stored()]
         return recorded_events(self.head.stream, self._indices, bare, self.codec)
 
-    def events(self) -> Iterator[Recorded]:
-        """The events that the head carries, each opened when it is its turn. Raises `CorruptData`."""
-        for index, event in zip(self._indices, self._stored(), strict=True):
-            yield from recorded_events(
-                self.head.stream, range(index, index + 1), [event], self.codec, fetch=False
-            )
+    def may_be_large(self, place: int) -> bool:
+        """Whether a body of the event at a place among those that the head carries may be large."""
+        stored = self.head.span.read(place)
+        return may_be_large(stored.data) or may_be_large(stored.meta)
+
+    def event(self, place: int, largest: int) -> Recorded | None:
+        """The event at a place among those that the head carries; None where its data or its metadata have more than
+        `largest` bytes. Raises `CorruptData`.
+        """
+        unopened = UnopenedEvent(
+            stream=self.head.stream, span=self.head.span, offset=place, codec=self.codec, fetch=False
+        )
+        found = unopened.open(largest)
+        if isinstance(found, Unreadable):
+            raise found.fault
+        return found
 
     @property
     def _indices(self) -> range:
