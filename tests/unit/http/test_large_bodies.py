@@ -126,3 +126,16 @@ def test_a_page_of_a_stream_stops_opening_a_body_that_no_answer_holds(
             break
         place = f"&from={page['next']}"
     assert found == ([0, 1, 2] if direction == "forward" else [2, 1, 0])
+
+
+def test_a_page_in_order_ends_after_events_that_no_answer_holds() -> None:
+    api, asked, found = api_with(*[NO_JSON] * ALL), {"within": 0}, list[list[int]]()
+    for _ in range(ALL):
+        page = api.call("POST", "/feed/ordered", asked).json
+        assert all(item["omitted"] for item in page["items"])
+        found.append([item["index"] for item in page["items"]])
+        if page["atTail"]:
+            break
+        asked = {"within": 0, "from": page["next"]}
+    assert [index for page in found for index in page] == [*range(ALL)]
+    assert max(map(len, found)) == 2
