@@ -241,12 +241,18 @@ class _Filled:
 
     def __init__(self, room: PageBounds, clock: Callable[[], float]) -> None:
         self.full = False
-        self._room, self._clock, self._used = room, clock, 0
+        self._room, self._clock, self._used, self._measured = room, clock, 0, 0
         self._large: list[FeedItem] = []
 
     def take(self, item: FeedItem) -> bool:
-        """Take an item in, if there is room: for the first there is. One that no page could hold takes none."""
+        """Take an item in, if there is room: for the first there is. One that no page could hold takes none, but after
+        twice as many bytes as there is room for no more are measured.
+        """
+        if self._measured > 2 * self._room.max_bytes:
+            self.full = True
+            return False
         size = self._room.size_of(item)
+        self._measured += size
         if size > self._room.largest:
             self._large.append(item)
             return True
