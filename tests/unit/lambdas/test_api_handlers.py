@@ -182,7 +182,7 @@ def test_a_request_on_streams_imports_nothing_of_tips_and_one_on_tips_does(store
 import json, sys
 from epochal.deployment import Deployment
 from epochal.http.gateway import serve
-from epochal.plan.ops import KeyAttribute, TableSpec
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import MemoryBucket
