@@ -341,6 +341,42 @@ def test_a_group_that_is_blocked_is_shown_until_when_and_why(filled: Terminal, c
     assert "'cause': 'ValueError'" in str(filled.documents(*command.split()))
 
 
+@pytest.mark.parametrize(
+    "command", ["groups show strict", "groups list", "stats", "index status --group strict"]
+)
+def test_another_terminal_shows_by_what_a_process_is_blocked(filled: Terminal, command: str) -> None:
+    FAILING.add("Cart-1")
+    vars(sys.modules["boards"])["strict"] = replace(board, name="strict", on_failure="block")
+    filled.run("react", "boards:strict", "--until-done")
+    said = "\n".join(filled.lines(*command.split()))
+    assert "blocked by Cart-1 at 0 since " in said
+    assert "1 run failed" in said
+    assert ": ValueError; its process has ended" in said
+    assert "no" not in [run["cause"] for run in filled.documents("groups", "list")[0]["blocked"]]
+    FAILING.clear()
+    filled.run("react", "boards:strict", "--until-done")
+    assert "blocked" not in "\n".join(filled.lines(*command.split()))
+
+
+def test_another_terminal_shows_what_a_process_ended_with(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("append", "Cart-1", "Added")
+    filled.index()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("of Ann")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("epochal.reactions.reactor.Run.handle_page", fail)
+        assert isinstance(filled.run("react", "boards:board", "--until-done").exception, RuntimeError)
+    said = "\n".join(filled.lines("groups", "show", "board"))
+    assert ": RuntimeError; its process has ended" in said
+    assert "Ann" not in repr([*filled.tables.items(filled.store.feed.table)])
+    assert filled.documents("groups", "show", "board")[0]["partitions"][0]["blocked"][0]["nextRun"] is None
+
+
 def test_groups_list_and_show_without_a_group_have_every_group(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
     filled.lines("groups", "begin", "panel", "--like", "board")

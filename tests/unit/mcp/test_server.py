@@ -36,6 +36,7 @@ from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.scheduling import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
+from tests.support.failed_runs import DUE, LAST, block
 from tests.unit.timers.world import World
 
 CALLS: Mapping[str, dict[str, Any]] = {
@@ -260,6 +261,37 @@ def test_health_says_how_far_the_feed_is_and_reactions_behind(feed: MemoryFeed) 
     found = {each["partition"]: each for each in agent_of(feed)("health", groups=["board"])["partitions"]}
     (group,) = found[30_000]["groups"]
     assert (group["group"], group["behind"], group["parked"]) == ("board", 1, 0)
+
+
+def test_health_says_until_when_and_why_a_reaction_is_blocked_and_what_failed_last(feed: MemoryFeed) -> None:
+    from epochal import reaction  # noqa: PLC0415
+
+    @reaction(name="board", categories=["Order"], attempts=1)
+    def board(_: Any) -> None:
+        raise ValueError("of Ann")
+
+    feed.streams.append("Order-2", [Event(type="Placed")])
+    feed.react(board)
+    feed.streams.append("Order-3", [Event(type="Placed")])
+    agent = agent_of(feed)
+    block(feed.reader.driver, feed.reader.table, "Order-3", partition=30_000)
+    found = {each["partition"]: each for each in agent("health", groups=["board"])["partitions"]}
+    (group,) = found[30_000]["groups"]
+    assert group["blocked"] == [
+        {
+            "stream": "Order-3",
+            "index": 0,
+            "cause": "ValueError",
+            "since": LAST,
+            "last": LAST,
+            "runs": 1,
+            "nextRun": DUE,
+        }
+    ]
+    last = group["lastFailure"]
+    assert last["stream"].startswith("Order-")
+    assert (last["cause"], last["attempts"]) == ("ValueError", 1)
+    assert "Ann" not in str(found)
 
 
 def test_health_says_that_the_indexer_fails(feed: MemoryFeed) -> None:

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from epochal.errors import Unavailable
 from epochal.hosting.runner import ALIVE_SECONDS, BLOCKED_SECONDS, FORGOTTEN_SECONDS, Runner
 from epochal.index.groups import Sign, assign_units, read_signs, write_sign
+from epochal.model.events import PER_SECOND, parse_time
+from epochal.plan.ops import Op
 from epochal.reactions.reactor import Ran
+from epochal.reactions.steering import Groups
 from tests.unit.feed.feeds import Feeds
 from tests.unit.reactions.world import Told, World
 
@@ -107,6 +111,33 @@ def test_a_blocked_partition_is_told_and_left_alone_for_a_while() -> None:
     )
     assert len(blocked) == 1
     assert blocked[0].blocked is not None
+
+
+def test_while_a_process_goes_on_its_next_run_is_expected_after_the_pause() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1")
+    found = runner(world, on_failure="block", attempts=1)
+    found.on_turn = lambda *_: found.stop.set()
+    found.run()
+    (figures,) = Groups(world.feeds.reader(world.feeds.streams)).standing("board")
+    (run,) = figures.blocked
+    assert parse_time(run.due) - parse_time(run.last) == BLOCKED_SECONDS * PER_SECOND
+    assert (run.stream, run.index, run.cause) == ("A-1", 0, "ValueError")
+
+
+def test_a_process_whose_failure_cannot_be_recorded_says_so_and_fails_as_before() -> None:
+    world = World(told=Told(fails=lambda _: True))
+    world.append("A-1")
+
+    def fail(op: Op) -> None:
+        if "$ReaderFailure-" in repr(op):
+            raise Unavailable("an outage")
+
+    world.feeds.fault = fail
+    found, said = runner(world, on_failure="block", attempts=1), list[str]()
+    found.on_unrecorded = said.append
+    assert not found.run(until_done=True)
+    assert said == ["Unavailable: the store is unavailable: an outage"]
 
 
 def test_a_blocked_partition_is_tried_again_after_a_pause_and_not_at_every_look() -> None:
