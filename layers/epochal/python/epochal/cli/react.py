@@ -87,6 +87,9 @@ def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Ru
         owner=f"{socket.gethostname()}-{os.getpid()}",
         on_turn=told,
         on_rest=lambda: _warn_of_unmet(reactor, seen),
+        on_unrecorded=lambda error: click.echo(
+            f"warning: a failed run could not be put on record: {error}", err=True
+        ),
         stop=stop,
     )
 

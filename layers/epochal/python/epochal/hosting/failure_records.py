@@ -1,27 +1,24 @@
-"""Puts failed runs of a reaction's function on record, so that whoever looks at the group sees why it does not get on.
+"""Puts failed runs of a reaction's function or process on record, so that whoever looks at the group sees why it does
+not get on.
 
     a run raises, or is blocked by a stream     at its end
     a handler is at work near the timeout       shortly before Lambda ends the function
 
-A record that cannot be written is logged, and changes nothing for the run.
+A record that cannot be written is reported, and changes nothing for the run.
 """
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from epochal.dynamo.aws_errors import describe_chain
-from epochal.hosting.leases import pause_after
 from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
 from epochal.index.groups import Unit, group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Failure, Member
 from epochal.store.driver import Driver, Patience
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger
 
 PATIENCE: Final = Patience(seconds=1.0, retries=1)
 """The next run writes a record of its own, and near the timeout there is little time."""
@@ -33,23 +30,34 @@ class FailureRecords:
 
     Attributes:
         member: whose runs fail.
+        keeps_words: the words of errors of handlers are kept, which may quote events, and not their kinds alone.
+        on_unrecorded: called with the kinds of the error where a record cannot be written.
     """
 
     member: Member
-    logger: Logger
+    keeps_words: bool
+    on_unrecorded: Callable[[str], object]
 
-    def record_error(self, unit: Unit, error: Exception, receives: int) -> None:
-        """Record a run that raised, of a message that was received so many times."""
-        self._record(unit, describe_chain(error), pause_after(receives))
+    def record_error(self, unit: Unit, error: Exception, due: float | None) -> None:
+        """Record a run that raised.
 
-    def record_blocked(self, unit: Unit, failure: Failure, receives: int) -> None:
-        """Record a run that did not get past a stream. The words of the error are kept where the log has them."""
-        cause = failure.cause if self.logger.log_level <= logging.DEBUG else failure.cause.partition(":")[0]
-        self._record(unit, cause, pause_after(receives), failure.stream, failure.index)
+        Args:
+            due: seconds until the next run; None where the process ends.
+        """
+        self._record(unit, describe_chain(error), due)
 
-    def record_standstill(self, unit: Unit, receives: int) -> None:
-        """Record a run that had no time to handle anything."""
-        self._record(unit, "the run handled nothing in the time that it had", pause_after(receives))
+    def record_blocked(self, unit: Unit, failure: Failure, due: float | None) -> None:
+        """Record a run that did not get past a stream.
+
+        Args:
+            due: seconds until the next run; None where the process ends.
+        """
+        cause = failure.cause if self.keeps_words else failure.cause.partition(":")[0]
+        self._record(unit, cause, due, failure.stream, failure.index)
+
+    def record_standstill(self, unit: Unit, due: float) -> None:
+        """Record a run that had no time to handle anything. The next run is `due` in so many seconds."""
+        self._record(unit, "the run handled nothing in the time that it had", due)
 
     def record_timeout(self, partition: int, stream: str, index: int, *, timeout: float, due: float) -> None:
         """Record a run that Lambda is about to end while a stream is being handled.
@@ -63,7 +71,9 @@ class FailureRecords:
         cause = f"timed out after {timeout:,.0f} s in handler {reaction.handler_name}"
         self._record(unit, cause, due, stream, index)
 
-    def _record(self, unit: Unit, cause: str, due: float, stream: str = "", index: int | None = None) -> None:
+    def _record(
+        self, unit: Unit, cause: str, due: float | None, stream: str = "", index: int | None = None
+    ) -> None:
         member = self.member
         group, table = member.reaction.name, member.table
         try:
@@ -71,9 +81,8 @@ class FailureRecords:
             if state is None:  # it has begun nowhere, and nobody can ask for it
                 return
             now = member.now()
-            last, expected = (
-                format_ticks(from_unix_nanoseconds(each)) for each in (now, now + round(due * 10**9))
-            )
+            last = format_ticks(from_unix_nanoseconds(now))
+            expected = "" if due is None else format_ticks(from_unix_nanoseconds(now + round(due * 10**9)))
             failed = FailedRun(
                 member=unit.share,
                 cause=cause,
@@ -86,7 +95,7 @@ class FailureRecords:
             )
             self._driver.run(record_failed_run(table, group, unit.partition, failed))
         except Exception as error:  # noqa: BLE001  the run has failed already, and its own error counts
-            self.logger.warning("a failed run could not be put on record", error=describe_chain(error))
+            self.on_unrecorded(describe_chain(error))
 
     @property
     def _driver(self) -> Driver:

@@ -25,7 +25,7 @@ from epochal.dynamo.wire.sqs import queue_client
 from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.hosting.deadline import SPARED, Alarm, Deadline, OnTimeout, in_timer, place
 from epochal.hosting.failure_records import FailureRecords
-from epochal.hosting.leases import Beat, Beats, Leases, in_thread
+from epochal.hosting.leases import Beat, Beats, Leases, in_thread, pause_after
 from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
@@ -179,7 +179,14 @@ class ReactionFunction:
 
     @property
     def _failures(self) -> FailureRecords:
-        return FailureRecords(member=self.reactor.member, logger=self.logger)
+        return FailureRecords(
+            member=self.reactor.member,
+            keeps_words=self.logger.log_level <= logging.DEBUG,  # the log has them, too
+            on_unrecorded=self._warn_of_no_record,
+        )
+
+    def _warn_of_no_record(self, error: str) -> None:
+        self.logger.warning("a failed run could not be put on record", error=error)
 
     def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
         member = self.reactor.member
@@ -202,7 +209,7 @@ class ReactionFunction:
         def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
             partition, share = unit
             messages = [each for each in here if each.unit == unit]
-            receives = max(each.receives for each in messages)
+            due = pause_after(max(each.receives for each in messages))
             try:
                 ran = self.reactor.run(
                     partition,
@@ -213,12 +220,12 @@ class ReactionFunction:
                     around=call,
                 )
             except Exception as error:
-                self._failures.record_error(unit, error, receives)
+                self._failures.record_error(unit, error, due)
                 raise
             if ran.blocked is not None:
-                self._failures.record_blocked(unit, ran.blocked, receives)
+                self._failures.record_blocked(unit, ran.blocked, due)
             elif ran.stands_still and ran.checkpoint < max(each.position for each in messages):
-                self._failures.record_standstill(unit, receives)
+                self._failures.record_standstill(unit, due)
             return ran
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]

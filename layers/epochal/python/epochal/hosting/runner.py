@@ -2,7 +2,7 @@
 
 Several processes of one group share the partitions, or the shares that a reaction with several members has of each.
 Each takes turns over its own; where there is nothing to do it looks again after a pause, and where it is blocked after
-a longer one.
+a longer one. A run that fails is put on record, so that whoever looks at the group sees why it does not get on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from epochal.hosting.failure_records import FailureRecords
 from epochal.index.groups import Sign, Unit, assign_units, read_signs, remove_sign, write_sign
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Runner:
         owner: its name, different from all others'.
         on_turn: called after every turn that handled, parked or was blocked.
         on_rest: called once, when there is nothing to do for the first time.
+        on_unrecorded: called with the kinds of the error where a failed run cannot be put on record.
         stop: ends the run when set.
         now: seconds since 1970.
     """
@@ -56,6 +58,7 @@ class Runner:
     owner: str
     on_turn: OnTurn = lambda _partition, _ran: None
     on_rest: Callable[[], object] = lambda: None
+    on_unrecorded: Callable[[str], object] = lambda _error: None
     stop: threading.Event = field(default_factory=threading.Event)
     now: Callable[[], float] = time.time
     _signed: float = -inf
@@ -74,7 +77,9 @@ class Runner:
         try:
             while not self.stop.is_set():
                 self._sign()
-                moved = [self._turn(unit) for unit in self._mine if not self.stop.is_set()]
+                moved = [
+                    self._turn(unit, until_done=until_done) for unit in self._mine if not self.stop.is_set()
+                ]
                 if not any(moved):
                     if not self._rested:
                         self._rested = True
@@ -85,16 +90,27 @@ class Runner:
         finally:
             self._leave()
 
-    def _turn(self, unit: Unit) -> bool:
+    def _turn(self, unit: Unit, *, until_done: bool) -> bool:
         """One turn over a partition, or a share of it; whether anything came of it."""
         if self._blocked.get(unit, 0.0) > self.now():
             return False
         partition, share_ = unit
-        ran = self.reactor.run(partition, share=share_, seconds=TURN_SECONDS, careful=unit in self._careful)
+        records = FailureRecords(
+            member=self.reactor.member, keeps_words=False, on_unrecorded=self.on_unrecorded
+        )
+        try:
+            ran = self.reactor.run(
+                partition, share=share_, seconds=TURN_SECONDS, careful=unit in self._careful
+            )
+        except Exception as error:
+            records.record_error(unit, error, due=None)
+            raise
         self._careful.discard(unit)
         self._blocked.pop(unit, None)
         if ran.blocked is not None:
             self._blocked[unit] = self.now() + BLOCKED_SECONDS
+            # One that ends when the rest is done does not wait for what is blocked.
+            records.record_blocked(unit, ran.blocked, due=None if until_done else BLOCKED_SECONDS)
         if ran.moved or ran.blocked is not None:
             self.on_turn(partition, ran)
         return ran.moved or not (ran.at_tail or ran.blocked or ran.paused)

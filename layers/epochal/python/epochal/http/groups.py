@@ -53,7 +53,9 @@ _BLOCKED: Final = schemas.record(
         "since": schemas.words("When the first run failed at this place."),
         "last": schemas.words("When the last run failed."),
         "runs": schemas.whole("Runs that have failed at this place."),
-        "nextRun": schemas.words("When the next run is expected."),
+        "nextRun": schemas.or_null(
+            schemas.words(), "When the next run is expected; null where its process has ended."
+        ),
     }
 )
 

@@ -32,7 +32,7 @@ class FailedRun:
         cause: what it failed at.
         since: time of the first run that failed at this state of the member.
         last: time of this run.
-        due: time when the next run is expected.
+        due: time when the next run is expected; empty where its process has ended.
         runs: how many runs have failed at this state.
         stream: the stream that could not be handled; empty where the run did not fail at a stream.
         index: of the stream's first event that is not handled.
@@ -58,10 +58,10 @@ class FailedRun:
     def words(self) -> str:
         """The failure as a sentence for people."""
         where = f" by {self.place}" if self.stream else ""
+        following = f"the next run is expected at {self.due}" if self.due else "its process has ended"
         return (
             f"blocked{where} since {self.since}, {quantity(self.runs, 'run')} failed, the last at {self.last}:"
-            f" {self.cause};"
-            f" the next run is expected at {self.due}"
+            f" {self.cause}; {following}"
         )
 
 
@@ -92,9 +92,10 @@ def record_failed_run(table: str, group: str, partition: int, failed: FailedRun)
         "x": text(failed.cause[:MAX_CAUSE] or "-"),
         "s": text(since),
         "t": text(failed.last),
-        "u": text(failed.due),
         "r": number(runs),
     }
+    if failed.due:
+        item["u"] = text(failed.due)
     if failed.stream:
         item["w"] = text(failed.stream)
     if failed.index is not None:
@@ -125,7 +126,7 @@ def _read_runs(table: str, group: str, partition: int) -> Steps[list[FailedRun]]
             cause=item["x"]["S"],
             since=item["s"]["S"],
             last=item["t"]["S"],
-            due=item["u"]["S"],
+            due=read_text(item, "u") or "",
             runs=read_number(item, "r") or 1,
             stream=read_text(item, "w") or "",
             index=read_number(item, "n"),

@@ -485,7 +485,7 @@ def blocked_view(failed: FailedRun) -> dict[str, Any]:
         "since": failed.since,
         "last": failed.last,
         "runs": failed.runs,
-        "nextRun": failed.due,
+        "nextRun": failed.due or None,
     }
 
 

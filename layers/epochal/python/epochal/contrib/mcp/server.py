@@ -20,7 +20,7 @@ from functools import wraps
 from itertools import accumulate, chain, islice
 from typing import Annotated, Any, Final, ParamSpec
 
-from epochal.care.status import standings
+from epochal.care.status import GroupStanding, standings
 from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import engine_of
 from epochal.contrib.timers.stores import pending_in
@@ -30,10 +30,13 @@ from epochal.errors import EpochalError, EventsPruned, GroupMissing, InvalidInpu
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
+from epochal.index.failed_runs import FailedRun
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, Event, Recorded, format_ticks, holds_seal, parse_time
 from epochal.model.opaque_text import is_readable, without_opaque_strings
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
+from epochal.reactions.parking import Parking
+from epochal.reactions.steering import blocked_view, failure_view
 from epochal.store.encoding import Bodies
 from epochal.store.streams import Streams
 
@@ -363,7 +366,9 @@ class Tools:
             list[str] | None, Field(max_length=GROUPS, description="Names of reactions to look at.")
         ] = None,
     ) -> dict[str, Any]:
-        """Say how far each partition of the feed is, and how many entries reactions are behind, parked or paused."""
+        """Say how far each partition of the feed is, how many entries reactions are behind, parked or paused, until
+        when and why they are blocked, and at what they failed last.
+        """
         found = standings(self.deployment.driver, self.deployment.settings.index_table, groups or ())
         return {
             "partitions": [
@@ -379,6 +384,8 @@ class Tools:
                             "behind": group.behind,
                             "parked": group.parked,
                             "paused": group.paused or None,
+                            "blocked": list(map(_failed_run, group.blocked)),
+                            "lastFailure": self._last_failure(each.partition, group),
                         }
                         for group in each.groups
                     ],
@@ -386,6 +393,15 @@ class Tools:
                 for each in found
             ]
         }
+
+    def _last_failure(self, partition: int, group: GroupStanding) -> dict[str, Any] | None:
+        """Why the stream was parked that was parked last."""
+        if not group.parked:
+            return None
+        parked = Parking.of(group.group, self.deployment.feed).streams(partition)
+        causes = [stream.cause for stream in parked if stream.cause is not None]
+        last = max(causes, key=lambda cause: cause.timestamp, default=None)
+        return None if last is None else failure_view(last) | {"cause": _kind(last.text)}
 
     @property
     def _streams(self) -> Streams:
@@ -397,6 +413,17 @@ class Tools:
             reversed(latest(feed, at, entries, categories=categories, data=True)) for at in feed.partitions()
         )
         return (item.event for item in chain.from_iterable(looked) if item.event is not None)
+
+
+def _failed_run(run: FailedRun) -> dict[str, Any]:
+    view = blocked_view(run) | {"cause": _kind(run.cause)}
+    del view["member"]
+    return view
+
+
+def _kind(cause: str) -> str:
+    """The kind of an error, without its words, which may quote an event."""
+    return cause.partition(":")[0]
 
 
 def _items(items: Sequence[FeedItem], body_chars: int) -> dict[str, Any]:
