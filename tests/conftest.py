@@ -3,7 +3,7 @@
 - A folder tells what its tests need (`tests/support/kinds.py`), and each test is marked with it.
 - Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported;
   but for `make contract PLACE=aws`, which asks first.
-- Unit tests open no sockets.
+- Tests of `core` and `unit` open no sockets.
 - DynamoDB Local, the embedded AWS and its deployment start once per process, when the first test asks for them, and
   stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
 - Where several processes share the tests (`pytest -n 2`), a file stays in one of them, and so do folders that share
@@ -19,7 +19,6 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -28,21 +27,20 @@ from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import KEY, Endpoint
 from epochal.contrib.local.programs import Places
 from epochal.dynamo import clients
-from epochal.store.driver import POOL
 from tests.support import contract_run, dynamodb_local
 from tests.support import postgres as postgres_server
-from tests.support.examples import CHECK, TEST
+from tests.support.fixtures import one_thread, pure_tests_open_no_sockets, register_profiles
 from tests.support.ids import refuse_ids_that_differ
-from tests.support.inline import Inline
 from tests.support.kinds import KINDS, mark_by_folder
 from tests.support.postgres import Postgres
 from tests.support.proven import refuse_what_nobody_runs
 from tests.support.sharing import ByGroup, from_the_last, turn
-from tests.support.sockets import no_sockets
 from tests.support.tables import Tables
 
 ROOT = Path(__file__).resolve().parent.parent
-UNIT = ROOT / "tests" / "unit"
+
+__all__ = ["one_thread", "pure_tests_open_no_sockets"]
+"""Fixtures that are made elsewhere."""
 
 SESSION = clients._session  # noqa: SLF001  nobody else forgets it, and tests put others in its place
 MARKS = {
@@ -85,10 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
     """
-    settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.register_profile("check", settings.get_profile("proof"), max_examples=CHECK)
-    settings.register_profile("test", settings.get_profile("proof"), max_examples=TEST)
-    settings.load_profile("proof")  # where the command line names none; it is read after this
+    register_profiles()
     for kind in KINDS:
         config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -136,26 +131,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 @pytest.fixture(autouse=True)
-def _unit_tests_open_no_sockets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.path.is_relative_to(UNIT):
-        no_sockets(monkeypatch)
-
-
-@pytest.fixture(autouse=True)
 def _no_client_keeps_the_account_of_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One session makes all clients of a process, and keeps the credentials that it met first."""
     yield
     # Asked before the patch is undone, which is why the patch is an argument.
     if os.environ.get("AWS_ACCESS_KEY_ID") != KEY and not contract_run.REGION:
         SESSION.cache_clear()
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """What goes out side by side goes out one after the other: to start threads takes longer than tables in memory."""
-    pool = POOL.set(Inline)
-    yield
-    POOL.reset(pool)
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,8 @@ COSTS: Final = Promise(
 
 PROPERTIES: Final = tuple(
     str(path.relative_to(ROOT))
-    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+    for folder in ("core", "unit")
+    for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
     if "@given(" in path.read_text()
 )
 """Files of properties, which `make test` tries with fewer examples."""
@@ -81,6 +82,8 @@ REST: Final = Promise(
         "tests/contract/test_streams.py",
         "tests/contract/test_tagged_events.py",
         "tests/contract/test_tagged_limits.py",
+        "tests/core/read_models/test_entries_seeds.py",
+        "tests/core/wire/test_signing.py",
         "tests/docs/test_proof.py",
         "tests/docs/test_typing.py",
         "tests/doors/test_bounds.py",
@@ -92,15 +95,14 @@ REST: Final = Promise(
         "tests/unit/console/test_bounds.py",
         "tests/unit/importing/test_bad_lines.py",
         "tests/unit/layout/test_replay.py",
+        "tests/unit/project/test_core.py",
         "tests/unit/project/test_kinds.py",
         "tests/unit/project/test_setup.py",
-        "tests/unit/read_models/test_entries_seeds.py",
         "tests/unit/stacks/test_baseline.py",
         "tests/unit/stacks/test_updates.py",
         "tests/unit/store/test_bulk.py",
         "tests/unit/store/test_model_snapshots.py",
         "tests/unit/store/test_selected_events.py",
-        "tests/unit/wire/test_signing.py",
         *PROPERTIES,
     ),
 )

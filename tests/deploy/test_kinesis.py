@@ -21,7 +21,7 @@ from epochal.layout.port import base_of, partition_of
 from epochal.model.events import Event
 from epochal.pages.port import pages_source
 from epochal.plan.values import Item
-from tests.unit.feed.events import sent_change
+from tests.core.feed.events import sent_change
 
 INDEXER, TABLE, SECONDS = "epochal-dev-indexer", "epochal-dev-streams", 60.0
 

@@ -108,7 +108,7 @@ def test_files_of_folders_with_fixtures_of_their_own_are_run_together() -> None:
     """In a process of its own: pytest inside of pytest would share what it loads."""
     script = """
 from tests import proof
-paths = ["tests/contract/test_limits.py", "tests/unit/plan/test_limits.py"]
+paths = ["tests/contract/test_limits.py", "tests/core/plan/test_limits.py"]
 status, results = proof.attempt(paths, ["ddbl", "embedded"])
 assert status == 0 and not results.failed and sorted(results.passed) == paths, (status, results)
 """

@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochal.feed.indexer import Indexer, Report, read_records, table_of
+from tests.core.feed.events import event, stream_record
 from tests.simulation.scheduler import Killed
-from tests.unit.feed.events import event, stream_record
 
 Function = Callable[[dict[str, Any]], dict[str, Any] | None]
 StreamRecord = dict[str, Any]

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from epochal.testing.memory import MemoryTables
+from tests.core.feed.events import stream_record
 from tests.simulation.index_event_source import StreamRecord, share_of
-from tests.unit.feed.events import stream_record
 
 
 @dataclass(slots=True)

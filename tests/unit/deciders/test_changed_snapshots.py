@@ -19,7 +19,7 @@ from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Event, RecordedUnfold, Unfold
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
-from tests.unit.deciders.changed_states import (
+from tests.core.deciders.changed_states import (
     ACCOUNT,
     CHANGES,
     COUNTING,

@@ -10,8 +10,8 @@ import pytest
 
 from epochal.feed.indexer import Report, read_records
 from epochal.plan.values import Item, binary
+from tests.core.feed.events import event, kinesis_record, sent_change
 from tests.support.examples import seeds
-from tests.unit.feed.events import event, kinesis_record, sent_change
 from tests.unit.feed.layouts import ALICE, HEADS, START, Layouts
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from epochal.feed.indexer import read_records
+from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.support.examples import seeds
-from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.unit.feed.feeds import Feeds
 
 STREAMS = 4

@@ -21,7 +21,7 @@ from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.settings import variable
 from epochal.store.driver import Patience
-from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record
+from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.unit.feed.feeds import Feeds, no_fault, streams_of
 from tests.unit.feed.layouts import ALICE, HEADS, Layouts
 

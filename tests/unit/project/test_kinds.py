@@ -96,7 +96,7 @@ class Workers:
     def pytest_runtest_logreport(self, report):
         ran.setdefault(report.nodeid.partition("::")[0], set()).add(report.worker_id)
 
-files = ["tests/unit/plan/test_limits.py", "tests/unit/plan/test_units.py"]
+files = ["tests/core/plan/test_limits.py", "tests/core/plan/test_units.py"]
 pytest.main(["-q", "-n2", "--no-loadscope-reorder", "-p", "no:cacheprovider", *files], plugins=[Workers()])
 assert sorted(ran) == files and all(len(workers) == 1 for workers in ran.values()), ran
 """

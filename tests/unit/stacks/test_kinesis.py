@@ -17,8 +17,8 @@ from epochal.cdk.stages import STAGES, BadSetting
 from epochal.cdk.stages import changed as with_changed
 from epochal.plugins import layouts
 from epochal.settings import Settings
+from tests.core.feed.events import sent_change
 from tests.support.account import TABLE, Account
-from tests.unit.feed.events import sent_change
 from tests.unit.feed.layouts import Layouts
 from tests.unit.stacks.templates import Deployment, Synthesise
 from tests.unit.stacks.test_heads import passes

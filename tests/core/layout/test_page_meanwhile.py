@@ -23,7 +23,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Hole
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.layout.test_page_appends import STREAM, event, filled, full, pages_of, requests
+from tests.core.layout.test_page_appends import STREAM, event, filled, full, pages_of, requests
 
 Before = Callable[[Op], None]
 

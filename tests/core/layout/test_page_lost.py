@@ -19,7 +19,7 @@ from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.layout.test_page_appends import STREAM, event, filled, pages_of
+from tests.core.layout.test_page_appends import STREAM, event, filled, pages_of
 
 NOW = 1_357_000_000_000_000_000
 ONE = [Event(type="E", data=b"1")]

@@ -19,7 +19,7 @@ import pydantic
 import pytest
 
 from epochal.deciders.fingerprints import fingerprint_of
-from tests.unit.deciders.changed_states import CHANGES, Account, Money
+from tests.core.deciders.changed_states import CHANGES, Account, Money
 
 Euros = NewType("Euros", int)
 
@@ -196,7 +196,7 @@ def test_classes_of_all_libraries_have_fingerprints_that_their_fields_change() -
 def test_a_fingerprint_is_the_same_in_every_process_and_in_every_version() -> None:
     """Another one would make every state be loaded from its events."""
     assert fingerprint_of(Tree) == "8c2343b1a196"
-    script = "from tests.unit.deciders.test_fingerprints import *; print(fingerprint_of(Tree))"
+    script = "from tests.core.deciders.test_fingerprints import *; print(fingerprint_of(Tree))"
     found = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,

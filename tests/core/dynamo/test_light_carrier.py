@@ -39,7 +39,7 @@ from epochal.dynamo.wire.http import HttpAnswer, NoAnswer
 from epochal.errors import Misconfigured
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Put
-from tests.unit.dynamo.test_errors import OPS
+from tests.core.dynamo.test_errors import OPS
 
 REGION = "eu-central-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret"}

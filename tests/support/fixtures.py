@@ -1,0 +1,50 @@
+"""Fixtures and profiles of tests that need nothing: `tests/conftest.py` has them for all tests.
+
+As a pytest plugin (`-p tests.support.fixtures`) it serves the tests of the core alone, in a tree that has no servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from epochal.store.driver import POOL
+from tests.support.examples import CHECK, TEST
+from tests.support.inline import Inline
+from tests.support.sockets import no_sockets
+
+TESTS: Final = Path(__file__).resolve().parent.parent
+PURE: Final = (TESTS / "core", TESTS / "unit")
+"""Folders whose tests open no sockets."""
+
+
+def pytest_configure() -> None:
+    """As a plugin of its own."""
+    register_profiles()
+
+
+def register_profiles() -> None:
+    """Say how many examples hypothesis tries."""
+    settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("check", settings.get_profile("proof"), max_examples=CHECK)
+    settings.register_profile("test", settings.get_profile("proof"), max_examples=TEST)
+    settings.load_profile("proof")  # where the command line names none; it is read after this
+
+
+@pytest.fixture(autouse=True)
+def pure_tests_open_no_sockets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that needs a server is in another folder."""
+    if any(map(request.path.is_relative_to, PURE)):
+        no_sockets(monkeypatch)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """What goes out side by side goes out one after the other: to start threads takes longer than tables in memory."""
+    pool = POOL.set(Inline)
+    yield
+    POOL.reset(pool)
