@@ -35,11 +35,11 @@ def copy(to: Path, without: Collection[str]) -> Path:
     return to
 
 
-def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with this copy of the library first on its path."""
+def run(library: Path, *arguments: str, within: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, with this copy of the library first on its path."""
     environment = os.environ | {"PYTHONPATH": str(library)}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], cwd=within, env=environment, capture_output=True, text=True, check=False
     )
 
 
