@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, PageBounds, PartitionTail
+from epochal.feed.history import FeedItem, PageBounds, PartitionTail, StreamHistory
 from epochal.feed.waiting import LONGER, LONGEST_POLL, POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, epoch_stream
 from epochal.index.checkpoints import TIP as TIP_INDEX
@@ -19,7 +19,7 @@ from epochal.index.feed_walk import PlacedEntry
 from epochal.index.tip import read_tip
 from epochal.index.tip_append import put_calf
 from epochal.layout.port import partition_of
-from epochal.model.events import Event
+from epochal.model.events import Event, Unfold
 from epochal.plan.ops import Get, Op, Put, Reply
 from epochal.plan.values import Item, item_size
 from epochal.testing.feeds import MemoryFeed
@@ -605,3 +605,38 @@ def test_a_page_with_a_limit_counts_removals_also_where_it_ends_by_its_room(limi
         counts.append((len(whole.items), len(page.items)))
     assert sum(whole for whole, _ in counts) == len(names)
     assert all(items == min(limit, whole) for whole, items in counts)
+
+
+@pytest.mark.parametrize("limit", [1, 1_000])
+def test_backward_pages_have_events_and_removals_in_the_reverse_of_their_order(limit: int) -> None:
+    feed = MemoryFeed()
+    for number in range(3):
+        feed.streams.append("Cart-1", [Event(type=f"Opened{number}"), Event(type=f"Paid{number}")])
+        feed.streams.prune("Cart-1", 2 * number + 1)
+    feed.index()  # all of it in one entry
+    (partition,) = (each.partition for each in feed.reader.partitions() if each.tail)
+    forward = feed.reader.page(partition, removals=True).items
+    backward, at = list[FeedItem](), None
+    while at is None or int(at):
+        page = feed.reader.page(partition, start=at, direction="backward", removals=True, limit=limit)
+        backward += page.items
+        at = page.next
+    assert len(forward) == 9
+    assert [(item.type, item.index) for item in reversed(backward)] == [
+        (item.type, item.index) for item in forward
+    ]
+
+
+@pytest.mark.parametrize("unfolds", [0, 1])
+@pytest.mark.parametrize("layout", ["streams", "tips"])
+def test_a_stream_that_was_pruned_of_all_events_is_emptied_only_where_it_has_no_unfolds_either(
+    layout: str, unfolds: int
+) -> None:
+    feed = MemoryFeed()
+    store = getattr(feed, layout)
+    events = [Event(type="Opened"), Event(type="Paid")]
+    store.append("Cart-1", events, unfolds=[Unfold(type="Total", data=b"2")] * unfolds)
+    store.prune("Cart-1", 2)
+    removal = StreamHistory(store).removal_of("Cart-1")
+    assert removal is not None
+    assert (removal.kind, removal.end) == ("pruned" if unfolds else "emptied", 2)

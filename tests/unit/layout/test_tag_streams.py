@@ -18,13 +18,25 @@ from epochal.model.tags import REST, Query, QueryItem, parse_down, read_position
 from epochal.model.versions import Conflict, Position, Reached
 from epochal.pages import writes
 from epochal.pages.frames import time_of
-from epochal.pages.items import STREAMS, is_page, read_page
+from epochal.pages.items import STREAMS, is_page, page_key, read_page
 from epochal.pages.tags import reading
 from epochal.pages.tags.append import TagsPart
 from epochal.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.pages.tags.reading import count_since
 from epochal.plan.failures import Lost
-from epochal.plan.ops import BatchGet, Check, Items, Op, Overflow, Put, Reply, Transact, TransactGet, Update
+from epochal.plan.ops import (
+    BatchGet,
+    Check,
+    Delete,
+    Items,
+    Op,
+    Overflow,
+    Put,
+    Reply,
+    Transact,
+    TransactGet,
+    Update,
+)
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
@@ -543,3 +555,33 @@ def test_a_conflict_is_only_what_matches() -> None:
     answer = store.try_append([event("b")], fail_if=of("a", types="T"), after=seen.position)
     assert isinstance(answer, Conflict)
     assert [each.type for each in answer.events] == ["T"]
+
+
+@pytest.mark.parametrize("limit", [50, None])
+def test_a_page_that_is_missing_in_the_middle_of_a_tag_is_corruption_and_no_fault_of_the_position(
+    limit: int | None,
+) -> None:
+    world = World()
+    store = world.store()
+    while len(world.pages("a")) < 4:
+        store.append([event("a", data=NOISE[:400])])
+    gone = sorted(page.index for page in world.pages("a"))[1]
+    world.tables.execute(Delete(table=TABLE, key=page_key("$tag-a", gone)))
+    with pytest.raises(CorruptData):
+        store.read(of("a"), limit=limit, direction="backward")
+
+
+def test_a_position_that_goes_outside_has_seals_for_the_heads_of_all_tags_of_its_query() -> None:
+    world = World()
+    store = world.store()
+    while not world.pages("b") or not world.pages("b")[-1].full:
+        store.append([event("a", "b", data=NOISE[:400])])
+    for tags in (("a", "b"), ("b", "c")):
+        position = store.read(of(*tags)).position
+        told = read_position(write_position(store.sealed(position, writes=True)))
+        outside = {**told.seen, **told.heads}["b"].token
+        believed = store.believed(told)
+        inside = {**believed.seen, **believed.heads}["b"].token
+        assert outside is not None
+        assert inside is not None
+        assert (bool(outside.seal), outside.of, bool(inside.of)) == (True, "", True)

@@ -213,3 +213,22 @@ def test_a_group_that_begins_where_another_is_takes_no_old_replay_for_its_own() 
     world.told.during = begin_anew
     world.parking(name="panel", max_events=1).replay(0, "A-1", seconds=600)
     assert world.told.of("A-1") == [1, 2, 3, 1, 2, 3]
+
+
+@OVERTAKING
+@pytest.mark.parametrize("at", [2, 3])
+def test_a_skip_that_is_overtaken_gives_up_the_event_that_the_stream_waits_for_then_also_a_later_one(
+    steer: Callable[[World], None], at: int
+) -> None:
+    world = parked_at(1)
+    told = Told(fails=lambda call: any(event.index == at for event in call.events))
+    other = World(told=told, feeds=world.feeds, indexed=world.indexed)
+
+    def act() -> None:
+        steer(world)
+        other.reactor(max_events=1, attempts=1).run(0, seconds=600)
+
+    parking = world.parking()
+    interrupted_save(world, act)
+    assert parking.skip(0, "A-1") == at + 1
+    assert world.state().parked == {"A-1": at + 1}

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
+from epochal.feed.history import PartitionTail
+from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Sign, write_sign
@@ -310,3 +312,21 @@ def test_a_group_is_behind_by_what_it_has_not_handled_ahead() -> None:
     world.reactor().run(0, seconds=8)
     (standing,) = groups_of(world).standing("board")
     assert (standing.checkpoint, standing.events) == (BEGINNING, 24)
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_events_that_come_while_a_group_is_looked_at_are_beyond_the_tail_and_do_not_count(
+    behind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, partitions = begun("A-1"), FeedReader.partitions
+    for _ in range(behind):
+        world.append("B-1")
+
+    def before_an_append(reader: FeedReader) -> tuple[PartitionTail, ...]:
+        found = partitions(reader)
+        world.append("C-1")
+        return found
+
+    monkeypatch.setattr(FeedReader, "partitions", before_an_append)
+    (board,) = groups_of(world).standing("board")
+    assert (board.events, board.tail) == (behind, Checkpoint.of(0, 1 + behind))
