@@ -1,1 +1,1 @@
-"""The feed: reading the index forward, and the events that it tells of."""
+"""The feed: all events of all streams, read from the index and from their stores."""

@@ -1,7 +1,7 @@
-"""Events of all layouts in the one shape that the feed has for them, and where their streams end.
+"""Events of all layouts in the common shape of the feed, read from their stores.
 
-What cannot be read comes with its fault, and whatever can be is read beside it. A layout's history is in the module
-that its plug-in names (`plugins`).
+An event that cannot be read comes with its fault, and the events beside it are read. A layout's history is in the
+module that its plug-in names (`plugins`).
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class FeedEvent:
 
     @property
     def content(self) -> bytes:
-        """`data` where it is here; raises `InvalidInput` where it is a claim."""
+        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
         return content_of(self.data)
 
     def json(self) -> Any:
-        """The value of data in plain JSON, as `json.loads` reads it.
+        """Parse the event's data as plain JSON, as `json.loads` does.
 
         Raises:
             InvalidInput: the event is gone; its data are in the bucket, sealed, or of a version above 1: its codec
@@ -105,13 +105,15 @@ class FeedEvent:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether its body or its metadata hold anything that is sealed for a subject, at any depth."""
+        """Whether its body or metadata contain anything that is sealed for a subject, at any depth."""
         return holds_seal(self.data) or holds_seal(self.meta)
 
     @property
     def first(self) -> bool:
-        """Whether this stream is the one through which the event comes once: its home, or a tagged event's first tag.
-        Also true of one whose tags are gone, or cannot be read, with it: its `id` tells repetitions.
+        """Whether the event, which may come through several streams, comes through this one first.
+
+        The first is its home, or the stream of a tagged event's first tag. Also true of an event whose tags are gone or
+        unreadable: its `id` shows repetitions.
         """
         if self.home:
             return self.stream == self.home
@@ -119,7 +121,7 @@ class FeedEvent:
 
 
 def name_of(event: FeedEvent) -> str:
-    """The text by which other events name this event as their cause."""
+    """Return the text by which other events name this event as their cause: its id, or `stream@index`."""
     return event.id or f"{event.stream}@{event.index}"
 
 
@@ -170,14 +172,15 @@ class FeedItem(NamedTuple):
 
     @classmethod
     def of(cls, removal: Removal) -> FeedItem:
-        """The item of a removal."""
+        """Build the item of a removal."""
         return cls(removal.stream, removal.end, f"${removal.kind}", removal=removal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPage:
-    """Items in feed order, or newest first, and the checkpoint to go on from. `at_tail`: the index held no more,
-    backward nothing older.
+    """Items in feed order, or newest first, and the checkpoint to continue from.
+
+    `at_tail` says that the index held no more, or backward nothing older.
     """
 
     items: tuple[FeedItem, ...]
@@ -187,10 +190,13 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanPage:
-    """Spans in feed order, and the checkpoint to go on from. `at_tail`: the index held no more.
+    """Spans in feed order, and the checkpoint to continue from.
 
     Attributes:
-        removals: where they were asked for, each with how many of the spans come before it.
+        spans: runs of events.
+        next: checkpoint after them.
+        at_tail: whether the index held no more.
+        removals: removals, if they were requested, each with the number of spans before it.
     """
 
     spans: tuple[Span, ...]
@@ -201,14 +207,14 @@ class SpanPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestPage:
-    """The newest items of the feed, newest first, and the position before which the next page goes on."""
+    """The newest items of the feed, newest first, and the position before which the next page continues."""
 
     items: tuple[FeedItem, ...]
     next: FeedPosition
 
     @property
     def at_beginning(self) -> bool:
-        """Whether nothing is left."""
+        """Whether nothing older is left."""
         return not any(self.next.values())
 
 
@@ -225,7 +231,10 @@ class ListedStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsPage:
-    """Streams, and the position from which the next page goes on. `at_end`: there were no more."""
+    """Streams, and the position from which the next page continues.
+
+    `at_end` says that there were no more.
+    """
 
     streams: tuple[ListedStream, ...]
     next: FeedPosition
@@ -234,7 +243,7 @@ class StreamsPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedStreams:
-    """Streams in the order of their names, and the name after which the next page goes on; None at the end."""
+    """Streams in the order of their names, and the name after which the next page continues; None at the end."""
 
     streams: tuple[ListedStream, ...]
     next: str | None
@@ -247,7 +256,7 @@ class NamedStreams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTail:
-    """How far a partition's chain of epochs has got: `tail` is the checkpoint after its last entry."""
+    """A partition, and the checkpoint after its last entry."""
 
     partition: int
     tail: Checkpoint
@@ -257,31 +266,32 @@ class PartitionTail:
 
 
 class History(Protocol):
-    """The events of a layout's streams, as its store has them.
+    """Reads the events of a layout's streams from its store.
 
-    One whose store knows more of categories than the layout's port has them too, as `categories`.
+    One whose store knows more about categories than the layout's port also has `categories`.
     """
 
     @property
     def name(self) -> str:
-        """The layout, as registered."""
+        """Name of the layout, as registered."""
 
     def on(self, driver: Driver) -> History:
-        """The same, with all its requests through another driver."""
+        """Return the same history with all requests through another driver."""
 
     def events(self, *, fetch: bool = True) -> Hydrate:
-        """Reads events; without `fetch`, bodies in the bucket stay claims."""
+        """Return a function that reads events; without `fetch`, bodies in the bucket stay claims."""
 
     def end_of(self, stream: str, since: int) -> int:
-        """The index after the last event that a stream has by now; the caller knows of those below `since`."""
+        """Return the index after the last event of a stream, at least `since`, which the caller knows."""
 
 
 def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[History, ...]:
-    """The histories of a deployment; `codec` decodes the bodies of streams."""
+    """Return the histories of a deployment's layouts; `codec` decodes the bodies of streams."""
     return tuple(_deployed(each, settings, driver, codec) for each in layouts_in(settings))
 
 
 def _deployed(layout: Layout, settings: Settings, driver: Driver, codec: BodyCodec) -> History:
+    """Return the history of one layout of a deployment."""
     where = layout.plugin.history
     if ":" in where:
         return DeployedHistory(layout.name, where, settings, driver, codec)
@@ -290,7 +300,7 @@ def _deployed(layout: Layout, settings: Settings, driver: Driver, codec: BodyCod
 
 
 def history_of(store: object) -> History:
-    """The history of what a store holds; raises `InvalidInput` where it is of no layout."""
+    """Return the history of a store's layout; raise `InvalidInput` if it is not a store of any layout."""
     if isinstance(store, Streams):
         return StreamHistory(store)
     made = (getattr(each, "history_of", None) for each in parts("history"))
@@ -303,14 +313,14 @@ def history_of(store: object) -> History:
 
 
 def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:
-    """Events of a stream, none of which can be read."""
+    """Return unreadable events in place of a range of a stream's events."""
     return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))
 
 
 def together(
     stream: str, first: int, end: int, read: Callable[[int, int], Iterable[FeedEvent]]
 ) -> Iterator[FeedEvent]:
-    """Events of a stream that are read together; where one of them is broken, those of either half."""
+    """Read a range of a stream's events at once; if one is broken, read either half separately."""
     try:
         found = list(read(first, end))
     except CorruptData as fault:
@@ -343,7 +353,7 @@ _Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
 
 
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
-    """Items without their events."""
+    """Convert spans into feed items without their events."""
     items: list[FeedItem] = []
     for stream, first, types in spans:
         index = first
@@ -360,7 +370,7 @@ _tuple: Final = tuple.__new__
 def with_removals(
     items: Iterable[FeedItem | None], spans: Iterable[Span], removals: Iterable[PlacedRemoval]
 ) -> list[FeedItem]:
-    """The items of spans, of which some may be left out, with the removals between them."""
+    """Insert removals between the items of spans; items that are None are left out."""
     found, left, events = list[FeedItem](), deque(removals), iter(items)
     if not left:
         return [each for each in events if each is not None]
@@ -379,11 +389,12 @@ def hydrated(
     strict: bool = False,
     removals: Iterable[PlacedRemoval] = (),
 ) -> list[FeedItem]:
-    """Items with their events.
+    """Return the items of spans with their events, read from the store.
 
     Args:
-        once: tagged events only where they come through their first tag.
-        strict: an event that cannot be read is raised.
+        once: whether tagged events are included only where they come through their first tag.
+        strict: whether an event that cannot be read is raised.
+        removals: removals to insert between the items.
     """
     events = events_of(spans, hydrate, lambda: WINDOW)
     met = zip(bare_items(spans), events, strict=True)
@@ -397,7 +408,7 @@ def hydrated(
 def events_of(
     spans: Iterable[Span], hydrate: Callable[[str, int, int], Iterator[_Event]], window: Callable[[], int]
 ) -> Generator[_Event, None, None]:
-    """The events of spans, in their order; `window` says how many are read next."""
+    """Iterate over the events of spans in order, read in windows; `window` returns the size of the next."""
     with pool(PARALLEL) as reading:
         for part in _windows(spans, window):
             reads = reading.map(lambda each: list(hydrate(*each)), _wanted(part))
@@ -408,7 +419,7 @@ def events_of(
 
 
 def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
-    """An item with its event, or with the reason why it is gone, or cannot be read."""
+    """Return an item with its event, or with the reason why the event is gone or cannot be read."""
     if event.fault is not None:
         return FeedItem(stream=item.stream, index=item.index, type=item.type, fault=event.fault)
     if event.gone:
@@ -417,6 +428,7 @@ def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
 
 
 def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[Span]]:
+    """Divide spans into windows of so many events."""
     part: list[Span] = []
     room = window()
     for span in spans:
@@ -433,7 +445,7 @@ def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[
 
 
 def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
-    """Each stream of a window, from where to where."""
+    """Return the range of events to read of each stream in a window."""
     wanted: dict[str, tuple[int, int]] = {}
     for span in window:
         first, end = wanted.get(span.stream, (span.index, span.next))
@@ -463,10 +475,10 @@ class PageBounds:
     """The limits of a page.
 
     Attributes:
-        max_bytes: of all its items. The first may be larger.
-        largest: an event beyond this is omitted.
-        size_of: the bytes of an item, event and all, in whatever the page becomes.
-        until: reading of the clock after which no further window is begun.
+        max_bytes: bytes of all items; the first item may be larger.
+        largest: bytes of an item beyond which its event is omitted.
+        size_of: returns the bytes of an item with its event, in the form that the page will have.
+        until: clock reading after which no further window is begun.
     """
 
     max_bytes: int
@@ -481,8 +493,9 @@ def fill(
     hydrate: Callable[[int], HydrateUnopened] | None,
     clock: Callable[[], float],
 ) -> tuple[tuple[FeedItem, ...], int]:
-    """Items of as many entries of partitions as have room, at least of one, and how many these are; without `hydrate`,
-    items alone.
+    """Fill a page with as many entries as have room, at least one; return the items and how many entries.
+
+    Without `hydrate`, the items have no events.
     """
     filling = _Filling(room=room, clock=clock, data=hydrate is not None)
     items, taken = list[FeedItem](), 0
@@ -512,7 +525,7 @@ def fill(
 def _events(
     entries: Sequence[SpanPage], hydrate: HydrateUnopened | None, window: Callable[[], int]
 ) -> Generator[FeedEvent | UnopenedFeedEvent | None, None, None]:
-    """The event of each item, in their order; None where none are asked for."""
+    """Iterate over the event of each item in order; None for each if events are not requested."""
     if hydrate is None:
         yield from repeat(None)
     else:
@@ -521,14 +534,15 @@ def _events(
 
 @dataclass(slots=True, kw_only=True)
 class _Filling:
-    """A page in the making.
+    """A page while it is filled.
 
     Attributes:
-        used: bytes of items so far.
-        opened: bytes of events that were opened or measured, also of those that turned out to have no room.
-        largest: of these; None before the first.
-        data: events were asked for, so that an item may lack one.
-        full: an item was met that had no room, time was over, or twice as much was opened as a page has room for.
+        room: limits of the page.
+        clock: returns seconds.
+        data: whether events were requested, so that an item may lack one.
+        used: bytes of the items so far.
+        largest: bytes of the largest of them; None before the first.
+        full: whether an item had no room, or time was over.
     """
 
     room: PageBounds
@@ -540,7 +554,7 @@ class _Filling:
     full: bool = False
 
     def window(self) -> int:
-        """How many events to read next."""
+        """Return how many events to read next, so that they fit even if all are as large as the largest."""
         if self.largest is None:
             return FEWEST
         return min(MOST, max(FEWEST, (self.room.max_bytes - self.used) // self.largest))
@@ -548,12 +562,13 @@ class _Filling:
     def items(
         self, entry: SpanPage, events: Iterator[FeedEvent | UnopenedFeedEvent | None]
     ) -> list[FeedItem]:
-        """An entry's items; no event is asked for once the page is full."""
+        """Return an entry's items with their events; no event is read once the page is full."""
         items = [self._item(item, events) for item in bare_items(entry.spans)]
         self.used += sum(self.room.size_of(FeedItem.of(removal)) for _, removal in entry.removals)
         return with_removals(items, entry.spans, entry.removals)
 
     def _item(self, item: FeedItem, events: Iterator[FeedEvent | UnopenedFeedEvent | None]) -> FeedItem:
+        """Return one item with its event, or with its event omitted if it has no room."""
         left_out = item._replace(omitted=self.data)
         if self.full:
             return left_out
@@ -581,6 +596,7 @@ class _Filling:
         return opened
 
     def _fits(self, size: int) -> bool:
+        """Count an item's bytes if it fits, and return whether it does; mark the page as full otherwise."""
         if size > self.room.largest:
             return False
         late = self.clock() > self.room.until
@@ -594,21 +610,21 @@ class _Filling:
 
 @dataclass(frozen=True, slots=True)
 class StreamHistory:
-    """Events of named streams."""
+    """Reads the events of named streams from their store."""
 
     store: Streams
 
     @property
     def name(self) -> str:
-        """The layout that the streams are stored in."""
+        """Name of the layout in which the streams are stored."""
         return self.store.layout.name
 
     def on(self, driver: Driver) -> StreamHistory:
-        """The same, through another driver."""
+        """Return the same history through another driver."""
         return StreamHistory(self.store.on(driver))
 
     def events(self, *, fetch: bool = True) -> Hydrate:
-        """Reads events of streams."""
+        """Return a function that reads the events of streams."""
         # A reader leaves events unopened only if it is told to.
         return cast("Hydrate", self._read(self.store.reader(fetch=fetch)))
 
@@ -643,12 +659,12 @@ class StreamHistory:
         return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
-        """The next index of a stream."""
+        """Return the next index of a stream, at least `since`."""
         head = self._head(stream)
         return max(since, 0 if head is None else head.version)
 
     def removal_of(self, stream: str) -> Removal | None:
-        """What is gone of a stream, at or above its low-water mark."""
+        """Return what has been removed from a stream, as one removal; None if nothing has."""
         head = self._head(stream)
         if head is None:
             return None
@@ -658,18 +674,21 @@ class StreamHistory:
         return None if removal is None else removal._replace(next=removal.end)
 
     def _head(self, stream: str) -> Head | None:
+        """Load the head of a stream."""
         head: Head | None = self.store.driver.run(self.store.layout.load(self.store.table, stream))
         return head
 
 
 @dataclass(frozen=True)
 class DeployedHistory:
-    """Events of named streams of a deployment. Their store is opened when events are first asked for: a function starts
-    up without it.
+    """Reads the events of a deployment's named streams; their store is opened at the first read.
+
+    A function starts without it.
 
     Attributes:
-        name: the layout that the streams are stored in.
-        of: what opens their store.
+        name: layout in which the streams are stored.
+        of: dotted name of the function that opens their store.
+        settings, driver, codec: its arguments.
     """
 
     name: str
@@ -679,14 +698,15 @@ class DeployedHistory:
     codec: BodyCodec
 
     def on(self, driver: Driver) -> Self:
-        """The same, through another driver."""
+        """Return the same history through another driver."""
         return replace(self, driver=driver)
 
     def events(self, *, fetch: bool = True) -> Hydrate:
-        """Reads events of streams, and of tags where the layout has them."""
+        """Return a function that reads events of streams, and of tags if the layout has them."""
         named = self.opened.events(fetch=fetch)
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            """Read a range of events of a named stream, or of a tag's stream."""
             if stream.startswith(TAG_STREAMS):
                 return events_of_tag(
                     self.settings, self.driver, self.codec, (stream, first, end), fetch=fetch
@@ -706,16 +726,16 @@ class DeployedHistory:
         return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
-        """The next index of a stream."""
+        """Return the next index of a stream, at least `since`."""
         return self.opened.end_of(stream, since)
 
     def removal_of(self, stream: str) -> Removal | None:
-        """What is gone of a stream."""
+        """Return what has been removed from a stream, as one removal; None if nothing has."""
         return self.opened.removal_of(stream)
 
     @cached_property
     def opened(self) -> StreamHistory:
-        """The history of their store."""
+        """The history of the opened store."""
         return StreamHistory(at(self.of)(self.settings, self.driver, self.codec))
 
 
@@ -724,6 +744,7 @@ def _of_stream(stream: str, found: Recorded | Unreadable) -> FeedEvent:
 
 
 def _shown(event: Recorded) -> FeedEvent:
+    """Convert a stored event into its form in the feed."""
     return _fed(
         event.stream, event.index, event.type, event.data, event.meta, event.timestamp, event.correlation_id,
         event.causation_id, event.tags, event.id or None, event.stream if event.tags else "", None, None, None,
@@ -734,17 +755,19 @@ _fed: Final = fast_constructor(FeedEvent)
 
 
 def _unreadable(stream: str, found: Unreadable) -> FeedEvent:
+    """Build the feed's event for one that cannot be read."""
     return FeedEvent(
         stream=stream, index=found.index, type=found.type, timestamp=found.timestamp, fault=found.fault
     )
 
 
 def _pruned(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+    """Iterate over pruned events in place of a range."""
     return (FeedEvent(stream=stream, index=index, type="", gone="pruned") for index in range(first, end))
 
 
 def of_tag(stream: str, index: int, event: Recorded, user: str | None = None) -> FeedEvent:
-    """A tagged event, as event `index` of the stream of one of its tags."""
+    """Convert a tagged event into the feed's form, as event `index` of one of its tags' streams."""
     return FeedEvent(
         stream=stream,
         index=index,
@@ -764,17 +787,18 @@ def of_tag(stream: str, index: int, event: Recorded, user: str | None = None) ->
 def events_of_tag(
     settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
 ) -> Iterator[FeedEvent]:
-    """The events of a tag's stream from an index up to and without another."""
+    """Iterate over a range of the events in a tag's stream, reading them from the store of tagged events."""
     from epochal.store.tagged import tagged_of  # noqa: PLC0415  who has no tags does without
 
     store, (stream, first, end) = tagged_of(settings, driver, codec), span
 
     def read(start: int, until: int) -> Iterator[FeedEvent]:
+        """Read a range of the tag's events."""
         found = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=False)
         return (shown(index, event) for index, event in enumerate(found, start))
 
     def shown(index: int, event: Recorded) -> FeedEvent:
-        """An event with its body; without it, all that is known of the event."""
+        """Return an event with its body; if that cannot be read, with the fault and all that is known."""
         try:
             return of_tag(stream, index, store.whole((event,))[0] if fetch else event)
         except (CorruptData, MissingBody, DeniedBody) as fault:

@@ -1,4 +1,4 @@
-"""The indexer: batches of stream records in, one append per partition out. It serves all sources of the feed.
+"""The indexer: takes batches of stream records, and appends each partition's changes to the index at once.
 
 It answers with the records that must come again: all of a partition that could not be written. What comes
 twice is dropped by the index, and told to reactions again: whoever wrote it may have died before. A record that can
@@ -47,18 +47,20 @@ T = TypeVar("T")
 
 
 def nobody(_positions: Mapping[int, Checkpoint]) -> None:
-    """No reaction is told."""
+    """Publish nothing: the default if no reaction is to be notified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexWriter:
-    """Writes to the epochs of partitions. Keeps what it has read of them between calls.
+    """Writes to the epochs of partitions, and keeps what it has read of them between calls.
 
     Attributes:
         driver: runs requests on the index and on the sources' tables.
-        index_table: where epochs, marks and the series are.
+        index_table: table of epochs, marks and the series.
         limits: when an epoch closes; the same for all who write to one index.
-        publish: tells reactions where partitions have got to.
+        now: returns nanoseconds since 1970.
+        fresh: returns random bytes.
+        publish: notifies reactions of the positions of partitions.
     """
 
     driver: Driver
@@ -72,7 +74,7 @@ class IndexWriter:
     _untold: dict[int, Checkpoint] = field(default_factory=dict)
 
     def ingest(self, heal: Heal, partition: int, changes: list[Change], times: Times = no_times) -> Ingested:
-        """Index the changes of a partition. Raises `CorruptData` where its newest epochs cannot be read."""
+        """Index the changes of a partition; raise `CorruptData` if its newest epochs cannot be read."""
         indexing = Indexing(
             table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
         )
@@ -83,9 +85,10 @@ class IndexWriter:
         return ingested
 
     def tell(self) -> int:
-        """Tell where partitions have got to that were indexed, and of which this process has not told it; how many.
+        """Notify reactions of partitions that have moved; return how many there were.
 
-        They may be what another process wrote and did not live to tell. What cannot be told is told the next time.
+        Another process may have written the entries and died before it notified anyone. What cannot be published is
+        published the next time.
         """
         told = dict(self._untold)
         if told:
@@ -95,18 +98,18 @@ class IndexWriter:
         return len(told)
 
     def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
-        """Run steps on what is held of a partition. After an error that is read anew, since it may be incomplete."""
+        """Run steps on the cached state of a partition; after an error the state is read anew."""
         held = self._held.pop(number, None) or Partition(number=number)
         outcome = self.driver.run(steps(held, given))
         self._held[number] = held
         return outcome
 
     def ids(self) -> Ids:
-        """Identity of a write to the index."""
+        """Draw the identity of a write to the index."""
         return Ids.drawn(self.now(), self.fresh)
 
     def _pause(self, longest: float) -> bool:
-        """Wait for a random part of so many seconds (full jitter); whether there was anything to wait for."""
+        """Wait for a random part of so many seconds (full jitter); return whether there was a wait."""
         if longest:
             self.driver.sleep(longest * self.driver.luck())
         return longest > 0
@@ -114,10 +117,13 @@ class IndexWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One change of an item of `table`: its new image, and its place in the stream that it came by.
+    """A change of an item of a table: its new image, and its place in the table's change stream.
 
     Attributes:
-        change: the same wherever that stream has the change twice; empty of a stream that has each once.
+        table: name of the table.
+        sequence_number: place in the change stream.
+        image: the item after the change.
+        change: id of the change, if the change stream may have it twice; else empty.
     """
 
     table: str
@@ -128,16 +134,16 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of a batch.
+    """The result of indexing a batch.
 
     Attributes:
-        by_partition: what was indexed, of partitions that could be.
-        failed: the records to be delivered again, by sequence number.
-        set_aside: records set aside now, not counting those that had been before.
-        told: partitions that reactions were told of,
-        untold: and why they were not.
+        by_partition: what was indexed, of partitions that could be indexed.
+        failed: sequence numbers of the records to be delivered again.
+        set_aside: number of records set aside now, not counting those that had been before.
+        told: number of partitions of which reactions were notified.
+        untold: why they were not notified.
         errors: why records failed.
-        failing: by source, the first of the records that failed, by its sequence number, and why.
+        failing: by source, the first record that failed, by its sequence number, and why.
     """
 
     by_partition: dict[int, Ingested]
@@ -151,7 +157,7 @@ class Report:
 
 @dataclass(slots=True)
 class _Outcome:
-    """A report in the making."""
+    """Collects the results of a batch for its report."""
 
     by_partition: dict[int, Ingested] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -162,12 +168,14 @@ class _Outcome:
     failing: dict[str, tuple[str, EpochalError]] = field(default_factory=dict)
 
     def fail(self, source: Source, records: Iterable[Record], error: EpochalError) -> None:
+        """Note that records of a source failed, and why."""
         numbers = [record.sequence_number for record in records]
         self.failed += numbers
         self.errors.append(error)
         self.failing.setdefault(source.name, (numbers[0], error))
 
     def report(self) -> Report:
+        """Build the report."""
         return Report(
             by_partition=self.by_partition,
             failed=tuple(self.failed),
@@ -181,13 +189,13 @@ class _Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """What a batch of records tells of one partition of `source`."""
+    """The changes of one partition in a batch of records."""
 
     source: Source
     changes: list[tuple[Record, Change]] = field(default_factory=list)
 
     def times(self) -> dict[tuple[str, int], Ticks]:
-        """When the appends were made that records tell, by stream and next index."""
+        """Return the times of the appends in the batch, by stream and next index."""
         made = (
             (change, self.source.written(record.image))
             for record, change in self.changes
@@ -198,16 +206,16 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer(IndexWriter):
-    """Indexes what stream records tell of sources.
+    """Indexes the changes that stream records report.
 
     Attributes:
-        sources: those whose records come here.
+        sources: sources whose records come here.
     """
 
     sources: tuple[Source, ...]
 
     def register(self) -> None:
-        """Put the sources' numbers of partitions on record, once for each process.
+        """Record the sources' numbers of partitions in the index, once per process.
 
         Raises:
             InvalidInput: the index has another number on record; changing it means a rebuild.
@@ -220,7 +228,7 @@ class Indexer(IndexWriter):
                 raise InvalidInput(source.setting, rule)
 
     def index(self, records: Iterable[Record]) -> Report:
-        """Index a batch, in the order of its records.
+        """Index a batch of records in order; return what was indexed and which records must come again.
 
         Raises:
             InvalidInput: a record is of a table that is no source's.
@@ -245,8 +253,9 @@ class Indexer(IndexWriter):
         return outcome.report()
 
     def _tell(self, records: Iterable[Record], outcome: _Outcome) -> None:
-        """Tell, or have a batch come again that added something; then nothing is new, and the index does not wait for a
-        topic that is out.
+        """Notify reactions; if that fails, have the records delivered again if they added anything.
+
+        Then nothing is new, and the index does not wait for a topic that is unavailable.
         """
         try:
             outcome.told = self.tell()
@@ -256,7 +265,7 @@ class Indexer(IndexWriter):
                 outcome.failed = [record.sequence_number for record in records]
 
     def index_now(self, table: str, image: Item) -> Ingested | None:
-        """Index one image, and raise what is wrong with it instead of setting it aside. None: it adds nothing.
+        """Index one image, and raise what is wrong with it instead of setting it aside; None if it adds nothing.
 
         Raises:
             CorruptData: it is malformed, or its stream cannot be healed.
@@ -271,12 +280,14 @@ class Indexer(IndexWriter):
         return ingested
 
     def _source(self, table: str) -> Source:
+        """Return the source of a table; raise `InvalidInput` if it is none of this indexer's."""
         for source in self.sources:
             if source.table == table:
                 return source
         raise InvalidInput("table", f"{table!r} is the table of no source of this indexer")
 
     def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
+        """Index the changes of one partition; set aside records whose streams could not be read."""
         try:
             changes = [change for _, change in batch.changes]
             ingested = self.ingest(batch.source.heal, number, changes, batch.times)
@@ -290,6 +301,7 @@ class Indexer(IndexWriter):
                 self._set_aside(batch.source, record, unhealed.cause, outcome)
 
     def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
+        """Store a record that cannot be indexed; if even that fails, have it delivered again."""
         poison = UnreadableRecord(
             source=source.name,
             sequence_number=record.change or record.sequence_number,
@@ -304,6 +316,7 @@ class Indexer(IndexWriter):
 
 
 def _partition(source: Source, stream: str) -> int:
+    """Return a stream's partition; raise `CorruptData` if its name is too long for a mark."""
     number = source.partition_of(stream)
     if len(mark_name(number, stream).encode()) > MAX_KEY_BYTES:
         raise CorruptData("the name of the stream is so long that it could have no mark")
@@ -329,7 +342,7 @@ class UnreadableRecord:
 
 
 def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
-    """Keep a record. False: it had been set aside before."""
+    """Store a record that cannot be indexed, once; return False if it had been stored before."""
     stream = poison_stream(base_of(poison.source))
     batch = batch_of(
         stream,
@@ -349,7 +362,7 @@ def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
 
 
 def _body(poison: UnreadableRecord) -> Encoded:
-    """The image, or its keys alone where an entry has no room for it: evidence must not become poison itself."""
+    """Encode a record and its cause; only the image's keys if the image is too large for an entry."""
     cause, image = poison.cause, poison.image
     fields: dict[str, Any] = {"cause": f"{type(cause).__name__}: {cause}", "image": image}
     body = _encoded(fields)
@@ -359,11 +372,12 @@ def _body(poison: UnreadableRecord) -> Encoded:
 
 
 def _encoded(fields: dict[str, Any]) -> Encoded:
+    """Encode fields as a JSON body."""
     return encode(json.dumps(fields, default=_readable, separators=(",", ":")).encode())
 
 
 def _readable(value: Any) -> str:
-    """Binaries of an image, which JSON has no form for."""
+    """Write a binary value as hexadecimal text, since JSON has no form for it."""
     return value.hex() if isinstance(value, bytes) else repr(value)
 
 
@@ -371,12 +385,12 @@ def _readable(value: Any) -> str:
 
 
 def sources_of(settings: Settings) -> tuple[Source, ...]:
-    """A source for each layout of the deployment."""
+    """Return the source of each layout of a deployment."""
     return tuple(each.port.source(settings) for each in layouts_in(settings))
 
 
 def indexer_of(settings: Settings, driver: Driver) -> Indexer:
-    """The indexer of a deployment."""
+    """Build the indexer of a deployment."""
     return Indexer(driver=driver, index_table=settings.index_table, sources=sources_of(settings))
 
 
@@ -393,7 +407,9 @@ _A_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
 
 
 def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
-    """Changes with their new image; deletions have none. In an event, binaries are base64 text.
+    """Convert the records of a Lambda event into changes with their new image; deletions are skipped.
+
+    Binary values are base64 text in an event.
 
     Raises:
         InvalidInput: the table's stream carries no new images, so that nothing could ever be indexed.
@@ -416,7 +432,7 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
 
 
 def numbers_of(records: Iterable[dict[str, Any]]) -> list[str]:
-    """The sequence numbers of records, by which an answer names them."""
+    """Return the sequence numbers of records, by which an answer names them."""
     return [
         each["kinesis"]["sequenceNumber"] if "kinesis" in each else each["dynamodb"]["SequenceNumber"]
         for each in records
@@ -424,12 +440,12 @@ def numbers_of(records: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def table_of(arn: str) -> str:
-    """The table whose stream an event source's ARN names: `arn:...:table/<name>/stream/<label>`."""
+    """Extract the table's name from the ARN of its change stream: `arn:...:table/<name>/stream/<label>`."""
     return arn.partition(":table/")[2].partition("/")[0]
 
 
 def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b64decode) -> AttributeValue:
-    """A value in the JSON of events and exports, where binaries are text: base64, where nothing else is said."""
+    """Convert a value in the JSON of events and exports, where binaries are text, base64 by default."""
     ((kind, content),) = value.items()
     match kind:
         case "B":
@@ -445,7 +461,7 @@ def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b6
 
 
 def _of_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
-    """What tables have sent, in the order of their changes as far as times say: an item's are milliseconds apart."""
+    """Convert records from Kinesis into changes, sorted by time as far as the times tell."""
     changes = [(json.loads(base64.b64decode(each["data"])), each["sequenceNumber"]) for each in records]
     changes.sort(key=lambda each: _made(each[0]["dynamodb"]))
     for record, number in changes:
@@ -457,18 +473,19 @@ def _of_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
 
 
 def _made(change: dict[str, Any]) -> float:
-    """When a change was made, in seconds."""
+    """Return when a change was made, in seconds."""
     unit = change.get("ApproximateCreationDateTimePrecision", "MILLISECOND")
     return float(change["ApproximateCreationDateTime"]) / _A_SECOND[unit]
 
 
 def _same(change: dict[str, Any]) -> str:
-    """What tells a change from all others, and is the same where it comes twice: the item, and the time."""
+    """Return an id of a change that is the same if it comes twice: of the item and the time."""
     item = hashlib.sha256(json.dumps(change["Keys"], sort_keys=True).encode()).hexdigest()
     return f"{change['ApproximateCreationDateTime']}-{item[:32]}"
 
 
 def _image(change: dict[str, Any]) -> dict[str, AttributeValue]:
+    """Convert the new image of a change into an item."""
     return {name: read_value(value) for name, value in change["NewImage"].items()}
 
 
@@ -481,7 +498,7 @@ AT_ONCE: Final = 10
 
 
 def sent(to: str, things: Iterable[T], request: Callable[[list[T]], Any]) -> int:
-    """Send things to a topic or a queue, as many at once as it takes; how many there were.
+    """Send entries to a topic or queue in batches; return how many, or raise `Unavailable` if one fails.
 
     Raises:
         Unavailable: one was not taken.
@@ -502,13 +519,14 @@ class Topic:
     arn: str
 
     def publish(self, positions: Mapping[int, Checkpoint]) -> int:
-        """Publish where partitions have got to; how many there were.
+        """Publish the positions of partitions to the topic; return how many there were.
 
         Raises:
             Unavailable: an entry was not taken. All may be published again: the topic drops what it has had.
         """
 
         def request(batch: list[tuple[int, Checkpoint]]) -> Any:
+            """Publish one batch of positions."""
             entries = [_entry(*each) for each in batch]
             return self.client.publish_batch(TopicArn=self.arn, PublishBatchRequestEntries=entries)
 
@@ -516,6 +534,7 @@ class Topic:
 
 
 def _entry(number: int, checkpoint: Checkpoint) -> PublishBatchRequestEntryTypeDef:
+    """Build the entry of a batch that publishes one partition's position."""
     partition, position = str(number), str(int(checkpoint))
     return {
         "Id": partition,

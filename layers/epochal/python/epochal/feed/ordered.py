@@ -1,4 +1,4 @@
-"""Reading several partitions in one order: that of the times of their writes, as far as a window of seconds allows.
+"""Reads several partitions in one order, by the times of their writes, within a window of seconds.
 
 A partition has its entries in the order in which they were indexed. That differs from the order of the writes where
 several invocations index a table's shards, and says nothing of other partitions. So a reader holds each event back for
@@ -69,8 +69,8 @@ class Released:
     """How far a partition was released.
 
     Attributes:
-        checkpoint: everything before it was.
-        ahead: streams that were released beyond it, and the next index of each.
+        checkpoint: position before which everything was released.
+        ahead: next index of each stream that was released beyond it.
     """
 
     checkpoint: Checkpoint = BEGINNING
@@ -79,16 +79,16 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class OrderedCheckpoint:
-    """Where a reader in order goes on. `str` writes it, `parse` reads it.
+    """Where an ordered reader continues; `str` writes it, `parse` reads it.
 
     Attributes:
-        partitions: those that it names; others begin at their beginning.
+        partitions: how far each partition was released; those that are missing begin at their beginning.
     """
 
     partitions: Mapping[int, Released] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """JSON: for each partition a list of its checkpoint and, where there are any, its streams."""
+        """Return JSON: for each partition a list of its checkpoint and, if there are any, its streams ahead."""
         fields = {
             str(number): [str(reached.checkpoint), *([dict(reached.ahead)] if reached.ahead else ())]
             for number, reached in self.partitions.items()
@@ -97,7 +97,7 @@ class OrderedCheckpoint:
 
     @classmethod
     def parse(cls, text: str, field: str = "from") -> OrderedCheckpoint:
-        """Read what `str` has written; raises `InvalidInput` naming `field`."""
+        """Parse the text of an ordered checkpoint; raise `InvalidInput` naming `field`."""
         must_be(str, text, field, "text")
         try:
             fields = json.loads(text)
@@ -109,6 +109,7 @@ class OrderedCheckpoint:
 
 
 def _reached(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: str) -> Released:
+    """Parse how far one partition was released; raise `ValueError` if an index is malformed."""
     found = dict(ahead or {})
     if not all(type(index) is int and index > 0 for index in found.values()):
         raise ValueError("an index is a number above 0")
@@ -117,11 +118,13 @@ def _reached(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPage:
-    """Items in order, and where to go on.
+    """Items in order, and where to continue.
 
     Attributes:
-        at_tail: the index held no more; what is younger than the window is held back.
-        early: items that were released before their time, since the window had no room.
+        items: the items.
+        next: checkpoint after them.
+        at_tail: whether the index held no more; what is younger than the window is held back.
+        early: number of items that were released before their time, since the window had no room.
     """
 
     items: tuple[FeedItem, ...]
@@ -132,12 +135,13 @@ class OrderedPage:
 
 @dataclass(slots=True, kw_only=True)
 class _Entry:
-    """An entry of the index that was taken.
+    """An entry of the index with events that are held back.
 
     Attributes:
-        streams: what is held of each stream of its partition.
-        waiting: its events that are held back.
-        released: the next index of each stream of which it had events that were released.
+        after: checkpoint after the entry.
+        streams: queues of held events by stream of its partition.
+        waiting: number of its events that are held back.
+        released: next index of each stream of which its events were released.
     """
 
     after: Checkpoint
@@ -151,11 +155,13 @@ class _Held:
     """An event that is held back.
 
     Attributes:
-        time: its place in the order, and
-        place: that among events of the same time: its partition, the checkpoint after its entry, and the place there.
-        entry: that had it.
-        queue: what is held of its stream, itself included, in order.
-        following: it is being released with what comes before it.
+        item: the event's item.
+        time: its time in the order.
+        place: its rank among events of the same time: partition, checkpoint after its entry, and position there.
+        entry: entry that contains it.
+        queue: held events of its stream, itself included, in order.
+        released: whether it was released.
+        following: whether it is being released together with what comes before it.
     """
 
     item: FeedItem
@@ -168,16 +174,18 @@ class _Held:
 
     @property
     def cause(self) -> str | None:
+        """Name of the event that caused it; None if it has none."""
         return None if self.item.event is None else self.item.event.causation_id
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By which others may name it as their cause."""
+        """Names by which other events may name it as their cause."""
         place = f"{self.item.stream}@{self.item.index}"
         return (place,) if self.item.event is None else tuple({name_of(self.item.event), place})
 
     @property
     def bytes(self) -> int:
+        """Bytes of its bodies."""
         event = self.item.event
         return 0 if event is None else body_size(event.data) + body_size(event.meta)
 
@@ -187,15 +195,20 @@ class _Partition:
     """A partition as far as it was read.
 
     Attributes:
-        reached: the time of its last entry: whatever else it has counts as later.
+        number: number of the partition.
+        hydrate: reads its events.
+        wanted: filter of spans.
+        walk: position in the index.
+        reached: time of its last entry: everything else it contains counts as later.
         left: entries that were read and not taken yet.
-        tail: when it was asked for the last of these, where there was no more then.
-        at_tail: all of that was taken.
-        entries: those taken from the first on that has events held back.
-        done: the checkpoint before these.
-        ahead: streams of which events that were not read yet had been released before this reader began, and the next
-            index of each.
-        streams: what is held of each.
+        tail: when the last of these were requested, if there were no more then.
+        at_tail: whether all of them were taken.
+        items: number of items that the next request asks for.
+        entries: entries taken, from the first on that has events held back.
+        done: checkpoint before these.
+        ahead: next index of each stream of which events that were not read yet had been released before this reader
+            began.
+        streams: held events by stream.
     """
 
     number: int
@@ -213,7 +226,7 @@ class _Partition:
     streams: dict[str, deque[_Held]] = field(default_factory=dict)
 
     def place(self) -> Released:
-        """How far it was released."""
+        """Return how far the partition was released, dropping entries that are completely released."""
         while self.entries and not self.entries[0].waiting:
             self.done = self.entries.popleft().after
         ahead: dict[str, int] = {}
@@ -224,7 +237,7 @@ class _Partition:
 
 
 def opened(number: int, hydrate: Hydrate, wanted: Predicate, start: OrderedCheckpoint) -> _Partition:
-    """A partition that nothing has been read of, where `start` says."""
+    """Build the reader of one partition at the place where `start` continues it."""
     reached = start.partitions.get(number, Released())
     return _Partition(
         number=number,
@@ -237,7 +250,7 @@ def opened(number: int, hydrate: Hydrate, wanted: Predicate, start: OrderedCheck
 
 
 class _Filled:
-    """The room of a page as far as it is filled."""
+    """Tracks how full a page is."""
 
     def __init__(self, room: PageBounds, clock: Callable[[], float]) -> None:
         self.full = False
@@ -245,8 +258,9 @@ class _Filled:
         self._large: list[FeedItem] = []
 
     def take(self, item: FeedItem) -> bool:
-        """Take an item in, if there is room: for the first there is. One that no page could hold takes none, but after
-        twice as many bytes as there is room for no more are measured.
+        """Take an item in if the page has room, and return whether it had; the first one always fits.
+
+        One that no page could hold takes no room.
         """
         if self._measured > 2 * self._room.max_bytes:
             self.full = True
@@ -262,19 +276,25 @@ class _Filled:
         return not self.full
 
     def shown(self, item: FeedItem) -> FeedItem:
-        """An item as the page has it."""
+        """Return an item as the page shows it: without its event if that is too large."""
         large = any(item is each for each in self._large)
         return item._replace(event=None, omitted=True) if large else item
 
 
 @dataclass(slots=True, kw_only=True)
 class OrderedReader:
-    """Reads partitions in one order.
+    """Reads several partitions in one order.
 
     Attributes:
+        driver: runs requests.
+        table: index table.
         window: ticks that an event may be held back.
-        now: nanoseconds since 1970.
-        room: of a page; None for any.
+        partitions: partitions that are read.
+        now: returns nanoseconds since 1970.
+        once: whether tagged events come only through their first tag.
+        strict: whether an event that cannot be read is raised.
+        room: limits of a page; None for none.
+        pauses: pauses between looks at the tail.
     """
 
     driver: Driver
@@ -294,8 +314,9 @@ class OrderedReader:
     _bytes: int = 0
 
     def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
-        """What can be released: `limit` items, what there is at the tail, or what was found in so many seconds. Where
-        there is nothing at the tail it waits for so long.
+        """Return the next page of items in order: up to `limit`, to the tail, or for so many seconds.
+
+        If there is nothing at the tail it waits for so long.
         """
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         items: list[FeedItem] = []
@@ -328,13 +349,15 @@ class OrderedReader:
                 self._read(behind)
 
     def _full(self) -> bool:
+        """Return whether the page has no more room."""
         return self._filled is not None and self._filled.full
 
     def _next(self) -> OrderedCheckpoint:
+        """Return the checkpoint after what was released."""
         return OrderedCheckpoint({each.number: each.place() for each in self.partitions})
 
     def _read(self, partition: _Partition) -> None:
-        """Take one entry more, or ask for more where none is left."""
+        """Take one more entry of a partition, or request more if none is left."""
         if not partition.left:
             asked = from_unix_nanoseconds(self.now())
             page = self.driver.run(step(self.table, partition.walk, partition.items))
@@ -351,7 +374,7 @@ class OrderedReader:
             partition.reached, partition.at_tail = max(partition.reached, partition.tail), True
 
     def _take(self, partition: _Partition, placed: PlacedEntry) -> None:
-        """Place the events of an entry."""
+        """Read the events of an entry, and hold them back at their times."""
         # No entry is of a time to come, whatever its indexer's clock says: others would be released too soon.
         partition.reached = max(partition.reached, min(_time_of(placed), from_unix_nanoseconds(self.now())))
         entry = _Entry(after=placed.after, streams=partition.streams)
@@ -381,8 +404,9 @@ class OrderedReader:
         partition.entries.append(entry)
 
     def _time(self, held: _Held, entry: Ticks) -> int:
-        """When an event was written, no later than its entry, and no earlier than its cause that is held; the time of
-        its entry where its cause has not come yet.
+        """Return an event's time in the order: between that of its cause and that of its entry.
+
+        If its cause has not come yet, it is the time of the entry.
         """
         event = held.item.event
         cause = None if held.cause is None else self._named.get(held.cause)
@@ -396,7 +420,7 @@ class OrderedReader:
         return written if cause is None else max(written, cause.time)
 
     def _release(self, most: int) -> list[FeedItem]:
-        """What is so old that nothing older can come, up to so many items."""
+        """Release events that are so old that nothing older can come, up to so many."""
         bound = min((each.reached for each in self.partitions), default=NEVER) - self.window
         found: list[FeedItem] = []
         while self._heap and self._heap[0][0] <= bound and len(found) < most and not self._full():
@@ -405,15 +429,17 @@ class OrderedReader:
         return found
 
     def _crowded(self, most: int) -> list[FeedItem]:
-        """The oldest of what there is no room for."""
+        """Release the oldest events early if more are held back than there is room for."""
         found: list[FeedItem] = []
         while (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(found) < most and not self._full():
             found += self._with_causes(heappop(self._heap)[-1], most - len(found), inf)
         return found
 
     def _with_causes(self, wanted: _Held, most: int, latest: float) -> list[FeedItem]:
-        """An event, after what is held of its stream before it and the causes of all these; nothing where it has been
-        released as one of those. It is put off where these are more than so many, or one of them is later.
+        """Release an event after the earlier events of its stream and the causes of all these.
+
+        Nothing if it has been released as one of those. It is postponed if these are more than `most`, or one of them
+        is later than `latest`.
         """
         found: list[FeedItem] = []
         path = [wanted]
@@ -440,7 +466,10 @@ class OrderedReader:
         return found
 
     def _before(self, held: _Held) -> _Held | None:
-        """What must be released next, so that an event can be. A circle of causes is none."""
+        """Return the event that must be released next so that this one can be; None if there is none.
+
+        A circle of causes counts as none.
+        """
         if held.queue[0] is not held:
             return held.queue[0]
         cause = None if held.cause is None else self._named.get(held.cause)
@@ -454,6 +483,7 @@ class OrderedReader:
         return cause
 
     def _let_go(self, held: _Held) -> None:
+        """Mark an event as released, and remember its names for its effects."""
         held.released = True
         held.queue.popleft()
         if not held.queue:
@@ -472,11 +502,12 @@ class OrderedReader:
 
 
 def _reached_by(partition: _Partition) -> Ticks:
+    """Return the time of a partition's last entry."""
     return partition.reached
 
 
 def _time_of(placed: PlacedEntry) -> Ticks:
-    """When an entry was written; before all others where another program's does not say."""
+    """Return when an entry was written; before all times if that cannot be read."""
     try:
         return placed.ticks
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""Reading the feed: from any checkpoint, by page, to the tail, or on and on.
+"""Reads the feed: from any checkpoint, by page, to the tail, or without end.
 
 A checkpoint is between entries of the index, so a page ends with an entry: its limit says when to stop,
 not where to cut. Whatever a filter drops, the checkpoint moves past it. Partitions of all sources are read alike;
@@ -67,10 +67,10 @@ Predicate = Callable[[Span], bool]
 def wanted(
     known: Callable[[], Categories], categories: Collection[str] | None, predicate: Predicate | None
 ) -> Predicate:
-    """What a reader asked for.
+    """Build a filter of spans from categories and a predicate.
 
     Args:
-        known: which streams of the partition belong to a category; asked where there are any.
+        known: returns which streams of the partition belong to a category; called if there are categories.
 
     Raises:
         InvalidInput: the categories are no names; or the predicate would have to be awaited, and what it returns would
@@ -82,6 +82,7 @@ def wanted(
     of = None if categories is None else known()
 
     def is_wanted(span: Span) -> bool:
+        """Return whether a span is in one of the categories and satisfies the predicate."""
         in_category = categories is None or of is None or of.hold(span.stream, categories)
         return in_category and (predicate is None or must_be_done(predicate(span), "predicate"))
 
@@ -89,11 +90,15 @@ def wanted(
 
 
 def _every(_: Span) -> bool:
+    """Accept every span."""
     return True
 
 
 def check_wanted(categories: Collection[str] | None, predicate: Predicate | None) -> None:
-    """Raise as `wanted` does; also for an index that has no partition yet, of which nothing is read."""
+    """Check categories and a predicate, raising as `wanted` does.
+
+    Also for an index that has no partition yet, of which nothing is read.
+    """
     if categories is not None:
         must_be_names(categories, "categories")
     if predicate is not None:
@@ -115,7 +120,7 @@ MOST_ITEMS: Final = 1_024
 
 @dataclass(slots=True, kw_only=True)
 class _Page:
-    """A page in the making: what is `wanted`, up to and with the entry that reaches `limit`."""
+    """A page while it is read: the wanted spans, up to and including the entry that reaches `limit`."""
 
     wanted: Predicate
     removed: Predicate | None
@@ -131,10 +136,11 @@ class _Page:
 
     @property
     def full(self) -> bool:
+        """Whether the limit is reached."""
         return self.count >= self.limit
 
     def take(self, placed: PlacedEntry) -> None:
-        """Take in an entry; `at` is then the checkpoint to go on from."""
+        """Add the wanted spans and removals of an entry; `at` is then the checkpoint to continue from."""
         self.first, self.last = self.first or placed, placed
         entry = placed.entry()
         if self.created:
@@ -146,6 +152,7 @@ class _Page:
         self.at = placed.after
 
     def _take_spans(self, spans: Sequence[Span]) -> None:
+        """Add the wanted spans, in backward pages event by event."""
         kept = spans if self.wanted is _every else [*filter(self.wanted, spans)]
         if not self.forward:
             kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
@@ -153,6 +160,7 @@ class _Page:
         self.count += sum(map(len, map(itemgetter(2), kept)))
 
     def _take_parts(self, parts: Sequence[EntryPart], removed: Predicate) -> None:
+        """Add wanted spans and removals in order."""
         for part in parts if self.forward else reversed(parts):
             if isinstance(part, Span):
                 self._take_spans((part,))
@@ -163,19 +171,21 @@ class _Page:
 
 @dataclass(slots=True, kw_only=True)
 class SpanReader:
-    """Where a reader of the index in `table` has got to.
+    """Reads the spans of a partition page by page, keeping what a request has returned beyond a page.
 
     Attributes:
-        walk: behind all that was read.
+        driver: runs requests.
+        table: index table.
+        walk: position after all that was read.
         left: entries that were read and not taken yet.
-        at_tail: nothing lay beyond the walk.
-        items: of the index that the next request asks for.
-        ahead: where requests are made that nobody waits for yet; one at a time.
-        first: the first entry of the last page.
-        last: the last one.
-        following: the one after that page, where it is here already; else the page's last.
-        pauses: between looks at the tail, while it waits.
-        seen: when the last of these ended that was consistent.
+        at_tail: whether nothing lay beyond the walk.
+        items: number of items that the next request asks for.
+        ahead: runs requests in advance, one at a time.
+        first: first entry of the last page.
+        last: its last entry.
+        following: the entry after that page, if it was read already; else the page's last.
+        pauses: pauses between looks at the tail, while it waits.
+        seen: when the last consistent look ended.
     """
 
     driver: Driver
@@ -196,7 +206,7 @@ class SpanReader:
     def begin(
         cls, driver: Driver, table: str, partition: int, start: Checkpoint, *, forward: bool = True
     ) -> SpanReader:
-        """A passage that nothing has been read of."""
+        """Build a reader at a checkpoint of a partition."""
         return cls(driver=driver, table=table, walk=FeedWalk(partition=partition, at=start, forward=forward))
 
     def spans(
@@ -209,9 +219,15 @@ class SpanReader:
         removed: Predicate | None = None,
         created: bool = False,
     ) -> SpanPage:
-        """The next page: until `limit` is reached, the tail, or the end of the time allowed. `removed` is asked, with a
-        span without events, of which streams removals are wanted; None where they are not. `created` has of each stream
-        the first event alone.
+        """Return the next page of spans: until `limit` is reached, the tail, or the end of the time allowed.
+
+        Args:
+            limit: number of events at which the page ends.
+            wanted: filter of spans.
+            seconds: time allowed for the page.
+            wait: seconds to wait at the tail for something to come.
+            removed: filter of removals, called with a span without events; None to leave removals out.
+            created: whether to return only the first event of each stream.
         """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
@@ -244,7 +260,10 @@ class SpanReader:
     def entries(
         self, *, limit: int, wanted: Predicate, seconds: float, wait: float, removed: Predicate | None = None
     ) -> Iterator[SpanPage]:
-        """`spans` entry by entry, each with the checkpoint after it; what nothing is wanted of joins the next."""
+        """Iterate over pages of one entry each, with the checkpoint after it.
+
+        An entry without wanted events joins the next.
+        """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
         ends, count = self.driver.clock() + seconds, 0
@@ -259,10 +278,11 @@ class SpanReader:
             wait = 0.0
 
     def _read_on(self) -> None:
+        """Take the result of the request that was made in advance, or make one."""
         self._take(self._request() if self._coming is None else self._coming.result())
 
     def _wait(self, patience: float) -> bool:
-        """Take what others have found who wait at the same place, or this reader. Whether that is all there is yet."""
+        """Wait at the tail, sharing looks with other readers there; return whether nothing has come."""
         self._take(
             wait_for_more(
                 self.driver,
@@ -275,11 +295,13 @@ class SpanReader:
         return self.at_tail
 
     def _look(self, consistent: bool) -> WalkPage:
+        """Look once for what comes at the tail."""
         page = self._request(consistent=consistent)
         self.walk = page.walk
         return page
 
     def _take(self, page: WalkPage) -> None:
+        """Keep the entries of a request, and make the next one in advance if allowed."""
         self.walk, self.at_tail = page.walk, page.at_tail
         if page.placed:
             self.pauses = Pauses()
@@ -292,11 +314,12 @@ class SpanReader:
         self._coming = None if ahead is None else ahead.submit(self._request)
 
     def _request(self, *, consistent: bool = True) -> WalkPage:
+        """Read the next entries of the index."""
         return self.driver.run(poll(self.table, self.walk, self.items, consistent=consistent))
 
 
 def is_forward(direction: Direction) -> bool:
-    """Whether it is; raises `InvalidInput` where it is no direction."""
+    """Return whether a direction is forward; raise `InvalidInput` unless it is forward or backward."""
     if direction not in ("forward", "backward"):
         raise InvalidInput("direction", "must be forward or backward")
     return direction == "forward"
@@ -328,7 +351,7 @@ class PageOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """A request for pages, with the defaults of what was not asked for."""
+    """The options of pages, with defaults filled in."""
 
     limit: int
     wanted: Predicate
@@ -340,7 +363,7 @@ class _Request:
     wait: float = 0.0
 
     def page(self, reader: SpanReader) -> FeedPage:
-        """The next one."""
+        """Read the next page of items."""
         found = reader.spans(
             limit=self.limit,
             wanted=self.wanted,
@@ -351,6 +374,7 @@ class _Request:
         return FeedPage(items=self._items(found), next=found.next, at_tail=found.at_tail)
 
     def _items(self, page: SpanPage) -> tuple[FeedItem, ...]:
+        """Convert a page of spans into items, with their events if data were requested."""
         spans, removals = page.spans, page.removals
         if self.hydrate is None:
             return tuple(with_removals(bare_items(spans), spans, removals) if removals else bare_items(spans))
@@ -359,12 +383,12 @@ class _Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedReader:
-    """Reads the partitions of an index.
+    """Reads the partitions of an index, and the events of their streams.
 
     Attributes:
         driver: runs requests on the index table.
-        table: the index table.
-        histories: where events are read from when data is asked for: of one layout each.
+        table: index table.
+        histories: where events are read from if data is requested, one for each layout.
     """
 
     driver: Driver
@@ -372,22 +396,22 @@ class FeedReader:
     histories: tuple[History, ...] = ()
 
     def on(self, driver: Driver) -> FeedReader:
-        """The same reader, with all its requests through another driver."""
+        """Return the same reader with all requests through another driver."""
         return replace(self, driver=driver, histories=tuple(each.on(driver) for each in self.histories))
 
     def partitions(self) -> tuple[PartitionTail, ...]:
-        """Every partition on record with its tail; none before an indexer has registered its source."""
+        """List every recorded partition with its tail; none before an indexer has registered its source."""
         found = self.driver.run(read_tails(self.table))
         return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
 
     @property
     def declared(self) -> frozenset[str]:
-        """Categories that hold `-`, which a store was told of."""
+        """Categories that contain `-`, as declared to the stores."""
         known = (getattr(each, "categories", None) for each in self.histories)
         return frozenset[str]().union(*(getattr(each, "declared", ()) for each in known))
 
     def categories(self, partition: int) -> Categories:
-        """Which streams of a partition belong to a category: its store may know more of them than its layout."""
+        """Return how streams of a partition belong to categories, by its store or else its layout."""
         layout = layout_of(partition)
         for each in self.histories:
             if each.name == layout.name and (known := getattr(each, "categories", None)) is not None:
@@ -395,8 +419,9 @@ class FeedReader:
         return layout.port.categories
 
     def place(self, partition: int, start: FeedStart) -> Checkpoint:
-        """The checkpoint that a place is at by now. A moment is searched for in the index: requests grow with the
-        logarithm of its events.
+        """Return the checkpoint of a starting point: a moment, `beginning`, `tail`, or a checkpoint itself.
+
+        A moment is searched for in the index: requests grow with the logarithm of its events.
 
         Raises:
             InvalidInput: it is no place, or the partition is not on record and has no tail.
@@ -425,14 +450,17 @@ class FeedReader:
         wait: float = 0.0,
         **options: Unpack[PageOptions],
     ) -> FeedPage:
-        """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches it.
+        """Read a page of the items from `start` on: at least `limit` if there are as many.
+
+        It includes all of the entry that reaches the limit.
 
         Args:
-            start: the beginning, or backward the tail, if left out.
-            direction: `backward` has what is before `start`, newest first; `next` is then where to go on backward.
+            start: starting point; by default the beginning, or backward the tail.
+            direction: `backward` returns what is before `start`, newest first; `next` is then where to continue
+                backward.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
-            wait: seconds to wait for something to come where there is nothing.
-            options: as `PageOptions` has them.
+            wait: seconds to wait for something to come if there is nothing.
+            options: as in `PageOptions`.
 
         Raises:
             InvalidInput: a limit below 1, data without the store, `once` without data.
@@ -458,7 +486,7 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """`page` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
+        """Read a page as `page` does, ending earlier if `room` is full; bodies in the bucket stay claims."""
         asked = wanted(partial(self.categories, partition), categories, None)
         entries = list(
             self._span_reader(partition, start, direction).entries(
@@ -480,11 +508,13 @@ class FeedReader:
         data: bool = False,
         seconds: float = 10.0,
     ) -> NewestPage:
-        """The newest items of all partitions, newest first: at least `limit` where there are as many, and all of the
-        entry of the index that reaches it. Between partitions, entries are in the order of their times.
+        """Return the newest items of all partitions, newest first: at least `limit` if there are as many.
+
+        It includes all of the index entry that reaches the limit. Between partitions, entries are in the order of their
+        times.
 
         Args:
-            before: a position, as a page's `next`: only its partitions, and what is before it.
+            before: a position, such as a page's `next`: only its partitions, and what is before it.
             seconds: a page that is not full after so long ends, with the position reached.
 
         Raises:
@@ -505,16 +535,18 @@ class FeedReader:
         prefix: str = "",
         seconds: float = 10.0,
     ) -> StreamsPage:
-        """Streams by the time of their creation, as the index has it: at least `limit` where there are as many. It
-        reads through the index, from `start` on: a million events take seconds, and nothing is scanned.
+        """List streams by the time of their creation: at least `limit` if there are as many.
 
-        A stream is created with its first event, or, where that had been pruned before, with the first that was
-        indexed. One that was deleted is listed. Those of tags are where their category is asked for.
+        It reads through the index from `start` on: a million events take seconds, and no table is scanned.
+
+        A stream is created with its first event or, if that had been pruned before, with the first that was indexed.
+        Deleted streams are listed. Streams of tags are listed if their category is requested.
 
         Args:
-            start: a position, as a page's `next`, or a place; the beginning, or backward the tail, if left out.
-            direction: `backward` has the newest first.
-            prefix: of the names that are wanted.
+            start: a position, such as a page's `next`, or a starting point; by default the beginning, or backward the
+                tail.
+            direction: `backward` returns the newest first.
+            prefix: beginning of the names.
             seconds: a page that is not full after so long ends, with the position reached.
 
         Raises:
@@ -534,9 +566,10 @@ class FeedReader:
         prefix: str = "",
         seconds: float = 3_600.0,
     ) -> NamedStreams:
-        """Streams in the order of their names, as Python compares text: as many as the limit says, those of one name in
-        several layouts together. The index knows no names: each page reads all of it, holds no more than the page, and
-        goes on `after` a name. So ask for large ones.
+        """List streams in the order of their names, as Python compares text, up to `limit`.
+
+        Streams of one name in several layouts come together. The index is not ordered by name: each page reads all of
+        it, holds no more than the page, and continues `after` a name. So request large pages.
 
         Raises:
             InvalidInput: a limit below 1; or the time is over before all of the index was read.
@@ -548,15 +581,17 @@ class FeedReader:
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
     ) -> FeedPosition | None:
-        """Wait until every event of a stream below `version` is in the feed, as an append's answer has it: a position
-        behind them, for readers and reactions to compare with (`covers`). None where that took too long.
+        """Wait until a stream's events below `version` are in the feed; return a position after them or None.
 
-        What was appended lately is found with a few requests. Other events are looked for back through the index, once
-        nothing has come for a while, or the time is over.
+        The version is that in an append's answer. Readers and reactions compare the position with theirs (`covers`).
+        None means that it took too long.
+
+        Recent appends are found with a few requests. Other events are looked for back through the index, once nothing
+        has come for a while, or the time is over.
 
         Args:
-            source: the layout that the stream is stored in.
-            seconds: to wait for what has not been indexed. Looking back may take two more.
+            source: layout in which the stream is stored.
+            seconds: time to wait for what has not been indexed. Looking back may take two more.
 
         Raises:
             InvalidInput: no partition of that layout is on record, in all that time.
@@ -565,6 +600,7 @@ class FeedReader:
 
     @property
     def _whole(self) -> WholeFeed:
+        """Reads all partitions at once."""
         from epochal.feed.whole import WholeFeed  # noqa: PLC0415  few need it
 
         return WholeFeed(self)
@@ -572,19 +608,21 @@ class FeedReader:
     def events(
         self, partition: int, stream: str, first: int, end: int, *, fetch: bool = True
     ) -> Iterator[FeedEvent]:
-        """Events `first` to `end - 1` of a stream of a partition, read as they are consumed. None is left out:
-        those that can no longer be read come as `gone`, those that cannot with their `fault`. Without `fetch`, bodies
-        that are in the bucket stay claims.
+        """Iterate over events `first` to `end - 1` of a stream, read from its store as they are consumed.
+
+        None is left out: those that can no longer be read come as `gone`, those that cannot with their `fault`. Without
+        `fetch`, bodies in the bucket stay claims.
         """
         return self.hydrate(partition, fetch=fetch)(stream, first, end)
 
     def items(self, partition: int, spans: Sequence[Span]) -> tuple[FeedItem, ...]:
-        """The items of spans of a partition with their events, as a page with its data has them."""
+        """Return the items of a partition's spans with their events, as a page with data has them."""
         return tuple(hydrated(spans, self.hydrate(partition)))
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
-        """The index after the last event that a stream's store holds by now, whatever the feed has got to; it is at
-        least `find_moment`.
+        """Return the index after the last event that a stream's store holds now, at least `since`.
+
+        The feed may not have come so far yet.
 
         Raises:
             InvalidInput: the reader was not given the store of the partition's layout.
@@ -592,8 +630,9 @@ class FeedReader:
         return self._history(partition).end_of(stream, since)
 
     def removal_of(self, partition: int, stream: str) -> Removal | None:
-        """What is gone of a stream by now, as its head tells: all removals of it as one, after which come the events
-        that are left. None where nothing is, or where the layout does not tell.
+        """Return what has been removed from a stream so far, as one removal before the events that are left.
+
+        None if nothing has, or if the layout does not record it.
         """
         told = getattr(self._history(partition), "removal_of", None)
         return None if told is None else cast("Removal | None", told(stream))
@@ -610,8 +649,9 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> SpanPage:
-        """Spans from `start` on: at least `limit` events where there are as many, and all of the entry that
-        reaches it. The arguments are those of `page`.
+        """Read a page of spans from `start` on: at least `limit` events if there are as many.
+
+        It includes all of the entry that reaches the limit. The arguments are those of `page`.
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")
@@ -623,8 +663,9 @@ class FeedReader:
     def read(
         self, partition: int, *, start: FeedStart = BEGINNING, **options: Unpack[PageOptions]
     ) -> Iterator[FeedPage]:
-        """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
-        there. The index is read one request ahead.
+        """Iterate over pages from `start` to the tail; the index is read one request ahead.
+
+        Keep a page's `next` once its items are handled, and resume from there.
         """
         request = self._request(partition, **options)
         reader = self._span_reader(partition, start)
@@ -643,7 +684,10 @@ class FeedReader:
         wait: float = 20.0,
         **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
-        """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
+        """Iterate over pages from `start` on without end; at the tail, wait `wait` seconds for each page.
+
+        A page comes when there is something, or empty after that time.
+        """
         must_be_seconds(wait, "wait")
         request = self._request(partition, **options)
         patient, reader = replace(request, wait=wait), self._span_reader(partition, start)
@@ -665,17 +709,18 @@ class FeedReader:
         strict: bool = False,
         now: Callable[[], int] = time.time_ns,
     ) -> Iterator[OrderedPage]:
-        """Pages of several partitions in the order of their writes, with their events, as `feed.ordered` says. Each
-        event comes at most `within` seconds later than it and what must come before it are in `read`. Keep a page's
-        `next`, and resume from there.
+        """Iterate over pages of several partitions, with their events, in the order of their writes.
+
+        `feed.ordered` describes the order. Each event comes at most `within` seconds after it and what must come before
+        it have been read. Keep a page's `next`, and resume from there.
 
         Args:
             within: seconds that an event is held back at most, so that what was written before it may come first.
-            partitions: all that are on record, unless named.
-            follow: go on at the tail, for ever, as `follow` does; otherwise the last page is of what is older than
-                `within` there.
-            limit: items of a page at most.
-            now: the clock, in nanoseconds since 1970. It must not be ahead of the indexers' by much of `within`.
+            partitions: partitions to read; by default, all that are recorded.
+            follow: continue at the tail without end, as `follow` does; otherwise the last page ends with what is older
+                than `within` there.
+            limit: number of items in a page at most.
+            now: returns nanoseconds since 1970. It must not be ahead of the indexers' clocks by much of `within`.
 
         Raises:
             InvalidInput: a window that is negative or longer than an hour, or the reader has no store.
@@ -694,6 +739,7 @@ class FeedReader:
     def _span_reader(
         self, partition: int, start: FeedStart | None, direction: Direction = "forward"
     ) -> SpanReader:
+        """Build a reader of spans at a starting point."""
         forward = is_forward(direction)
         if start is None:
             start = BEGINNING if forward else "tail"
@@ -712,6 +758,7 @@ class FeedReader:
         strict: bool = False,
         removals: bool = False,
     ) -> _Request:
+        """Check the options of pages, and fill in defaults."""
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
         if once and not data:
@@ -726,7 +773,7 @@ class FeedReader:
         )
 
     def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
-        """What reads events of a partition's streams; raises `InvalidInput` where their store was not given."""
+        """Return what reads a partition's events; raise `InvalidInput` if their store was not given."""
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int) -> HydrateUnopened:
@@ -736,6 +783,7 @@ class FeedReader:
         return cast("HydrateUnopened", history.events(fetch=False) if unopened is None else unopened())
 
     def _history(self, partition: int) -> History:
+        """Return the history of a partition's layout; raise `InvalidInput` if it was not given."""
         source = source_of(partition)
         for each in self.histories:
             if each.name == source:
@@ -749,7 +797,7 @@ class FeedReader:
 
 
 def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReader:
-    """The reader; `codec` decodes the bodies of streams."""
+    """Build the feed reader of a deployment; `codec` decodes the bodies of streams."""
     return FeedReader(
         driver=driver, table=settings.index_table, histories=histories_of(settings, driver, codec)
     )

@@ -1,4 +1,4 @@
-"""Readers of one process that wait at the same place of a partition share their looks at what comes there.
+"""Lets readers of one process that wait at the same place of a partition share their looks at it.
 
     nobody waits there              the reader leads: it pauses, looks, and tells those who wait what it has found
     somebody does                   it waits to be told, until its own time is over
@@ -37,24 +37,25 @@ LONGER: Final = 1.5
 
 @dataclass(slots=True)
 class Pauses:
-    """Pauses between looks, each longer than the last. Whatever comes begins them anew.
+    """Pauses between looks, each longer than the last, until something comes.
 
     Attributes:
-        weight: units of the next look, as a multiple of the least.
+        seconds: length of the next pause.
+        weight: read units of the next look, as a multiple of the least.
     """
 
     seconds: float = POLL_SECONDS
     weight: int = 1
 
     def longer(self) -> float:
-        """How long the next one is."""
+        """Return the next pause in seconds, and lengthen the one after it."""
         pause, self.seconds = self.seconds, min(LONGER * self.seconds, LONGEST_POLL * self.weight)
         return pause
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A reader that waits until `until`: when its turn comes it was told, or leads."""
+    """A reader that waits until `until`; when its turn comes it has been given news, or leads."""
 
     until: float
     turn: Turn = field(default_factory=turn)
@@ -63,12 +64,14 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """Those who wait at a place, the first that came first.
+    """The readers that wait at a place, in the order of their coming.
 
     Attributes:
-        key: of the place.
+        key: identity of the place.
         due: when their leader looks next.
-        last: it looks for the last time.
+        pauses: pauses between looks.
+        last: whether the leader looks for the last time.
+        waiting: readers that wait for the leader's news.
     """
 
     key: Hashable
@@ -83,7 +86,7 @@ _WATCHES: Final[dict[Hashable, _Watch]] = {}
 
 
 def _forget() -> None:
-    """In a child process the threads of its parent do not lead, and hold no lock."""
+    """Start over in a child process, whose parent's threads do not lead and hold no lock."""
     global _LOCK  # noqa: PLW0603
     _LOCK = threading.Lock()
     _WATCHES.clear()
@@ -100,12 +103,15 @@ def wait_for_more(
     patience: float,
     look: Callable[[bool], WalkPage],
 ) -> WalkPage:
-    """What comes at a place, or the last look, made once the clock shows `patience`: that is consistent, and may be
-    another reader's of a moment before.
+    """Wait for what comes at a place, sharing looks with other readers; return it, or the last look.
+
+    The last look is made once the clock shows `patience`: it is consistent, and may be another reader's of a moment
+    before.
 
     Args:
-        pauses: between looks, where nobody waits yet.
-        look: once, consistently or not.
+        place: identity of the place.
+        pauses: pauses between looks, if nobody waits yet.
+        look: looks once, consistently or not.
     """
     kind = TURN.get()
     loop = None if kind is threading.Event else threading.get_ident()
@@ -140,7 +146,7 @@ def wait_for_more(
 
 
 def _stop_waiting(watch: _Watch, own: _Waiting) -> bool:
-    """Whether a reader that waited leads now."""
+    """Remove a reader from those that wait; return whether it leads now."""
     with _LOCK:
         if own in watch.waiting:
             watch.waiting.remove(own)
@@ -148,6 +154,7 @@ def _stop_waiting(watch: _Watch, own: _Waiting) -> bool:
 
 
 def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool], WalkPage]) -> WalkPage:
+    """Look at a place until something comes or the reader's own time is over; return the last look."""
     while True:
         now = driver.clock()
         last = watch.due >= patience
@@ -162,7 +169,10 @@ def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool],
 
 
 def _leave(watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, over: float) -> None:
-    """Tell those who wait of news, or where there are none those whose time is `over`; then the next one leads."""
+    """Give news to the readers that wait, and let the next one lead.
+
+    Without news, those whose time is over get the last look.
+    """
     with _LOCK:
         ends = isinstance(news, EpochalError) or (news is not None and news.is_news)
         told = [each for each in watch.waiting if ends or (news is not None and each.until <= over)]

@@ -1,7 +1,6 @@
-"""All partitions of the feed at once: the newest, their order, streams by creation or name, where events are, and what
-belongs to one conversation.
+"""Reads all partitions of the feed at once: newest items, one order, lists of streams, and conversations.
 
-Readers of a partition do without it: it is imported when it is asked for.
+Readers of a partition do without it: it is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ second."""
 
 
 class _Entry(NamedTuple):
-    """What is wanted of an entry of a partition, and when that was written."""
+    """The wanted part of a partition's entry, and when the entry was written."""
 
     partition: int
     ticks: int
@@ -57,13 +56,18 @@ class _Entry(NamedTuple):
 
     @property
     def time(self) -> str:
+        """The time as text; empty if it is unknown."""
         return format_ticks(Ticks(self.ticks)) if self.ticks else ""
 
 
 def _named(categories: Collection[str] | None, prefix: str) -> Predicate:
-    """Streams whose names begin so; those of tags where categories are asked for."""
+    """Build a filter of spans by the beginning of their stream's name.
+
+    Streams of tags pass only if categories are requested.
+    """
 
     def is_named(span: Span) -> bool:
+        """Return whether a span's stream has such a name."""
         tagged = categories is None and span.stream.startswith(TAG_STREAMS)
         return span.stream.startswith(prefix) and not tagged
 
@@ -71,17 +75,18 @@ def _named(categories: Collection[str] | None, prefix: str) -> Predicate:
 
 
 def _behind(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
-    """The position that entries of partitions lead to."""
+    """Return the position after entries of partitions."""
     return FeedPosition({**start, **{each.partition: each.page.next for each in entries}})
 
 
 def _told_by(stream: str, version: int, span: Span) -> bool:
+    """Return whether a span is of a stream and reaches a version."""
     return span.stream == stream and span.next >= version
 
 
 @dataclass(frozen=True, slots=True)
 class WholeFeed:
-    """The partitions that a reader has; its methods are the reader's, where they are described."""
+    """Reads all partitions of a reader at once. Methods are documented on `FeedReader`."""
 
     reader: FeedReader
 
@@ -95,7 +100,7 @@ class WholeFeed:
         data: bool = False,
         seconds: float = 10.0,
     ) -> NewestPage:
-        """The newest items."""
+        """Return the newest items of all partitions, as `FeedReader.newest` does."""
         start, entries = self._back(limit, before, categories, predicate, seconds)
         found = [(entry.partition, span) for entry in entries for span in entry.page.spans]
         items = {
@@ -117,7 +122,10 @@ class WholeFeed:
         data: bool = False,
         seconds: float = 10.0,
     ) -> NewestPage:
-        """`newest` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
+        """Return the newest items as `newest` does, ending earlier if `room` is full.
+
+        Bodies in the bucket stay claims.
+        """
         start, entries = self._back(limit, before, categories, None, seconds)
         hydrate = self.reader.hydrate_unopened if data else None
         pages = [(each.partition, each.page) for each in entries]
@@ -132,7 +140,7 @@ class WholeFeed:
         predicate: Predicate | None,
         seconds: float,
     ) -> tuple[Mapping[int, Checkpoint], list[_Entry]]:
-        """Where reading back begins, and the entries that have so many items."""
+        """Read entries of all partitions backward until they have `limit` items; return start and entries."""
         must_be_whole(limit, "limit", 1)
         must_be_seconds(seconds, "seconds")
         if before is None:
@@ -158,7 +166,7 @@ class WholeFeed:
         prefix: str = "",
         seconds: float = 10.0,
     ) -> StreamsPage:
-        """Streams by creation."""
+        """List streams by the time of their creation, as `FeedReader.streams` does."""
         forward = is_forward(direction)
         must_be_whole(limit, "limit", 1)
         must_be(str, prefix, "prefix", "text")
@@ -189,7 +197,7 @@ class WholeFeed:
         prefix: str = "",
         seconds: float = 3_600.0,
     ) -> NamedStreams:
-        """Streams by name."""
+        """List streams in the order of their names, as `FeedReader.streams_by_name` does."""
         must_be_whole(limit, "limit", 1)
         must_be(str, after, "after", "text")
         must_be(str, prefix, "prefix", "text")
@@ -198,6 +206,7 @@ class WholeFeed:
         found: dict[str, list[ListedStream]] = {}
 
         def comes(span: Span) -> bool:
+            """Return whether a stream belongs to this page by its name."""
             full = len(names) > limit and span.stream > names[-1]
             return span.stream > after and not full and is_named(span)
 
@@ -225,7 +234,7 @@ class WholeFeed:
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
     ) -> FeedPosition | None:
-        """A position behind a stream's events."""
+        """Wait until a stream's events are in the feed, as `FeedReader.wait_for` does; return the position."""
         must_be(str, stream, "stream", "text")
         must_be_whole(version, "version", 1)
         must_be(str, source, "source", "text")
@@ -269,8 +278,9 @@ class WholeFeed:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> OrderedPage:
-        """The next page of `ordered`, which ends earlier where `room` does; bodies that are in the bucket stay claims.
-        What is within the window is read anew for each.
+        """Return the next page in the order of writes, ending earlier if `room` is full.
+
+        Bodies in the bucket stay claims. What is within the window is read anew for each page.
         """
         must_be_whole(limit, "limit", 1)
         reader = self.in_order(within, start, partitions, categories, None, room=room)
@@ -289,7 +299,7 @@ class WholeFeed:
         room: PageBounds | None = None,
         now: Callable[[], int] = time.time_ns,
     ) -> OrderedReader:
-        """What reads partitions as one."""
+        """Build the reader that reads several partitions in the order of their writes."""
         must_be_seconds(within, "within")
         if not 0 <= within <= LONGEST:
             raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
@@ -321,7 +331,7 @@ class WholeFeed:
         )
 
     def _listed(self, entry: _Entry) -> Iterator[ListedStream]:
-        """The streams that an entry's page says were created."""
+        """Iterate over the streams that an entry's page shows as created."""
         category = self.reader.categories(entry.partition).of
         for stream, _, (kind,) in entry.page.spans:
             yield ListedStream(
@@ -342,7 +352,7 @@ class WholeFeed:
         *,
         created: bool = False,
     ) -> Iterator[_Entry]:
-        """The entries of partitions that have something wanted, in the order of their times."""
+        """Iterate over the wanted entries of several partitions, merged in the order of their times."""
         check_wanted(categories, predicate)
         sign = 1 if direction == "forward" else -1
         each = (
@@ -360,6 +370,7 @@ class WholeFeed:
     def _entries(
         self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
     ) -> Iterator[_Entry]:
+        """Iterate over the entries of a partition that have something wanted, until time is over."""
         ticks, ended = 0, False
         while not ended:
             left = ends - self.reader.driver.clock()
@@ -370,9 +381,11 @@ class WholeFeed:
             ended = page.at_tail or not page.spans
 
     def _items(self, partition: int, spans: Sequence[Span], *, data: bool) -> Sequence[FeedItem]:
+        """Return the items of spans, with their events if data is requested."""
         return self.reader.items(partition, spans) if data else bare_items(spans)
 
     def _span_reader(self, partition: int, start: Checkpoint, direction: Direction = "forward") -> SpanReader:
+        """Build a reader of a partition's spans."""
         driver, table = self.reader.driver, self.reader.table
         return SpanReader.begin(driver, table, partition, start, forward=direction == "forward")
 
@@ -388,13 +401,16 @@ def latest(
     categories: Collection[str] | None = None,
     data: bool = False,
 ) -> tuple[FeedItem, ...]:
-    """The last `count` items, oldest first: of these `categories` alone, as far back as there is time to look."""
+    """Return the last `count` items of a partition, oldest first, of these `categories` only.
+
+    It looks as far back as there is time.
+    """
     page = feed.newest(count, before={at.partition: at.tail}, categories=categories, data=data)
     return page.items[:count][::-1]
 
 
 def before(at: Checkpoint, entries: int) -> Checkpoint:
-    """So many entries back within the epoch; from its beginning, the beginning of the one before."""
+    """Return the checkpoint so many entries back in the epoch; at its beginning, that of the one before."""
     if at.offset:
         return Checkpoint.of(at.epoch, max(0, at.offset - entries))
     return Checkpoint.of(at.epoch - 1, 0) if at.epoch else BEGINNING
@@ -419,17 +435,18 @@ class CausedEvent:
 
     @property
     def names(self) -> tuple[str, str]:
-        """By which others may name it: its own, and its place."""
+        """Names by which other events may name it as their cause: its own, and its place."""
         return name_of(self.event), f"{self.event.stream}@{self.event.index}"
 
 
 def conversation(
     feed: FeedReader, wanted: str, count: int, near: Iterable[CausedEvent] = ()
 ) -> list[CausedEvent]:
-    """Events of the conversation that a correlation id or one of its events names, among the last so many items.
+    """List the recent events of a conversation, which a correlation id or one of its events names.
 
     Args:
-        near: events that are looked at besides, wherever they are.
+        count: number of recent items of each partition that are searched.
+        near: events that are included in the search wherever they are.
     """
     lately = (
         CausedEvent(at.partition, item.event)
@@ -447,9 +464,10 @@ def conversation(
 
 
 def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
-    """Each event below its cause; those whose cause is not among them are roots, in order of time.
+    """Arrange events as a forest in which each is below its cause; roots are in order of time.
 
-    Of events that name each other as their cause, the earliest is a root.
+    Events whose cause is not among them are roots. Of events that name each other as their cause, the earliest is a
+    root.
     """
     ordered = sorted(nodes, key=lambda each: each.event.timestamp)
     names = {name: name_of(each.event) for each in ordered for name in each.names}
@@ -466,7 +484,10 @@ def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
 
 
 def _hang(root: CausedEvent, effects: Mapping[str | None, list[CausedEvent]], seen: set[int]) -> None:
-    """Put below a root what it caused, but what `seen` has; the deepest are beside one another."""
+    """Put the effects of a root below it, level by level; the deepest are placed beside one another.
+
+    Events in `seen` are placed already.
+    """
     seen.add(id(root))
     below = deque([(root, root.caused, 2)])
     while below:
