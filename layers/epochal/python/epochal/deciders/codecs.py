@@ -35,11 +35,15 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """An event or unfold as a codec is given it.
+    """An event or unfold in the form that a codec decodes.
 
     Attributes:
-        index: of the event; of an unfold, the version that it was made from.
-        stream: that it is of, or the aggregate; empty where nobody says.
+        type: its stored type.
+        data: its body.
+        meta: its metadata.
+        timestamp: when it happened.
+        index: index of the event; for an unfold, the version that it was made from.
+        stream: its stream or aggregate; empty if that is unknown.
     """
 
     type: str
@@ -51,11 +55,11 @@ class Stored:
 
     @property
     def where(self) -> str:
-        """Which event it is, for errors."""
+        """Stream, type and index of the event, for error messages."""
         return f"{self.stream}: {self.type} (index {self.index})".removeprefix(": ")
 
     def json(self) -> Any:
-        """`data` as plain JSON; raises `InvalidInput` where a codec with upcasts wrote it."""
+        """Parse `data` as plain JSON; raise `InvalidInput` if a codec with upcasts wrote it."""
         return read_json(self.data, self.where)
 
 
@@ -110,13 +114,14 @@ class EventCodec(Generic[E]):
     sealing: Sealing | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse what nothing would await."""
+        """Check that both functions are neither async nor generators."""
         must_be_plain(self.encode, "encode")
         must_be_plain(self.decode, "decode")
 
     def read(self, event: StoredEvent) -> E | None:
-        """An event as a reader, a reaction or a read model is given it; None where its type is unknown and
-        `skips_unknown`, where it is one of a timer's, or where the feed says that it is gone.
+        """Decode an event that a reader, a reaction or a read model receives.
+
+        None if its type is unknown and `skips_unknown`, if it belongs to a timer, or if the feed says that it is gone.
 
         Raises:
             UnknownType: a type that the codec does not know.
@@ -132,7 +137,7 @@ class EventCodec(Generic[E]):
         return found
 
     def tagged(self, event: E, *tags: str) -> Event:
-        """An event under these tags, for a store of tagged events, or for what `decide` on a stream answers with.
+        """Encode an event and put tags on it, for a store of tagged events or for the answer of `decide`.
 
         Raises:
             InvalidInput: an event that the codec has no form for.
@@ -140,14 +145,16 @@ class EventCodec(Generic[E]):
         return replace(self.encode(event), tags=tags, untagged=event)
 
     def keeping(self) -> EventCodec[E | Stored]:
-        """The same, where events of unknown types are kept as they are: as `Stored`."""
+        """Return a codec that decodes events of unknown types as `Stored` instead of failing."""
 
         def encode(event: E | Stored) -> Event:
+            """Encode an event; refuse one of a type that the codec does not know."""
             if isinstance(event, Stored):
                 raise InvalidInput("events", f"{event.type} is of a type that the codec does not know")
             return self.encode(event)
 
         def decode(stored: Stored) -> E | Stored:
+            """Decode an event, or return it as `Stored` if its type is unknown."""
             found = must_be_done(self.decode(stored), "decode")
             return stored if found is None else found
 
@@ -157,7 +164,10 @@ class EventCodec(Generic[E]):
 
 
 def _stored(event: StoredEvent) -> Stored:
-    """Any layout's event as codecs are given it. An aggregate's events are counted from 1."""
+    """Convert any layout's event into the form that codecs decode.
+
+    An aggregate's events are counted from 1.
+    """
     data, meta = event.data, getattr(event, "meta", b"")
     index = getattr(event, "index", getattr(event, "seq_nr", 0))
     return Stored(
@@ -217,14 +227,17 @@ def json_codec(
     skips_unknown: bool = False,
     upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[E]:
-    """A codec of JSON objects over classes; `deciders.shapes` lists what fields of dataclasses and of attrs may be.
+    """Build a codec that stores events of these classes as JSON objects.
+
+    `deciders.shapes` lists what fields of dataclasses and of attrs may be.
 
     Args:
         types: dataclasses, or classes of attrs, Pydantic or msgspec, each stored under its class's name.
-        named: classes by the names they are stored under. A class may have several, for what older programs
+        named: classes by the names under which they are stored. A class may have several, for what older programs
             wrote: the first is the one that is written.
-        upcasts: what brings events of older versions to that of today (`upcast`). An event of a newer version than
-            is known here is `CorruptData`, whatever `skips_unknown` says: to skip it would be to misread its type.
+        skips_unknown: whether events of unknown types are skipped instead of being an error.
+        upcasts: steps that bring events of older versions to the current one (`upcast`). An event of a newer version
+            than is known here is `CorruptData`, whatever `skips_unknown` says: to skip it would be to misread its type.
 
     Raises:
         TypeError: a field whose type has no form in JSON, a name that stands for two classes, or upcasts with a gap.
@@ -236,12 +249,14 @@ def json_codec(
     written = {register[name]: kind for name, kind in reversed(known.items())}
 
     def encode(event: E) -> Event:
+        """Encode an event under the name of its class; refuse one of another class."""
         kind = written.get(type(event))
         if kind is None:
             raise InvalidInput("events", f"{type(event).__name__} is not registered with the codec")
         return Event(type=kind.name, data=kind.write(event))
 
     def decode(stored: Stored) -> E | None:
+        """Decode a stored event; return None if its type is unknown."""
         kind = known.get(stored.type)
         found: E | None = None if kind is None else kind.read(stored)
         return found
@@ -256,7 +271,7 @@ def json_codec(
 
 
 def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[str, type[E]]:
-    """Classes by stored name."""
+    """Return classes by stored name; raise `TypeError` if two classes have one name."""
     register = dict(named)
     for kind in types:
         if not isinstance(kind, type):
@@ -275,7 +290,7 @@ class StoredClass(NamedTuple):
     versions: Versions
 
     def write(self, event: object) -> bytes:
-        """The body of an event; raises `InvalidInput` where it could not be read back."""
+        """Encode an event as JSON; raise `InvalidInput` if it could not be read back."""
         name = f"events.{type(event).__name__}"
         try:
             return json.dumps(self.versions.mark(self.form.write(event)))
@@ -288,7 +303,7 @@ class StoredClass(NamedTuple):
             raise InvalidInput(f"{name}.{found.path}".rstrip("."), found.with_value()) from None
 
     def read(self, stored: Stored) -> Any:
-        """The event that a body is of; raises `CorruptData` where it is not what its type says."""
+        """Decode an event from its stored body; raise `CorruptData` if that does not fit its class."""
         try:
             if self.versions.steps or _MARK in stored.data:
                 return self.form.read(self.versions.unmark(json.loads(stored.data)))
@@ -298,7 +313,7 @@ class StoredClass(NamedTuple):
 
 
 def _hint(error: ValueError) -> str:
-    """What is to be done where a class has a field that its older events do not have."""
+    """Return advice for an error message if a class has a field that older events lack."""
     if not isinstance(error, Mismatch) or error.rule != MISSING:
         return ""
     return "; events from before the field need a default for it in the class, or an upcast"

@@ -38,7 +38,7 @@ _known: WeakKeyDictionary[type, str] = WeakKeyDictionary()
 
 
 def fingerprint_of(kind: type) -> str:
-    """The fingerprint of a class: a dataclass, or a class of attrs, Pydantic or msgspec."""
+    """Return the fingerprint of a class: a dataclass, or a class of attrs, Pydantic or msgspec."""
     fingerprint = _known.get(kind)
     if fingerprint is None:
         description = json.dumps(_Descriptions().of(kind))
@@ -48,7 +48,7 @@ def fingerprint_of(kind: type) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Field:
-    """A field as it is stored: its name there, its type, and its default; None where it has none."""
+    """A field as it is stored: its name, its type, and its default, None if it has none."""
 
     name: str
     hint: Any
@@ -56,12 +56,13 @@ class _Field:
 
 
 class _Descriptions:
-    """Describes types as plain JSON; remembers classes, since a class may hold itself."""
+    """Describes types as plain JSON, remembering classes, since a class may contain itself."""
 
     def __init__(self) -> None:
         self._seen: dict[type, int] = {}
 
     def of(self, hint: Any) -> Any:
+        """Describe a type as plain JSON."""
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
         if type(hint).__name__ == "TypeAliasType":  # `type X = …`, from Python 3.12 on
@@ -80,12 +81,13 @@ class _Descriptions:
         return "None" if hint is None else str(getattr(hint, "__name__", hint))
 
     def _part(self, part: Any) -> Any:
-        """An argument of a generic type, which need not be a type."""
+        """Describe an argument of a generic type, which need not be a type."""
         if part is Ellipsis:
             return "..."
         return [self.of(each) for each in part] if isinstance(part, list) else self.of(part)
 
     def _class(self, kind: type) -> Any:
+        """Describe a class by its fields, or an enumeration by its members."""
         if issubclass(kind, Enum):
             return ["enum", *([name, _value(member.value)] for name, member in kind.__members__.items())]
         fields = _fields(kind)
@@ -98,7 +100,7 @@ class _Descriptions:
 
 
 def _fields(kind: Any) -> list[_Field] | None:
-    """The stored fields of a class; None where it is no class with fields."""
+    """Return the stored fields of a class; None if it is not a class with fields."""
     pydantic = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "model_fields", None)
     if hasattr(kind, "__pydantic_validator__") and isinstance(pydantic, dict):
         return [*_pydantic(pydantic)]
@@ -119,6 +121,7 @@ def _fields(kind: Any) -> list[_Field] | None:
 
 
 def _dataclass(kind: Any) -> Iterator[_Field]:
+    """Iterate over the stored fields of a dataclass."""
     hints = _hints(kind)
     for each in dataclasses.fields(kind):
         if each.init:
@@ -127,6 +130,7 @@ def _dataclass(kind: Any) -> Iterator[_Field]:
 
 
 def _attrs(kind: Any) -> Iterator[_Field]:
+    """Iterate over the stored fields of a class of attrs."""
     from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
 
     hints = _hints(kind)
@@ -138,6 +142,7 @@ def _attrs(kind: Any) -> Iterator[_Field]:
 
 
 def _pydantic(fields: Mapping[str, Any]) -> Iterator[_Field]:
+    """Iterate over the stored fields of a Pydantic model."""
     from pydantic_core import PydanticUndefined  # noqa: PLC0415  as above
 
     for name, each in fields.items():
@@ -147,6 +152,7 @@ def _pydantic(fields: Mapping[str, Any]) -> Iterator[_Field]:
 
 
 def _msgspec(kind: Any) -> Iterator[_Field]:
+    """Iterate over the stored fields of a msgspec struct."""
     import msgspec  # noqa: PLC0415  as above
 
     for each in msgspec.structs.fields(kind):
@@ -155,13 +161,14 @@ def _msgspec(kind: Any) -> Iterator[_Field]:
 
 
 def _annotated(kind: type, names: Iterable[str], defaults: Mapping[str, Any]) -> Iterator[_Field]:
+    """Iterate over the fields of a named tuple or typed dictionary."""
     hints = _hints(kind)
     for name in names:
         yield _Field(name, hints.get(name, Any), [_value(defaults[name])] if name in defaults else None)
 
 
 def _hints(kind: type) -> dict[str, Any]:
-    """The types of a class's fields; none where a name in them cannot be resolved here."""
+    """Return the types of a class's fields; none if a name in them cannot be resolved here."""
     try:
         return get_type_hints(kind)
     except (NameError, TypeError, AttributeError):
@@ -169,14 +176,20 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _default(value: Any, factory: Any, missing: Any) -> Any:
-    """A default, described; None where a field has none. A factory is never called: it may read a clock."""
+    """Describe the default of a field; None if it has none.
+
+    A factory is never called: it may read a clock.
+    """
     if factory is not missing:
         return ["factory", str(getattr(factory, "__qualname__", type(factory).__qualname__))]
     return None if value is missing else [_value(value)]
 
 
 def _value(value: Any) -> Any:
-    """A value, described by what it holds; one of another kind by its class alone, as its text may hold an address."""
+    """Describe a value by its content; a value of an unknown class only by that class.
+
+    Its text may contain an address.
+    """
     name = type(value).__qualname__
     if isinstance(value, Enum):
         return ["enum", value.name]

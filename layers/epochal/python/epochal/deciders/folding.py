@@ -1,4 +1,4 @@
-"""States made from heads: where a fold begins, which events it needs, and what it does when they are gone.
+"""Makes states from heads: where a fold begins, which events it needs, and what happens if they are gone.
 
     begins with        an unfold that is an origin; else a state already known; else the first event
     goes on with       the events since, from the head in hand where it carries them, else from what is before it
@@ -67,16 +67,17 @@ Transmuted = tuple[Sequence[E], Sequence[E] | None]
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Access(Generic[S, E]):
-    """A strategy. The functions of this module make them.
+    """An access strategy: which events make a state, and what a decision stores; functions here build them.
 
     Attributes:
-        transmute: what a decision stores, from its events and the state after them.
-        unfold_is_origin: whether a state can begin with an unfold.
-        event_is_origin: whether a state can begin with an event; None where none but the first can, and events are
-            read forward.
-        state_in_unfolds: events alone do not make the state. Unfolds of which none is an origin are then an error.
-        version: of the rules. Snapshots of another one are out of date, and events stand in for them.
-        trust_unmarked: snapshots that do not say what they were made with are taken as they are, too.
+        transmute: returns what a decision stores, from its events and the state after them.
+        unfold_is_origin: returns whether a state can begin with an unfold.
+        event_is_origin: returns whether a state can begin with an event; None if only the first event can, so that
+            events are read forward.
+        state_in_unfolds: whether events alone do not make the state. Unfolds of which none is an origin are then an
+            error.
+        version: version of the rules. Snapshots of another one are out of date, and events are used instead.
+        trust_unmarked: whether snapshots that do not say what they were made with are used, too.
     """
 
     transmute: Callable[[Sequence[E], S], Transmuted[E]]
@@ -92,7 +93,7 @@ class Access(Generic[S, E]):
         return self.unfold_is_origin is _never and self.event_is_origin is None
 
     def __post_init__(self) -> None:
-        """Refuse what nothing would await."""
+        """Check that the functions are neither async nor generators, and the version is a short text."""
         for name in ("transmute", "unfold_is_origin", "event_is_origin"):
             if (function := getattr(self, name)) is not None or name != "event_is_origin":
                 must_be_plain(function, name)
@@ -101,14 +102,17 @@ class Access(Generic[S, E]):
 
 
 def _always(_: object) -> bool:
+    """Return True for every event."""
     return True
 
 
 def _never(_: object) -> bool:
+    """Return False for every event."""
     return False
 
 
 def _events_alone(events: Sequence[E], _: object) -> Transmuted[E]:
+    """Store a decision's events unchanged, and keep the stored unfolds."""
     return events, None
 
 
@@ -128,16 +132,16 @@ def snapshot(
     version: str = "",
     trust_unmarked: bool = False,
 ) -> Access[S, E]:
-    """Store the state beside the events with every append, so that a load is one request of one item.
+    """Build a strategy that stores the state with every append, so that a load reads one item.
 
-    A snapshot is used while its class has the shape that it was made with; after that, the events are.
+    A snapshot is used as long as its class has the shape that it was made with; after that, events are used.
 
     Args:
-        is_origin: whether an unfold or event is a snapshot that this program understands.
-        to_snapshot: a state as the event that `evolve` restores it from.
-        version: of the rules, at most 64 bytes. Change it where `evolve`, `to_snapshot` or `initial` makes other states
-            of the same class: snapshots of another version are not used.
-        trust_unmarked: use snapshots, too, that do not say what they were made with, as other programs write them, as
+        is_origin: returns whether an unfold or event is a snapshot that this program understands.
+        to_snapshot: converts a state into the event from which `evolve` restores it.
+        version: version of the rules, at most 64 bytes. Change it if `evolve`, `to_snapshot` or `initial` makes other
+            states of the same class: snapshots of another version are not used.
+        trust_unmarked: use snapshots that do not say what they were made with, too, as other programs write them, as
             long as there is no `version`.
 
     Raises:
@@ -159,9 +163,10 @@ def multi_snapshot(
     version: str = "",
     trust_unmarked: bool = False,
 ) -> Access[S, E]:
-    """`snapshot` with several unfolds: in an old and a new schema while programs of both run, or a state in parts.
+    """Build a strategy like `snapshot` that stores several unfolds: two schemas, or a state in parts.
 
-    A state begins with the last unfold that is an origin, and the unfolds after it are folded in.
+    Two schemas help while old and new programs run. A state begins with the last unfold that is an origin, and the
+    unfolds after it are folded in.
     """
     must_be_plain(to_snapshots, "to_snapshots", may_yield=True)
     return Access(
@@ -177,9 +182,10 @@ def multi_snapshot(
 
 
 def rolling_state(to_snapshot: Callable[[S], E]) -> Access[S, E]:
-    """Store the state alone. Nothing but the etag tells versions apart, and nothing reaches the feed.
+    """Build a strategy that stores only the latest state, without events.
 
-    A stream that has events from before is folded from them until the state is first written.
+    Only the etag distinguishes versions, and nothing reaches the feed. A stream that has events from before is folded
+    from them until the state is first written.
     """
     must_be_plain(to_snapshot, "to_snapshot")
     return Access(
@@ -197,13 +203,14 @@ def custom(
     version: str = "",
     trust_unmarked: bool = False,
 ) -> Access[S, E]:
-    """Store what `transmute` makes of a decision's events and the state after them.
+    """Build a strategy that stores what `transmute` makes of a decision's events and the state after them.
 
     Args:
-        transmute: events to append and unfolds to replace those stored; may drop, change or add to the events. The
+        is_origin: returns whether a state can begin with an unfold or event.
+        transmute: returns events to append and unfolds to replace those stored; may drop, change or add events. The
             state that is restored from what it stores must be the state it was given.
-        state_in_unfolds: say so where it drops events that the state needs.
-        version, trust_unmarked: as of `snapshot`, where events make the state.
+        state_in_unfolds: set it if `transmute` drops events that the state needs.
+        version, trust_unmarked: as for `snapshot`, if events make the state.
     """
     return Access(
         transmute=transmute,
@@ -217,12 +224,13 @@ def custom(
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded(Generic[S]):
-    """A state, and what is known of the head that it was made from.
+    """A state, and the head from which it was made.
 
     Attributes:
-        known: the head, its token, or None where the stream does not exist.
-        low_water: what was pruned then.
-        confirmed: the store has shown it during this call. Otherwise the state may be an old one.
+        state: the state.
+        known: the head, its token, or None if the stream does not exist.
+        low_water: index below which events had been pruned then.
+        confirmed: whether the store has shown it during this call. Otherwise the state may be an old one.
         begun: clock reading before the first of its events was read, for the cache (`loading`).
     """
 
@@ -240,9 +248,9 @@ class Loaded(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class _Start(Generic[S]):
-    """A state that holds everything before index `version`.
+    """A state to begin with, which includes all events below index `version`.
 
-    `stands_in` says for which snapshot, that is out of date, the events since the first stand in.
+    `stands_in` says which outdated snapshot the events replace, for errors.
     """
 
     state: S
@@ -252,7 +260,7 @@ class _Start(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OutOfDate:
-    """A snapshot of a type, and why it is not used."""
+    """A snapshot that is not used, and why."""
 
     type: str
     why: str
@@ -260,11 +268,15 @@ class _OutOfDate:
 
 @dataclass(frozen=True, kw_only=True)
 class Folder(Generic[S, E]):
-    """Makes states of one kind from heads of one store.
+    """Makes states of one kind from the streams of a store.
 
     Attributes:
-        forget_pruned: a state begins anew where its stream was pruned.
-        consistent: False reads events before a head for half, where a replica has them.
+        streams: the store.
+        initial, evolve: functions of the decider.
+        codec: decodes events.
+        access: access strategy.
+        forget_pruned: whether a state begins anew if its stream was pruned.
+        consistent: False reads events before a head for half the price, if a replica has them.
     """
 
     streams: Streams
@@ -276,17 +288,17 @@ class Folder(Generic[S, E]):
     consistent: bool = True
 
     def fold(self, state: S, events: Iterable[E]) -> S:
-        """A state moved on by events."""
+        """Fold events into a state, and return the new state."""
         for event in events:
             state = must_be_state(self.evolve(state, event), state, self.initial, event)
         return state
 
     def begin(self) -> S:
-        """The state before any event."""
+        """Return the state before any event."""
         return must_be_done(self.initial(), "initial")
 
     def load(self, stream: str, head: Head | None, before: Loaded[S] | None = None) -> Loaded[S]:
-        """The state at a head in hand; from the state `before`, where that saves work.
+        """Return the state at a head that was read, reusing the state `before` if that saves work.
 
         Raises:
             StreamDeleted: the head is a tombstone.
@@ -304,14 +316,14 @@ class Folder(Generic[S, E]):
         return Loaded(state=state, known=head, low_water=head.low_water)
 
     def events(self, stream: str, written: Written) -> tuple[E, ...]:
-        """The events of an append, as they are stored. Raises `EventsPruned`."""
+        """Read and decode the events of an append; raise `EventsPruned` if they are gone."""
         if written.version == written.first:
             return ()
         found = self.streams.read(stream, start=written.first, limit=written.version - written.first)
         return tuple(event for recorded in found for event in self._decode(recorded))
 
     def replayed(self, stream: str, written: Written) -> tuple[S, tuple[E, ...]]:
-        """The state that an append was decided on, and its events, as they are stored.
+        """Return the state on which an append was decided, and its events, both from the store.
 
         Raises:
             StreamDeleted: the stream is gone.
@@ -323,7 +335,9 @@ class Folder(Generic[S, E]):
         return self._at(head, written.first, written.version)
 
     def as_of(self, stream: str, when: int | Moment) -> S:
-        """The state that a stream had at a version; or with its last event of a moment or before, and those before it.
+        """Return the state of a stream at an earlier version or moment.
+
+        At a moment, it is the state after the last event that happened by then.
 
         Raises:
             InvalidInput: the stream has not come so far; or its earlier states are gone, since events alone do not make
@@ -340,14 +354,17 @@ class Folder(Generic[S, E]):
         return self.begin() if head is None else self._at(head, version, version)[0]
 
     def _at(self, head: Head, first: int, end: int) -> tuple[S, tuple[E, ...]]:
-        """The state at an index that the stream may have left behind, and the events from there to `end`."""
+        """Return the state at an index that the stream may have passed, and the events from there to `end`."""
         start = self._start(head, None)
         if start.version > first or self.access.event_is_origin is not None:
             start = _Start(state=self.begin(), version=0)
         return self._folded(head, start, first, end)
 
     def _start(self, head: Head, before: Loaded[S] | None) -> _Start[S]:
-        """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""
+        """Choose the latest state to begin with: from an unfold, an earlier state, or the initial one.
+
+        At equal versions an unfold is chosen: it may have changed without an event.
+        """
         usable = before if before is not None and self._leads_to(before, head) else None
         restored = self._restored(head)
         if isinstance(restored, _Start) and (usable is None or restored.version >= usable.version):
@@ -360,7 +377,7 @@ class Folder(Generic[S, E]):
         return _Start(state=self.begin(), version=head.low_water if self.forget_pruned else 0)
 
     def _leads_to(self, before: Loaded[S], head: Head) -> bool:
-        """Whether events alone lead from a state to a head."""
+        """Return whether events alone lead from a state to a head."""
         return (
             not self.access.state_in_unfolds
             and before.version <= head.version
@@ -368,8 +385,9 @@ class Folder(Generic[S, E]):
         )
 
     def _restored(self, head: Head) -> _Start[S] | _OutOfDate | None:
-        """The state that the head's unfolds hold: the last that is an origin, and those after it. None where none is an
-        origin; or what is out of date among them, and so all before it.
+        """Restore the state in a head's unfolds; None if they have none, or the snapshot that is out of date.
+
+        It begins with the last unfold that is an origin, and those after it are folded in.
         """
         if self.access.unfold_is_origin is _never:
             return None
@@ -397,11 +415,11 @@ class Folder(Generic[S, E]):
         return _Start(state=self.fold(self.begin(), since_origin), version=version)
 
     def mark_of(self, kind: str) -> Mark:
-        """The mark of a snapshot of a stored type; where unfolds are all there is of the state, an empty one."""
+        """Return the mark for a snapshot of a stored type; an empty one if only unfolds make the state."""
         return Mark() if self.access.state_in_unfolds else mark_of(self.codec, kind, self.access.version)
 
     def _folded(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
-        """The state at index `first`, and the events from there to `end`."""
+        """Return the state at index `first`, and the events from there to `end`."""
         if start.version >= end:
             return start.state, ()
         if self.access.event_is_origin is None:
@@ -409,6 +427,7 @@ class Folder(Generic[S, E]):
         return self._backward(head, start, first, end, self.access.event_is_origin)
 
     def _forward(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
+        """Fold events in order, and return the state at `first` and the events from there to `end`."""
         state, events = start.state, list[E]()
         for found in self.streams.reader(consistent=self.consistent).onward(head, start.version, "forward"):
             if isinstance(found, Hole):
@@ -424,6 +443,7 @@ class Folder(Generic[S, E]):
     def _backward(
         self, head: Head, start: _Start[S], first: int, end: int, is_origin: Callable[[E], bool]
     ) -> tuple[S, tuple[E, ...]]:
+        """Read events newest first up to an origin; return the state at `first` and the events from there."""
         earlier, events, reached = list[E](), list[E](), end
         begun: S | None = None
         for found in self._newest_first(head, start, end):
@@ -441,14 +461,15 @@ class Folder(Generic[S, E]):
         return self.fold(state, reversed(earlier)), tuple(reversed(events))
 
     def _begun_anew(self, head: Head, hole: Hole, first: int, start: _Start[S]) -> S:
-        """The state behind a hole, where it may begin there: not within what is asked for besides, from `first` on."""
+        """Return the initial state after a hole if the state may begin there, else raise `EventsPruned`."""
         if self.forget_pruned and hole.end <= first and not start.stands_in:
             return self.begin()
         raise EventsPruned(head.stream, hole.first, hole.end, start.stands_in)
 
     def _newest_first(self, head: Head, start: _Start[S], end: int) -> Iterator[Recorded | Hole]:
-        """Where to look for an origin: where a state is known, in the head alone, since a part of older events would
-        go far beyond it.
+        """Read events newest first to find an origin; if a state is known, only those in the head.
+
+        Part of the older events would go far beyond that state.
         """
         last = None if end == head.version else end - 1
         events = self.streams.reader(consistent=self.consistent).onward(head, last, "backward")
@@ -459,7 +480,7 @@ class Folder(Generic[S, E]):
         )
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
-        """The event, or nothing where its type is a timer's, or is unknown and may be skipped."""
+        """Decode an event; nothing if its type is a timer's, or is unknown and may be skipped."""
         if recorded.type in TIMERS:
             return ()
         event = must_be_done(self.codec.decode(_stored(recorded, recorded.index, recorded.stream)), "decode")
@@ -470,7 +491,7 @@ class Folder(Generic[S, E]):
         raise UnknownType(recorded.stream, recorded.index, recorded.type)
 
     def _decode_unfold(self, stream: str, unfold: RecordedUnfold) -> E | _OutOfDate | None:
-        """The unfold as an event; None where its type is unknown."""
+        """Decode an unfold; None if its type is unknown, or the reason why it is out of date."""
         stored = _stored(unfold, unfold.version, stream)
         if self.access.state_in_unfolds:
             return must_be_done(self.codec.decode(stored), "decode")
@@ -491,10 +512,12 @@ class Folder(Generic[S, E]):
 
 
 def _unchanged(known: Known[Head], head: Head) -> bool:
+    """Return whether a head still has the etag of a known state."""
     return known is not None and known.etag is not None and known.etag == head.etag
 
 
 def _stored(source: Recorded | RecordedUnfold, index: int, stream: str) -> Stored:
+    """Convert a stored event or unfold into the form that codecs decode; its body must have been fetched."""
     if isinstance(source.data, Claim) or isinstance(source.meta, Claim):
         raise CorruptData(f"{source.type} (index {index}): its body was not fetched")
     return Stored(

@@ -1,4 +1,4 @@
-"""Getting at states: from the store, from the cache, or by assumption.
+"""Loads states: from the store, from the cache, or by assumption.
 
     REQUIRE_LOAD   the head is read: one request; what is cached is moved on by what is new
     ALLOW_LAG      the same, eventually consistent: half the read units
@@ -51,12 +51,13 @@ _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodTyp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedState:
-    """A state of a stream.
+    """A state of a stream in the cache.
 
     Attributes:
-        token: of the head that it was made from.
-        low_water: what was pruned then. Where more has been pruned since, the state is not used, so that a cache never
-            changes what a load finds.
+        state: the state.
+        token: token of the head that it was made from.
+        low_water: index below which events had been pruned then. If more has been pruned since, the state is not used,
+            so that a cache never changes what a load finds.
         as_of: clock reading at which the state was the latest, or later.
         begun: clock reading before the first of its events was read; states that are moved on keep it.
     """
@@ -89,6 +90,7 @@ class Cache:
         max_seconds: float | None = None,
         size_of: Callable[[Any], int] | None = None,
     ) -> None:
+        """Check the limits, and begin with an empty cache."""
         if entries < 1 or (max_bytes is not None and max_bytes < 1):
             raise InvalidInput("cache", "must have room for at least 1 entry and 1 byte")
         if max_seconds is not None and not max_seconds > 0:
@@ -106,11 +108,11 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all states, about; 0 where they are not bounded, and so not reckoned."""
+        """Approximate bytes of all states; 0 if they are not limited, and so not measured."""
         return self._bytes
 
     def get(self, key: Hashable, now: float = -inf) -> CachedState | None:
-        """The entry under `key`, unless it is too old by the clock reading `now`; this counts as its use."""
+        """Return the entry under `key` unless it is too old at the clock reading `now`; mark it as used."""
         with self._lock:
             if key not in self._entries:
                 return None
@@ -122,7 +124,7 @@ class Cache:
             return entry
 
     def put(self, key: Hashable, entry: CachedState) -> None:
-        """Keep an entry, unless there is a later one."""
+        """Keep an entry unless a later one is cached; evict the least recently used if there is no room."""
         size = 0 if self._max_bytes is None else self._size_of(entry.state)
         with self._lock:
             if key in self._entries and _later(self._entries[key][0], entry):
@@ -134,27 +136,33 @@ class Cache:
                 self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
-        """Forget everything: for tests, and after a table was restored to an earlier time."""
+        """Remove everything: for tests, and after a table was restored to an earlier time."""
         with self._lock:
             self._entries.clear()
             self._bytes = 0
 
     def _overfull(self) -> bool:
+        """Return whether the cache has more entries or bytes than allowed."""
         return len(self._entries) > self._most or (
             self._max_bytes is not None and self._bytes > self._max_bytes
         )
 
     def _drop(self, key: Hashable) -> None:
+        """Remove an entry, if there is one."""
         _, size = self._entries.pop(key, (None, 0))
         self._bytes -= size
 
 
 def _later(one: CachedState, other: CachedState) -> bool:
+    """Return whether the first state is later than the other."""
     return (one.token.version, one.as_of) > (other.token.version, other.as_of)
 
 
 def approximate_size(value: Any) -> int:
-    """Bytes of a value and all it refers to, classes and functions aside; what occurs twice counts once."""
+    """Estimate the bytes of a value and all it refers to, without classes and functions.
+
+    What occurs twice counts once.
+    """
     seen: set[int] = set()
     total, pending = 0, [value]
     while pending:
@@ -172,7 +180,7 @@ E = TypeVar("E")
 
 
 class Load(Enum):
-    """How to get at a state."""
+    """How a state is loaded."""
 
     REQUIRED = "required"
     ALLOW_LAG = "allow_lag"
@@ -195,7 +203,7 @@ class AllowStale:
     max_age: float | None = None
 
     def accepts(self, age: float) -> bool:
-        """Whether a state of this age may be used."""
+        """Return whether a state of this age in seconds may be used."""
         return self.max_age is None or age <= self.max_age
 
 
@@ -207,7 +215,7 @@ class Loader(Generic[S, E]):
     cache: Cache | None
 
     def load(self, stream: str, how: Load | AllowStale) -> Loaded[S]:
-        """A state, got at as asked."""
+        """Load a stream's state in the requested way: from the store, the cache, or by assumption."""
         if how is ASSUME_EMPTY:
             return Loaded(state=self.folder.begin(), known=None, confirmed=False, begun=self.now())
         entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())
@@ -225,9 +233,9 @@ class Loader(Generic[S, E]):
         return self.lagging(stream, cached) if how is ALLOW_LAG else self.read(stream, cached)
 
     def lagging(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
-        """A state that the store has had, unconfirmed; the one `before` where that is later.
+        """Load a state by an eventually consistent read, or return the one `before` if that is later.
 
-        It is not cached, because it may be of any age; what a decision on it leads to is.
+        It is unconfirmed, and not cached, because it may be of any age; what a decision on it leads to is cached.
         """
         begun = self.now()
         folder = replace(self.folder, consistent=False)
@@ -242,20 +250,20 @@ class Loader(Generic[S, E]):
         return replace(loaded, confirmed=False, begun=begun if before is None else before.begun)
 
     def read(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
-        """The state in the store, from the one `before` where that saves work."""
+        """Load the latest state from the store, reusing the one `before` if that saves work."""
         as_of = self.now()
         head = self.folder.streams.head(stream, whole=self._needs_all(before))
         return self.made(stream, head, before, as_of)
 
     def made(self, stream: str, head: Head | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
-        """The state at a head in hand, which was there at `as_of` or later."""
+        """Make the state at a head that was read at `as_of` or later, and cache it."""
         begun = as_of if before is None else before.begun
         loaded = replace(self.folder.load(stream, head, before), begun=begun)
         self.keep(stream, loaded, as_of)
         return loaded
 
     def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
-        """The state to decide on under a key, or the result of an earlier decision under it."""
+        """Start a decision under a key: return the state to decide on, or an earlier decision's result."""
         as_of = self.now()
         found = self._told(key, once.begin(key, loaded.known))
         if isinstance(found, Written):
@@ -263,20 +271,21 @@ class Loader(Generic[S, E]):
         return self.made(key.stream, found.head, loaded, as_of) if found.read else loaded
 
     def resumed(self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]) -> Loaded[S] | Written:
-        """As `begun`, for a decision that is made again, on another head than `before`."""
+        """Resume a decision under a key on a newer head; return its state, or an earlier decision's result."""
         if key is None:
             return loaded
         found = self._told(key, once.resume(key, before.known, loaded.known))
         return found if isinstance(found, Written) else loaded
 
     def _told(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:
+        """Run the steps of a key's lookup; raise `OutcomeUndetermined` if its outcome cannot be known."""
         found = self.folder.streams.driver.run(steps)
         if isinstance(found, Unknown):
             raise OutcomeUndetermined(key.stream, found.first)
         return found
 
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
-        """Cache a state, if there is a stream to hold it to."""
+        """Cache a state if its stream exists."""
         token = token_of(loaded.known)
         if self.cache is not None and token is not None:
             entry = CachedState(
@@ -285,15 +294,15 @@ class Loader(Generic[S, E]):
             self.cache.put(self._key(stream), entry)
 
     def _needs_all(self, before: Loaded[S] | None) -> bool:
-        """Whether all events of a stream are needed, to make its state."""
+        """Return whether all events of a stream are needed to make its state."""
         return before is None and self.folder.access.every_event_counts
 
     def now(self) -> float:
-        """The store's clock, in seconds."""
+        """Return the reading of the store's clock in seconds."""
         return self.folder.streams.driver.clock()
 
     def _key(self, stream: str) -> Hashable:
-        """Tells apart stores and kinds of state, so that any deciders may share a cache."""
+        """Return the cache key, which distinguishes stores and kinds of state, so that deciders can share a cache."""
         kind, streams = self.folder, self.folder.streams
         rules = (kind.initial, kind.evolve, kind.codec, kind.access, kind.forget_pruned)
         return (stream, streams.driver.execute, streams.table, rules)

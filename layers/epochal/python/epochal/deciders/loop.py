@@ -1,4 +1,4 @@
-"""The loop of every decision: load a state, decide on it, append that, and decide again where another was faster.
+"""The loop of every decision: load a state, decide on it, append, and repeat if another writer was faster.
 
     load        what is decided on
     decide      the user's function, on a state that may be an old one where nothing was read, or the read may lag
@@ -41,7 +41,7 @@ ATTEMPTS: Final = 10
 
 
 class Writing(Protocol):
-    """What a decision led to."""
+    """The plan of a decision."""
 
     @property
     def writes(self) -> bool:
@@ -77,14 +77,14 @@ class WithAlso(Sequence[E]):
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What `decide` answers with, beside its events, where events are to come later: a timer (`scheduling`) of the
-    domain's events, which the decider's codec encodes. One in it sets the next timer when it fires.
+    """A timer among the events that `decide` returns: events of the domain that are appended later.
 
-    `epochal.call_off(name)` among the events calls a timer off. Neither is an event of the domain: no state is folded
-    from it.
+    A timer (`scheduling`) has events that the decider's codec encodes. A `Later` in it sets the next timer when it
+    fires. `epochal.call_off(name)` among the events calls a timer off. Neither is an event of the domain: no state is
+    folded from it.
 
     Args:
-        name, events, at, tags: as `epochal.scheduling` has them.
+        name, events, at, tags: as in `epochal.scheduling`.
     """
 
     name: str
@@ -102,23 +102,23 @@ Answer: TypeAlias = Sequence[E | Later | Event]
 
 
 def is_timer(answered: object) -> bool:
-    """Whether a part of an answer is of a timer, and not an event of the domain."""
+    """Return whether a part of a decision's answer sets or cancels a timer."""
     return isinstance(answered, Later) or (isinstance(answered, Event) and answered.type in TIMERS)
 
 
 def is_tagged(answered: object) -> TypeGuard[Event]:
-    """Whether a part of an answer is an event of the domain under tags (`EventCodec.tagged`)."""
+    """Return whether a part of a decision's answer is a domain event with tags (`EventCodec.tagged`)."""
     return isinstance(answered, Event) and answered.untagged is not None
 
 
 def untagged(answered: object) -> Any:
-    """A part of an answer as `evolve` is given it."""
+    """Return a part of a decision's answer in the form that `evolve` receives."""
     return answered.untagged if is_tagged(answered) else answered
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(Generic[R, E]):
-    """The answer of a user's `decide`, the events and timers that it leads to, and what goes with them."""
+    """What a user's `decide` returned: its result, events and timers, and writes that go with them."""
 
     result: R
     events: tuple[E, ...]
@@ -127,24 +127,25 @@ class Decision(Generic[R, E]):
 
     @property
     def writes(self) -> bool:
-        """Whether there are any."""
+        """Whether there are events or timers to append."""
         return bool(self.events or self.timers)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier(Generic[R, T]):
-    """An earlier call with the idempotency key has made the decision: `answer` is what that was answered."""
+    """The decision was made by an earlier call with the idempotency key; `answer` returns that call's answer."""
 
     answer: Callable[[], tuple[R, T]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moved(Generic[B, R, T]):
-    """An append was refused.
+    """An append was refused because the stream, or the query's events, have changed.
 
     Attributes:
-        name: what has moved.
-        onward: what is there by now. Given True, what came with the refusal is new enough; else it is read.
+        name: name of what has moved.
+        onward: returns the present base of the decision. With True, what came with the refusal is recent enough;
+            otherwise it is read.
     """
 
     name: str
@@ -154,48 +155,53 @@ class Moved(Generic[B, R, T]):
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class DecisionSource(ABC, Generic[B, P, R, T]):
-    """What one decision is made on, and by which function.
+    """What a decision is made on, and by which function: streams, or a query of tagged events.
 
-    B is what is loaded, P what is made of it, R what the function answers besides its events, and T the outcome.
+    B is what is loaded, P the plan made of it, R what the function returns besides its events, and T the outcome.
     """
 
     @property
     @abstractmethod
     def driver(self) -> Driver:
-        """That of the store."""
+        """Driver of the store."""
 
     @property
     def about(self) -> object:
-        """What one stream, or one of its kind, the decision is on; None where it is on more."""
+        """The one stream on which the decision is made; None if there are more."""
         return None
 
     @abstractmethod
     def over(self, driver: Driver) -> Self:
-        """The same, with all its requests through another driver."""
+        """Return the same source with all requests through another driver."""
 
     @abstractmethod
     def load(self) -> B | Earlier[R, T]:
-        """What to decide on, as the caller wants it loaded."""
+        """Load the base of the decision in the way the caller asked for."""
 
     def confirmed(self, base: B) -> bool:  # noqa: ARG002  of those that may be old
-        """Whether the store has shown it during this call. Otherwise it may be old."""
+        """Return whether the store has shown this base during the call; otherwise it may be old."""
         return True
 
     def confirm(self, base: B) -> B | Earlier[R, T]:  # noqa: ARG002  of those that may be old
-        """The latest."""
+        """Load the latest base."""
         return self.load()
 
     @abstractmethod
     def plan(self, base: B) -> P:
-        """Let the function decide. Raises what it does."""
+        """Let the function decide on the base; raises what it raises."""
 
     def unchanged(self, base: B, plan: P) -> tuple[R, T]:
-        """The answer of a decision that stores nothing; one on several streams stores that they have not moved."""
+        """Return the answer of a decision that stores nothing.
+
+        One on several streams instead appends a check that they have not moved.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def append(self, base: B, plan: P, since: float) -> tuple[R, T] | Earlier[R, T] | Moved[B, R, T]:
-        """Append what was decided, on exactly what it was decided on; `since` is the clock's reading before that.
+        """Append what was decided, on exactly the base that it was decided on.
+
+        `since` is the clock reading before that.
 
         Raises:
             StreamDeleted, OutcomeUndetermined: nothing more can come of it.
@@ -203,16 +209,18 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
 
     @abstractmethod
     def _earlier(self, written: Any) -> tuple[R, T]:
-        """What an earlier call was told that had the key, by what it wrote."""
+        """Return the answer that an earlier call with the key received, reconstructed from what it wrote."""
 
     def _as_earlier(self, written: Any) -> Earlier[R, T]:
+        """Return the earlier call's answer, to be reconstructed when it is needed."""
         return Earlier(answer=partial(self.over(self.driver.telling())._earlier, written))  # noqa: SLF001  its own
 
     def decide(self, *, attempts: int = ATTEMPTS, metadata: Mapping[str, Any] | None = None) -> tuple[R, T]:
-        """The answer and the outcome, which carries what all of it consumed.
+        """Make the decision; return the function's result and the outcome, with the capacity of all requests.
 
         Args:
-            metadata: of the events of this decision, however often it is made.
+            attempts: number of decisions before `Contended` is raised.
+            metadata: metadata for the events of this decision, however often it is made.
 
         Raises:
             Contended: other writers were faster at every attempt.
@@ -224,6 +232,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         return result, replace(cast("Any", outcome), capacity=meter.capacity)
 
     def _run(self, attempts: int) -> tuple[R, T]:
+        """Load, decide and append until a decision is stored, or the attempts are used up."""
         driver, attempt = self.driver, 0
         base = self.load()
         while not isinstance(base, Earlier):
@@ -247,7 +256,10 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         return base.answer()
 
     def _plan(self, base: B) -> P | None:
-        """A decision that may stand: the store holds what writes to its state. Others need a confirmed one: None."""
+        """Decide; return None if the answer depends on a base that may be old, so must be confirmed first.
+
+        A decision that writes needs no confirmation: the store compares the base when it appends.
+        """
         confirmed = self.confirmed(base)
         try:
             plan = self.plan(base)
@@ -259,12 +271,12 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
 
 
 def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
-    """What a function without an answer decides, as one that has none."""
+    """Call a user's `decide` that returns only events, and add None as its result."""
     return None, decide(*states)
 
 
 def decision_of(answer: tuple[R, Answer[E]]) -> Decision[R, E]:
-    """What a user's function answered; raises `InvalidInput` for a coroutine."""
+    """Convert what a user's `decide` returned into a decision; raise `InvalidInput` for a coroutine."""
     result, events = must_be_done(answer, "decide")
     also = events.also if isinstance(events, WithAlso) else ()
     parts = tuple(must_be_events(events))

@@ -1,4 +1,4 @@
-"""What a value broke on its way to JSON or back, and where in the value that is."""
+"""The error of a value that does not survive JSON: the rule it breaks, and where in the value."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ NO_VALUE: Final = object()
 
 
 class Mismatch(ValueError):
-    """A value is not what it should be: `path` leads to it, `rule` is what it broke.
+    """A value breaks a rule: `path` leads to it, `rule` says what is wrong.
 
-    The value itself, `got`, is no part of the message: who reads a stored body may not want it in a log.
+    The value itself, `got`, is not in the message: a stored body may not belong in a log.
     """
 
     def __init__(self, rule: str, path: str = "", got: Any = NO_VALUE) -> None:
+        """Form the message from path and rule, without the value."""
         super().__init__(f"{path}: {rule}" if path else rule)
         self.rule = rule
         self.path = path
         self.got = got
 
     def inside(self, name: str) -> Mismatch:
-        """The same, seen from the value that holds it under `name`."""
+        """Return the same mismatch with `name` put before its path."""
         return Mismatch(self.rule, f"{name}.{self.path}" if self.path else name, self.got)
 
     def with_value(self) -> str:
-        """The rule and the value, shortened, for the program that wrote it."""
+        """Return the rule with the value, shortened, for the program that wrote it."""
         if self.got is NO_VALUE:
             return self.rule
         try:

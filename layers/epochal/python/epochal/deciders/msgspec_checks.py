@@ -16,7 +16,9 @@ from epochal.model.events import VERSION
 
 
 def check_struct(kind: Any, *, event: bool) -> None:
-    """Check a class, and those in its fields; an `event` by the rules of events, too.
+    """Check that a msgspec class, and those in its fields, can be read back as they are written.
+
+    An `event` is checked by the rules of events, too.
 
     Raises:
         TypeError: it is no object in JSON, or has a field that could not be read as it is written.
@@ -38,7 +40,7 @@ def check_struct(kind: Any, *, event: bool) -> None:
 
 
 def _fields(root: Any) -> Iterator[tuple[type, inspect.Field]]:
-    """The fields of a class and of those in its fields, each class once."""
+    """Iterate over the fields of a class and of the classes in its fields, each class once."""
     seen, infos = set[Any](), [root]
     while infos:
         info = infos.pop()
@@ -53,7 +55,7 @@ def _fields(root: Any) -> Iterator[tuple[type, inspect.Field]]:
 
 
 def _parts(info: Any) -> Iterator[Any]:
-    """The types in a field's type, down to those in the fields of other classes."""
+    """Iterate over the types in a field's type, down to those in the fields of other classes."""
     yield info
     if not hasattr(info, "fields"):
         for part in _inner(info):
@@ -61,6 +63,7 @@ def _parts(info: Any) -> Iterator[Any]:
 
 
 def _inner(info: msgspec.Struct) -> list[Any]:
+    """List the types directly inside a type."""
     parts: list[Any] = []
     for name in info.__struct_fields__:
         value = getattr(info, name)

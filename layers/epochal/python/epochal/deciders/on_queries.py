@@ -1,4 +1,4 @@
-"""Decisions on tagged events: several small projections make one model, one read, and one conditional append.
+"""Decisions on tagged events: several small projections, read at once, and one conditional append.
 
 A projection is a query and a fold. A model asks for what any of its projections asks for, folds each over the
 events that concern it, and lets a decision append only if nothing that the model was made of has changed: the
@@ -57,12 +57,12 @@ S = TypeVar("S")
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Projection(Generic[S]):
-    """One question about the past.
+    """A question about past events: a query and a fold.
 
     Attributes:
-        query: the events that answer it.
-        initial: the answer before any of them.
-        evolve: the answer after one more; must not change the one it is given.
+        query: selects the events that answer it.
+        initial: returns the answer before any event.
+        evolve: returns the answer after one more event; must not change the one it is given.
     """
 
     query: Query
@@ -70,7 +70,7 @@ class Projection(Generic[S]):
     evolve: Callable[[S, Recorded], S]
 
     def __post_init__(self) -> None:
-        """Refuse what nothing would await."""
+        """Check that the functions are neither async nor generators."""
         must_be_plain(self.initial, "initial")
         must_be_plain(self.evolve, "evolve")
 
@@ -95,13 +95,15 @@ def projection(
     codec: EventCodec[Any] | None = None,
     evolve: Callable[[S, Any], S] | None = None,
 ) -> Projection[S]:
-    """A projection over the events of all of `tags`.
+    """Build a projection over the events that have all of `tags`, by type functions or by a codec.
 
     Args:
-        on: a function for each type that it knows, of events as they are stored.
-        codec: what makes them events of the domain instead. It asks for this codec's types alone, so one of its own,
-            `json_codec` of a class or two, keeps the boundary of a decision small.
-        evolve: with a codec, the answer after one more event.
+        tags: tags that the events have.
+        initial: the answer before any event.
+        on: a function for each event type, which takes stored events.
+        codec: decodes events into those of the domain instead. Only this codec's types are queried, so a small codec of
+            its own, `json_codec` of a class or two, keeps the boundary of a decision small.
+        evolve: with a codec, returns the answer after one more event.
 
     Raises:
         InvalidInput: neither `on` nor `codec` with `evolve`.
@@ -116,6 +118,7 @@ def projection(
     item = QueryItem(types=codec.types, tags=tags)
 
     def typed(state: S, event: Recorded) -> S:
+        """Decode an event and fold it into the state."""
         read = codec.read(event)
         return state if read is None else evolve(state, read)
 
@@ -125,6 +128,7 @@ def projection(
 def _of_functions(
     tags: Sequence[str], on: Mapping[str, Callable[[S, Recorded], S]], initial: S
 ) -> Projection[S]:
+    """Build a projection from a function for each event type."""
     for kind, function in on.items():
         must_be_plain(function, f"on[{kind!r}]")
     item = QueryItem(types=on, tags=tags)
@@ -137,7 +141,13 @@ def _of_functions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """The answers of a model's projections, and how far they have been made."""
+    """The states of a model's projections, and the position up to which they were read.
+
+    Attributes:
+        states: states by the names of the projections.
+        query: query of all projections together.
+        position: position of the read.
+    """
 
     states: Mapping[str, Any]
     query: Query
@@ -146,15 +156,16 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision that stands.
+    """The outcome of a decision.
 
     Attributes:
-        events: those that were appended; none where there was nothing to do.
+        events: appended events; none if there was nothing to do.
         model: what was decided on, before these events.
-        position: of the model's query, with these events: the next append under that query may go `after` it.
-        versions: how many events each tag of these events has with them, as `Appended` has it.
-        replayed: an earlier call with the idempotency key appended them.
-        capacity: what its read consumed, and all its appends.
+        position: position of the model's query including these events: the next append under that query may go `after`
+            it.
+        versions: number of events of each tag including these, as in `Appended`.
+        replayed: whether an earlier call with the idempotency key appended them.
+        capacity: what its read and all its appends consumed.
     """
 
     events: tuple[Recorded, ...]
@@ -174,8 +185,9 @@ class Decisions:
     """Makes decisions on a store of tagged events.
 
     Attributes:
-        attempts: decisions on one command before `Contended` is raised.
-        snapshots: where models are kept, so that a decision reads what came after; None reads all.
+        store: the store.
+        attempts: number of decisions on one command before `Contended` is raised.
+        snapshots: where models are stored, so that a decision reads only later events; None reads all.
     """
 
     store: TaggedStore
@@ -186,7 +198,7 @@ class Decisions:
         must_be_whole(self.attempts, "attempts", 1)
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
-        """Read once, and fold every projection over its events."""
+        """Read the events of all projections at once, and fold them into a model."""
         if not projections:
             raise InvalidInput("projections", "must not be empty")
         query = _query_of(projections)
@@ -204,17 +216,17 @@ class Decisions:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Decided:
-        """Append the events that `decide` answers with, if no event that is newer than its model matches a projection.
+        """Append the events that `decide` returns, unless newer events match the projections; retry then.
 
-        `decide` is called again whenever another was faster, so it must be free of side effects.
+        `decide` is called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
-            metadata: of the events of this decision, however often it is made: what `epochal.metadata` takes.
+            metadata: metadata for the events of this decision, however often it is made: what `epochal.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
-            idempotency_key: one decision within its store: a repeat of the command with its key is answered like the
-                first, whatever has been appended by then, and its events are there once. The key alone tells a repeat,
-                not the command; and its model is of the events whose places are before the first's. A decision that
-                appended nothing is made again.
+            idempotency_key: identifies one decision within its store: a repeat of the command with its key is answered
+                like the first, whatever has been appended by then, and its events exist once. Only the key identifies a
+                repeat, not the command; and its model is of the events whose places are before the first's. A decision
+                that appended nothing is made again.
 
         Raises:
             InvalidInput: metadata that a block would refuse; events with ids beside a key, which makes them.
@@ -234,9 +246,9 @@ class Decisions:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[R, Decided]:
-        """`decide` with a function that also answers; the answer given with the decision that stands.
+        """Decide like `decide`, with a function that also returns a result; return it with the outcome.
 
-        For a repeat it is asked again on the model of the first, for its answer alone.
+        For a repeat the function is called again on the model of the first call, only for its result.
         """
         must_be_plain(decide, "decide")
         return self._on(projections, decide, idempotency_key, answers=True).decide(
@@ -251,12 +263,13 @@ class Decisions:
         *,
         answers: bool = False,
     ) -> _OnQuery[R]:
+        """Build the decision source of these projections."""
         return _OnQuery(decisions=self, projections=projections, decision=decision, key=key, answers=answers)
 
     def _seen(
         self, query: Query, projections: Mapping[str, Projection[Any]]
     ) -> tuple[Mapping[str, Any], Seen]:
-        """What to fold from, and the events to fold: those after a snapshot, or all."""
+        """Return states to fold from, and the events to fold: those after a snapshot, or all."""
         kept = None if self.snapshots is None else self.snapshots.find(query, projections.keys())
         if kept is not None:
             # A position of another store, or of a table that was restored, is refused.
@@ -267,7 +280,7 @@ class Decisions:
 
 @dataclass(frozen=True, kw_only=True)
 class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]):
-    """A decision on a query: a model is made by one read, so it is never an old one."""
+    """A decision on a query. Its model is made by one read, so it is never an old one."""
 
     decisions: Decisions
     projections: Mapping[str, Projection[Any]]
@@ -298,6 +311,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         plan: Decision[R, Event],
         since: float,  # noqa: ARG002  a model has no age
     ) -> tuple[R, Decided] | Earlier[R, Decided] | Moved[Model, R, Decided]:
+        """Append the decided events on condition that no newer event matches the model's query."""
         store = self.decisions.store
         try:
             answer = store.try_append(
@@ -322,16 +336,20 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         )
 
     def _onward(self, base: Model, conflict: Conflict, newest: bool) -> Model | Earlier[R, Decided]:
+        """Update the model after a conflict, by its events or by another read."""
         model = moved(base, self.projections, conflict)
         return self._free(model if newest else caught_up(self.decisions.store, model, self.projections))
 
     def _free(self, model: Model) -> Model | Earlier[R, Decided]:
-        """After the model: what is under the key and not in the model is found, or in the way."""
+        """Return the model, or the answer of an earlier call with the same key.
+
+        The key is looked up after the model was read: its events are found here, or conflict.
+        """
         made = () if self.key is None else self.decisions.store.appended(self.key)
         return self._as_earlier(made) if made else model
 
     def _earlier(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
-        """The answer of an earlier call with the same key."""
+        """Reconstruct the answer of an earlier call with the same key, by folding the events before it."""
         query, store = _query_of(self.projections), self.decisions.store
         seen = store.read(query)
         before = [event for event in seen.events if event.key < events[0].key]
@@ -354,21 +372,23 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
 
 def _query_of(projections: Mapping[str, Projection[Any]]) -> Query:
+    """Return the query for the events of any of these projections."""
     items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
     return Query(items=tuple(items))
 
 
 def _begun(projections: Mapping[str, Projection[Any]]) -> dict[str, Any]:
+    """Return the initial states of projections."""
     return {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
 
 
 def caught_up(store: TaggedStore, model: Model, projections: Mapping[str, Projection[Any]]) -> Model:
-    """A model with all that is new to it in a store."""
+    """Return a model updated with all newer events in a store."""
     return moved(model, projections, store.read(model.query, after=model.position))
 
 
 def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | Conflict) -> Model:
-    """A model with what is new to it."""
+    """Return a model updated with these newer events."""
     states = _folded(model.states, projections, new.events)
     return Model(states=states, query=model.query, position=new.position)
 
@@ -376,6 +396,7 @@ def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | 
 def _folded(
     states: Mapping[str, Any], projections: Mapping[str, Projection[Any]], events: Sequence[Recorded]
 ) -> dict[str, Any]:
+    """Fold events into the states of the projections that they match."""
     folded = dict(states)
     for event in events:
         for name, each in projections.items():
@@ -398,12 +419,14 @@ def transact_with(
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Transacted[S, E]:
-    """Store the events that `decide` finds in a stream's state and in the answers of projections, if both still hold.
+    """Decide on a stream's state and on projections; store the events if both still hold.
 
     The stream may be in the projections, too: by events of its own that carry tags.
 
     Args:
+        party: stream and its deciders.
         projections: over tagged events of the same table; they are the condition of the append.
+        decide: takes the state and the projections' states, and returns events.
         load, attempts, metadata, idempotency_key: as in `transact_all` on this stream alone.
 
     Raises:
@@ -427,7 +450,10 @@ def transact_with(
 
 @dataclass(frozen=True, kw_only=True)
 class _StreamAndQuery(OnStreams[R], Generic[R]):
-    """A decision on a stream and a query. Its base is confirmed once the stream was as loaded after the model."""
+    """A decision on a stream and a query.
+
+    It is confirmed if the stream, read after the model, is still as it was loaded.
+    """
 
     projections: Mapping[str, Projection[Any]]
 
@@ -441,6 +467,7 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
         return base.confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
+        """Read the stream again; update the model if the stream has moved."""
         ((party,), (before,)) = self.parties, base.loaded
         loaded = party.deciders.loader.read(party.stream, before)
         if token_of(loaded.known) == token_of(before.known):
@@ -451,6 +478,7 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
+        """Append to the stream if it is as it was read, and no newer event matches the query."""
         (only,) = appends
         forbidden = Forbidden(fail_if=base.model.query, after=base.model.position, also=also)
         result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], forbidden, self.key)
@@ -460,6 +488,7 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
             raise ConditionUnmet(list(result.unmet), result)
 
         def onward(newest: bool) -> DecisionBase:
+            """Update the model after a conflict."""
             model = moved(base.model, self.projections, result)
             return replace(base, model=model if newest else self._caught_up(model), confirmed=False)
 
@@ -468,6 +497,7 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
     def _free(
         self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
     ) -> DecisionBase | Earlier[R, Any]:
+        """Return the unconfirmed base, or the answer of an earlier call with the same key."""
         free = super()._free(loaded, before)
         return free if isinstance(free, Earlier) else replace(free, confirmed=False)
 
@@ -497,15 +527,15 @@ _TYPE: Final = "Model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSnapshots:
-    """Keeps the folded models of decisions, in streams.
+    """Stores the folded models of decisions, in streams.
 
     Attributes:
-        streams: streams as pages, in the table of the events or another.
-        name: of the model; the category of its streams, so that no other streams may have it.
-        version: of the projections: another one's snapshots are passed over.
-        dump, load: the answers of all projections, by name, to bytes and back. `load` raises `CorruptData` or a
+        streams: streams of pages, in the table of the events or another.
+        name: name of the model, and category of its streams, so that no other streams may have it.
+        version: version of the projections; snapshots of another version are ignored.
+        dump, load: convert the states of all projections, by name, to bytes and back. `load` raises `CorruptData` or a
             `ValueError`, `LookupError`, `TypeError` or `AttributeError` for what it cannot read.
-        every: so many events are folded before another snapshot is kept.
+        every: number of events that are folded before another snapshot is stored.
     """
 
     streams: Streams
@@ -516,7 +546,7 @@ class ModelSnapshots:
     every: int = EVERY
 
     def find(self, query: Query, names: Collection[str]) -> tuple[Mapping[str, Any], Position] | None:
-        """The answers of these projections up to a position; None where there is no snapshot to go on from."""
+        """Return the stored states of these projections and their position; None without a usable snapshot."""
         found = self.streams.load(self._stream(query, names))
         if found is None or not found.unfolds:
             return None
@@ -535,13 +565,14 @@ class ModelSnapshots:
         return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None
 
     def keep(self, query: Query, states: Mapping[str, Any], position: Position) -> None:
-        """Keep what the model was folded to. Where that fails, the next decision reads more."""
+        """Store the folded states of a model; if that fails, the next decision reads more."""
         meta = json.dumps({"version": self.version, "position": write_position(position)})
         unfold = Unfold(type=_TYPE, data=self.dump(states), meta=meta)
         with suppress(Unavailable, TooLarge):
             self.streams.try_append(self._stream(query, states), [], unfolds=[unfold])
 
     def _stream(self, query: Query, names: Collection[str]) -> str:
+        """Return the name of the stream for the snapshots of a query and these projections."""
         items = sorted([sorted(item.types), sorted(item.tags)] for item in query.items)
         digest = hashlib.sha256(json.dumps([sorted(names), items])).hexdigest()
         return f"{self.name}-{digest[:32]}"

@@ -105,7 +105,7 @@ class Decider(Generic[C, S, E]):
     decide: Callable[[C, S], Answer[E]]
 
     def __post_init__(self) -> None:
-        """Refuse functions that nothing would await."""
+        """Check that the functions are neither async nor, except `decide`, generators."""
         must_be_plain(self.initial, "initial")
         must_be_plain(self.evolve, "evolve")
         must_be_plain(self.decide, "decide", may_yield=True)
@@ -113,14 +113,14 @@ class Decider(Generic[C, S, E]):
 
 @dataclass(frozen=True, kw_only=True)
 class Transacted(Generic[S, E]):
-    """A transaction's outcome.
+    """The outcome of a transaction on a stream.
 
     Attributes:
-        state: after the decision.
-        events: that were decided, without timers; where there are neither nothing was written.
-        token: of the stream after it, for its ETag or an append of one's own; None where there is no stream.
-        replayed: an earlier call with the idempotency key appended them.
-        capacity: what the transaction consumed: its loads, and appends that were refused.
+        state: state after the decision.
+        events: events that were decided, without timers; if there are neither, nothing was written.
+        token: token of the stream afterwards, for its ETag or an append of your own; None if there is no stream.
+        replayed: whether an earlier call with the idempotency key appended them.
+        capacity: what the transaction consumed, loads and refused appends included.
     """
 
     state: S
@@ -136,7 +136,7 @@ class Transacted(Generic[S, E]):
 
     @property
     def expected(self) -> ExpectedVersion:
-        """What a further write says, to be made on this state alone: the token, or that there is no stream."""
+        """The expectation for a further write on exactly this state: the token, or that there is no stream."""
         return NO_STREAM if self.token is None else self.token
 
 
@@ -173,7 +173,7 @@ class Deciders(Generic[C, S, E]):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
-        """Let the decider decide on a command; see `transact`."""
+        """Let the decider decide on a command, and store its events; see `transact`."""
         return self.transact(
             stream,
             partial(self.decider.decide, command),
@@ -193,23 +193,23 @@ class Deciders(Generic[C, S, E]):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
-        """Store the events that `decide` answers with, on the stream's latest state, once.
+        """Store the events that `decide` returns for the stream's latest state, exactly once.
 
-        `decide` gets the state, and answers with events and timers (`loop.Later`), none where there is nothing to
-        do, or with `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of
-        side effects.
+        `decide` gets the state, and returns events and timers (`loop.Later`), none if there is nothing to do, or
+        `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
-            load: how the state is got at: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
+            load: how the state is loaded: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
                 taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
                 another try, and is never stored on.
             expected: what the stream must be when it is decided on: a token or a version that the caller has seen, as
-                of an `If-Match`. Where it is not, nothing is decided.
-            metadata: of the events of this decision, however often it is made: what `epochal.metadata` takes.
+                of an `If-Match`. If it is not, nothing is decided.
+            metadata: metadata for the events of this decision, however often it is made: what `epochal.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
-            idempotency_key: one decision within its stream: for 24 hours, a repeat of the command with its key is
-                answered like the first, whatever the stream is by then, or is expected to be, and its events are there
-                once. The key alone tells a repeat, not the command. A decision that stored nothing is made again.
+            idempotency_key: identifies one decision within its stream: for 24 hours, a repeat of the command with its
+                key is answered like the first, whatever the stream is by then, or is expected to be, and its events
+                exist once. Only the key identifies a repeat, not the command. A decision that stored nothing is made
+                again.
 
         Raises:
             InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored; a
@@ -243,9 +243,10 @@ class Deciders(Generic[C, S, E]):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[R, Transacted[S, E]]:
-        """`transact` with a `decide` that also answers; the answer given with the decision that stands.
+        """Transact like `transact`, with a `decide` that also returns a result; return it with the outcome.
 
-        For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
+        For a repeat `decide` is called again on the state of the first call, from all events before it, only for its
+        result.
         """
         return self._decided(
             stream, decide, load=load, expected=expected, metadata=metadata, key=idempotency_key, answers=True
@@ -259,9 +260,13 @@ class Deciders(Generic[C, S, E]):
         load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
         as_of: int | Moment | None = None,
     ) -> R:
-        """A view of the stream's state; raises what loading in `transact` does.
+        """Return a view of the stream's state, latest or as of a version or moment.
+
+        It raises what loading in `transact` does.
 
         Args:
+            projection: converts the state into the view.
+            load: how the latest state is loaded.
             as_of: a version, for the state of the events before that index; or a moment (`epochal.at`), for the state
                 of those up to the last one that happened by then. Either is read from the store. None is the latest.
 
@@ -273,7 +278,7 @@ class Deciders(Generic[C, S, E]):
         return projection(self.loader.load(stream, load).state)
 
     def on(self, stream: str) -> Party[S, E]:
-        """The stream, with these rules, as a party to `transact_all`."""
+        """Return the stream with these rules, as a party to `transact_all`."""
         return Party(deciders=self, stream=stream)
 
     @cached_property
@@ -300,6 +305,7 @@ class Deciders(Generic[C, S, E]):
         key: str | None,
         answers: bool,
     ) -> tuple[R, Transacted[S, E]]:
+        """Run the decision loop on one stream; return the function's result and the outcome."""
         check_expected(expected)
         if key is not None:
             check_access(self.access)
@@ -327,10 +333,10 @@ class Party(Generic[S, E]):
 # No slots, as above.
 @dataclass(frozen=True, kw_only=True)
 class AllTransacted(Generic[T]):
-    """A joint decision's outcome.
+    """The outcome of a joint decision on several streams.
 
     Attributes:
-        parties: for each of them its own `Transacted`, in their order.
+        parties: outcome of each party, in their order.
         capacity: what all of it consumed.
     """
 
@@ -383,18 +389,18 @@ def transact_all(
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[Any]:
-    """Store the events that `decide` finds in the states of the parties' streams, all of them or none, once.
+    """Decide on the states of several streams, and store all of the events or none, exactly once.
 
-    `decide` gets a state for each party, and answers with a sequence of events for each, in their order; each may be
+    `decide` gets a state for each party, and returns a sequence of events for each, in their order; each may be
     `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
 
     Args:
         parties: at most 100, of one store, each another stream; 99 under a key.
-        load: how each state is got at, as in `Deciders.transact`.
-        attempts: decisions before `Contended` is raised.
-        metadata: of the events of this decision, as in `Deciders.transact`.
-        idempotency_key: one decision on these streams together, in whatever order they are named, as
-            `Deciders.transact` has it for one.
+        load: how each state is loaded, as in `Deciders.transact`.
+        attempts: number of decisions before `Contended` is raised.
+        metadata: metadata for the events of this decision, as in `Deciders.transact`.
+        idempotency_key: identifies one decision on these streams together, in whatever order they are named, as in
+            `Deciders.transact` for one.
 
     Raises:
         InvalidInput: parties of several stores, or a stream twice; the layout can append to one stream at a time only;
@@ -415,7 +421,7 @@ def transact_all_result(
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> tuple[R, AllTransacted[tuple[Transacted[Any, Any], ...]]]:
-    """`transact_all` with a `decide` that also answers, as `Deciders.transact_result` has it."""
+    """Transact like `transact_all`, with a `decide` that also returns a result; return it with the outcome."""
     return _several(parties, decide, load, idempotency_key, answers=True).decide(
         attempts=attempts, metadata=metadata
     )
@@ -429,6 +435,7 @@ def _several(
     *,
     answers: bool = False,
 ) -> OnStreams[R]:
+    """Check the parties of a joint decision, and build its source."""
     must_be_list(Party, parties, "parties")
     if not parties:
         raise InvalidInput("parties", "must not be empty")
@@ -467,7 +474,7 @@ class StreamPlan:
     also: Also = ()
 
     def outcome(self, token: Token | None) -> Transacted[Any, Any]:
-        """The answer once it is stored."""
+        """Return the outcome of the stream's part once it is stored."""
         return Transacted(state=self.state, events=self.events, token=token)
 
 
@@ -476,7 +483,10 @@ class Plans(Generic[R]):
     """The plan of each stream, or the error that the decision raised.
 
     Attributes:
-        rests: on all streams, whether anything is stored or not.
+        result: what the function returned besides its events.
+        streams: plans by stream.
+        rests: whether the decision depends on all streams, whether anything is stored or not.
+        fault: the error that it raised.
     """
 
     result: R
@@ -486,7 +496,7 @@ class Plans(Generic[R]):
 
     @property
     def writes(self) -> bool:
-        """Whether the store is asked if the streams are as they were read."""
+        """Whether the store must be asked if the streams are as they were read."""
         return self.rests or any(plan.append for plan in self.streams.values())
 
 
@@ -495,11 +505,12 @@ _All = AllTransacted[tuple[Transacted[Any, Any], ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionBase:
-    """The states of streams, and what more a decision is made on.
+    """The states of streams on which a decision is made, and what else it is made on.
 
     Attributes:
-        model: the answers of projections, where it is on those too (`decisions.transact_with`).
-        confirmed: the store has shown all of it in this call, at one moment.
+        loaded: states of the streams.
+        model: states of projections, if the decision is on those too (`transact_with`).
+        confirmed: whether the store has shown all of it in this call, at one moment.
     """
 
     loaded: tuple[Loaded[Any], ...]
@@ -530,16 +541,16 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     @property
     def driver(self) -> Driver:
-        """That of the streams."""
+        """Driver of the streams."""
         return self.streams.driver
 
     @property
     def about(self) -> object:
-        """The stream, of a decision on one."""
+        """The stream, of a decision on one; None for a joint one."""
         return None if self.joint else self.parties[0].stream
 
     def over(self, driver: Driver) -> Self:
-        """The same, with all requests of its deciders through another driver."""
+        """Return the same source with all requests of its deciders through another driver."""
         streams = self.streams.on(driver)
         parties = [
             replace(party, deciders=replace(party.deciders, streams=streams)) for party in self.parties
@@ -547,15 +558,15 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return replace(self, streams=streams, parties=tuple(parties))
 
     def load(self) -> DecisionBase | Earlier[R, _All]:
-        """Each stream by itself, and then what is under the key."""
+        """Load the state of each stream, then look up the key."""
         return self._free([party.deciders.loader.load(party.stream, self.how) for party in self.parties])
 
     def confirmed(self, base: DecisionBase) -> bool:
-        """Of one stream, whether it was read; what several were at one moment, the append finds out."""
+        """Return whether a single stream was read; for several, the append finds out."""
         return self.joint or base.loaded[0].confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, _All]:
-        """What is in the store by now."""
+        """Read the latest states from the store."""
         loaded = [
             party.deciders.loader.read(party.stream, each)
             for party, each in zip(self.parties, base.loaded, strict=True)
@@ -563,7 +574,10 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return self._free(loaded, base)
 
     def plan(self, base: DecisionBase) -> Plans[R]:
-        """An error of a joint decision is the domain's, as far as the streams were as it saw them at one moment."""
+        """Let the function decide, and plan what each stream stores.
+
+        An error of a joint decision is kept: it stands only if all streams were as it saw them at one moment.
+        """
         if not self.joint:
             _check_is(self.parties[0].stream, self.expected, token_of(base.loaded[0].known))
         try:
@@ -579,14 +593,17 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return Plans(result=result, streams=streams, rests=self.joint)
 
     def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
-        """The state that was read, with the stream's token."""
+        """Return the state that was read, with the stream's token."""
         outcomes = (each.outcome(token_of(each.base.known)) for each in plan.streams.values())
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
     def append(
         self, base: DecisionBase, plan: Plans[R], since: float
     ) -> tuple[R, _All] | Earlier[R, _All] | Moved[DecisionBase, R, _All]:
-        """Write to the streams that get something, if all others are as they were read, too."""
+        """Append to the streams that get events, if all streams are as they were read.
+
+        Returns the outcome, an earlier call's answer, or which streams have moved.
+        """
         appends = [each.append for each in plan.streams.values() if each.append]
         if self.key is not None and not all(each.events for each in appends):
             raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
@@ -613,14 +630,14 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Mapping[str, Result[Head] | None] | DecidedBefore | Moved[DecisionBase, R, _All]:
-        """The result of each stream's write, or of the fence around it."""
+        """Send the append; return the result of each stream's write, or of the check that it has not moved."""
         known = {party.stream: each.known for party, each in zip(self.parties, base.loaded, strict=True)}
         return self.streams.append_on(known, appends, key=self.key, also=also)
 
     def _onward(
         self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
     ) -> DecisionBase | Earlier[R, _All]:
-        """The states of streams that have moved alone are made anew: at heads that came back, or as they are read."""
+        """Remake the states of the streams that have moved, from heads that came back or by reading them."""
         loaded = list(base.loaded)
         for place, party in enumerate(self.parties):
             stream, loader = party.stream, party.deciders.loader
@@ -633,7 +650,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _free(
         self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
     ) -> DecisionBase | Earlier[R, _All]:
-        """What is decided on; unless an append under the key is found, which these states may not have."""
+        """Return the base to decide on, or the answer of an earlier call with the key."""
         if isinstance(self.key, str):
             made = self.streams.decided_all([party.stream for party in self.parties], self.key)
             if made is not None:
@@ -651,7 +668,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return DecisionBase(loaded=tuple(loaded), model=None if before is None else before.model)
 
     def _answer(self, states: Sequence[Any], model: Any = None) -> tuple[R, Sequence[Decision[None, Any]]]:
-        """What the user's function answers, and decides for each party."""
+        """Call the user's function, and return its result and its decision for each party."""
         given = states if model is None else (*states, model.states)
         result, answer = must_be_done(self.decision(*given), "decide")
         if not self.joint:
@@ -663,6 +680,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return result, [decision_of((None, events)) for events in answer]
 
     def _earlier(self, written: Mapping[str, Written]) -> tuple[R, _All]:
+        """Reconstruct the answer of an earlier call with the key from what it wrote."""
         found = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
         outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in found))
         result = self._answer([state for state, _ in found])[0] if self.answers else cast("R", None)
@@ -670,7 +688,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
 
 def _moved(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]:
-    """The streams that are not as they were read, with their heads. Raises where the decision cannot be made again."""
+    """Return the heads of streams that have moved; raise if the decision cannot be made again."""
     for stream, result in results.items():
         if isinstance(result, Unknown):
             raise OutcomeUndetermined(stream, result.first)
@@ -682,7 +700,7 @@ def _moved(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]
 
 
 def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
-    """Raise where the state in hand is not of what was expected."""
+    """Raise `ConflictError` if the loaded state is not what the caller expects."""
     if isinstance(expected, Token):
         version, etag = (0, None) if token is None else (token.version, token.etag)
         met = version == expected.version and expected.etag in (None, etag)
@@ -694,7 +712,7 @@ def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> No
 
 
 def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
-    """What a decision stores, and what that leaves."""
+    """Plan what a decision stores in one stream, and fold the state after it."""
     if not decision.writes:
         return StreamPlan(base=base, state=base.state)
     deciders, state = party.deciders, base.state
@@ -721,11 +739,11 @@ def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -
 
 
 def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, Transacted[S, E]]:
-    """The state that a decision was made on which has been appended, and its outcome.
+    """Reconstruct the state on which an appended decision was made, and its outcome.
 
     Args:
-        whole: the former is wanted. Without it, the state after an append that is still the last is the stream's:
-            what snapshots hold may be pruned.
+        whole: whether that state is needed. Without it, the state after an append that is still the last is the
+            stream's: events that snapshots include may be pruned.
     """
     loader, stream, events = party.deciders.loader, party.stream, tuple[E, ...]()
     if written.version == 0:
@@ -742,13 +760,13 @@ def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, T
 
 
 def check_access(access: Access[Any, Any]) -> None:
-    """Raise `InvalidInput` where a decision leaves nothing to answer a repeat under a key from."""
+    """Raise `InvalidInput` if a strategy stores no events, so that a repeat under a key could not be answered."""
     if access.state_in_unfolds:
         raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
 
 def encoded(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
-    """A part of an answer as it is appended; without a codec its events are so already."""
+    """Encode a part of a decision's answer as it is appended; without a codec it is encoded already."""
     if isinstance(event, Later):
         from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
 
@@ -762,6 +780,7 @@ def encoded(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
 
 
 def _unfold(deciders: Deciders[Any, Any, E], event: E) -> Unfold:
+    """Encode a state as an unfold with the mark of its snapshot."""
     made = encoded(deciders.codec, event)
     mark = deciders.loader.folder.mark_of(made.type)
     return Unfold(type=made.type, data=made.data, meta=marked(made.meta, mark), timestamp=made.timestamp)

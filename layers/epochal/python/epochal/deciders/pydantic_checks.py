@@ -19,7 +19,9 @@ _SERIALIZERS = (pydantic.PlainSerializer, pydantic.WrapSerializer)
 
 
 def check_fields(schema: Any, kind: type, *, event: bool) -> None:
-    """Check all fields in the core schema of a class, at any depth; those of an `event` by its rules, too.
+    """Check that all fields of a Pydantic class, at any depth, can be read back as they are written.
+
+    Those of an `event` are checked by the rules of events, too.
 
     Raises:
         TypeError: a field that could not be read as it is written.
@@ -50,7 +52,7 @@ def check_fields(schema: Any, kind: type, *, event: bool) -> None:
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schemas of a field's values, down to fields of other classes."""
+    """Iterate over the schemas of a field's values, down to fields of other classes."""
     if isinstance(schema, list | tuple):
         for part in schema:
             yield from _parts(part)
@@ -62,11 +64,12 @@ def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_naive(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema accepts only times without a time zone."""
     return schema.get("type") == "datetime" and schema.get("tz_constraint") == "naive"
 
 
 def _is_secret(owner: Any, name: str) -> bool:
-    """Whether a field holds secrets, and nothing says how to write them."""
+    """Return whether a field contains secrets, and nothing says how to write them."""
     fields = getattr(owner, "__pydantic_fields__", {})
     if name in fields:
         hint, metadata = fields[name].annotation, fields[name].metadata
@@ -83,6 +86,7 @@ def _is_secret(owner: Any, name: str) -> bool:
 
 
 def _has_secret(hint: Any) -> bool:
+    """Return whether a type contains a secret without a serializer."""
     hint = getattr(hint, "__value__", hint)
     origin, parts = get_origin(hint), get_args(hint)
     if any(isinstance(part, _SERIALIZERS) for part in getattr(hint, "__metadata__", ())):

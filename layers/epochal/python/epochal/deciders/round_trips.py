@@ -39,7 +39,9 @@ Compare = Callable[[Any, Any], None]
 
 
 def must_come_back(value: Any, back: Any, *, aware: bool = False) -> None:
-    """Refuse a value that came back as another; with `aware` also times without an offset.
+    """Raise `Mismatch` if a value read back from JSON differs from the one that was written.
+
+    With `aware`, also for times without an offset.
 
     Raises:
         Mismatch: which part of it is another.
@@ -48,12 +50,13 @@ def must_come_back(value: Any, back: Any, *, aware: bool = False) -> None:
 
 
 class _Comparison:
-    """The comparison of one value; `aware` refuses times without an offset."""
+    """Compares one value with what was read back; `aware` refuses times without an offset."""
 
     def __init__(self, aware: bool) -> None:
         self.aware = aware
 
     def compare(self, value: Any, back: Any) -> None:
+        """Raise `Mismatch` at the first part of a value that came back different."""
         kind = type(value)
         if kind in _ITSELF and type(back) is kind and value == back:
             return
@@ -76,6 +79,10 @@ class _Comparison:
             self._compare_objects(value, back)
 
     def _compare_dates(self, value: date, back: Any) -> None:
+        """Compare dates and times by their text.
+
+        Times in the hour that a clock repeats are never equal to those of another zone.
+        """
         if isinstance(value, datetime) and self.aware and value.utcoffset() is None:
             raise Mismatch(NAIVE, got=value)
         same_kind = isinstance(back, date) and isinstance(value, datetime) == isinstance(back, datetime)
@@ -84,7 +91,7 @@ class _Comparison:
             raise _other(value, back)
 
     def _compare_keys(self, value: Any, back: Any) -> None:
-        """Keys of an object, or members of a set."""
+        """Compare the keys of an object, or the members of a set."""
         keys = {key: key for key in back}
         if len(value) != len(keys):
             raise _other(value, back)
@@ -94,12 +101,14 @@ class _Comparison:
             self._within(str(key), key, keys[key])
 
     def _compare_members(self, value: Any, back: Any, members: Any, of_back: Mapping[Any, Any]) -> None:
+        """Compare the members of a list or object one by one."""
         if len(value) != len(back):
             raise _other(value, back)
         for name, member in members:
             self._within(str(name), member, of_back[name])
 
     def _compare_objects(self, value: Any, back: Any) -> None:
+        """Compare the stored members of two objects, or the objects themselves if they have none."""
         if value is back:
             return
         members = _members_of(value)
@@ -114,6 +123,7 @@ class _Comparison:
             self._within(name, member, of_back[name])
 
     def _within(self, name: str, value: Any, back: Any) -> None:
+        """Compare a member, and put its name into the path of a mismatch."""
         try:
             self.compare(value, back)
         except Mismatch as mismatch:
@@ -121,7 +131,7 @@ class _Comparison:
 
 
 def _members_of(value: Any) -> dict[str, Any] | None:
-    """The members of an object that are stored, by their names; None where it is one value."""
+    """Return the stored members of an object by name; None if it is a single value."""
     kind: Any = type(value)
     if hasattr(kind, "__pydantic_fields__") and not dataclasses.is_dataclass(kind):
         stored = [name for name, field in kind.__pydantic_fields__.items() if not field.exclude]
@@ -140,11 +150,13 @@ def _members_of(value: Any) -> dict[str, Any] | None:
 
 
 def _present(value: Any, names: Any) -> dict[str, Any]:
+    """Return those attributes of an object that it has."""
     members = {name: getattr(value, name, _LACKING) for name in names}
     return {name: member for name, member in members.items() if member is not _LACKING}
 
 
 def _same_number(value: float | Decimal, back: float | Decimal) -> bool:
+    """Return whether two numbers are the same to the digit and the sign."""
     if isinstance(value, Decimal) and isinstance(back, Decimal):
         same = value.as_tuple().exponent == back.as_tuple().exponent
         return same and not value.is_nan() and value == back
@@ -152,6 +164,7 @@ def _same_number(value: float | Decimal, back: float | Decimal) -> bool:
 
 
 def _equal(value: Any, back: Any) -> bool:
+    """Return whether two values are equal; False if comparing them fails."""
     try:
         return value is back or bool(value == back)
     except Exception:  # noqa: BLE001  the code of whoever made the type
@@ -159,7 +172,7 @@ def _equal(value: Any, back: Any) -> bool:
 
 
 def _other(value: Any, back: Any) -> Mismatch:
-    """A mismatch that names what the value came back as."""
+    """Build the mismatch of a value that came back as another."""
     if type(value) is not type(back):
         kind = type(back).__name__
         return Mismatch(f"must be of type {kind}, as which it is read", got=value)
@@ -167,8 +180,9 @@ def _other(value: Any, back: Any) -> Mismatch:
 
 
 def unwritable_in(value: Any) -> Mismatch | None:
-    """The part of a value that JSON has no form for: half of a surrogate pair, a number that is not finite, or an
-    integer with more digits than Python writes; None where there is none.
+    """Find the part of a value that JSON cannot hold; None if there is none.
+
+    Such parts are lone surrogates, numbers that are not finite, and integers with more digits than Python writes.
     """
     if isinstance(value, str | int | float):
         return None if (rule := _rule_broken_by(value)) is None else Mismatch(rule, got=value)
@@ -188,6 +202,7 @@ def unwritable_in(value: Any) -> Mismatch | None:
 
 
 def _rule_broken_by(value: str | float) -> str | None:
+    """Return the rule that a text or number breaks; None if JSON can hold it."""
     if isinstance(value, float):
         return None if math.isfinite(value) else "must be a finite number"
     try:

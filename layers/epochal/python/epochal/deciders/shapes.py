@@ -1,4 +1,4 @@
-"""Shapes of values in JSON: each has a function to write them and one to read them back.
+"""Shapes of values in JSON: each has a function that writes them and one that reads them back.
 
 Both hold a value to its rule and raise `Mismatch`, so that what could not be read back is never written. Shapes of
 types are put together from these further down.
@@ -44,7 +44,7 @@ MISSING: Final = "is missing"
 
 
 class Shape(NamedTuple):
-    """The shape of values of one type. Both functions raise `Mismatch`."""
+    """The shape of values of one type: how they are written and read. Both functions raise `Mismatch`."""
 
     write: Convert
     read: Convert
@@ -60,9 +60,13 @@ class Field(NamedTuple):
 
 
 def record_of(kind: type, fields: Sequence[Field]) -> Shape:
-    """An object of these fields, for exactly this class: one of a subclass would lose its own."""
+    """Build the shape of a JSON object with these fields, for exactly this class.
+
+    A value of a subclass would lose its own fields.
+    """
 
     def write(value: Any) -> Any:
+        """Write a record as an object."""
         if type(value) is not kind:
             raise Mismatch(f"must be a {kind.__name__}", got=value)
         return {
@@ -70,6 +74,7 @@ def record_of(kind: type, fields: Sequence[Field]) -> Shape:
         }
 
     def read(value: Any) -> Any:
+        """Read a record from an object; missing optional fields take their defaults."""
         members = _mapping(value)
         missing = [field.name for field in fields if field.name not in members and not field.optional]
         if missing:
@@ -86,7 +91,7 @@ def record_of(kind: type, fields: Sequence[Field]) -> Shape:
 
 
 def optional_of(shape: Shape) -> Shape:
-    """Null or a value of the shape."""
+    """Build the shape of null or a value of another shape."""
     return Shape(
         lambda value: None if value is None else shape.write(value),
         lambda value: None if value is None else shape.read(value),
@@ -94,17 +99,22 @@ def optional_of(shape: Shape) -> Shape:
 
 
 def array_of(origin: Any, shape: Shape) -> Shape:
-    """An array of any length. A `Sequence` may be a list or a tuple when it is written, and is read as a tuple."""
+    """Build the shape of an array of any length.
+
+    A `Sequence` may be a list or a tuple when it is written, and is read as a tuple.
+    """
     build = ARRAYS[origin]
     unordered = build in (set, frozenset)
     kinds = (list, tuple) if origin is Sequence else (build,)
     rule = f"must be a {' or a '.join(kind.__name__ for kind in kinds)}"
 
     def write(value: Any) -> list[Any]:
+        """Write the elements as a list; those of a set are sorted."""
         written = [_within(str(position), shape.write, element) for position, element in enumerate(value)]
         return sorted(written, key=dumps) if unordered else written
 
     def read(value: Any) -> Any:
+        """Read the elements of a list."""
         return build([_within(str(position), shape.read, element) for position, element in enumerate(value)])
 
     return Shape(
@@ -113,11 +123,14 @@ def array_of(origin: Any, shape: Shape) -> Shape:
 
 
 def fixed_of(shapes: Sequence[Shape]) -> Shape:
-    """An array of so many values, read into a tuple."""
+    """Build the shape of an array with a fixed number of values, which is read into a tuple."""
     rule = f"must be an array of {len(shapes)}"
 
     def convert(way: Callable[[Shape], Convert], build: Callable[[Iterable[Any]], Any]) -> Convert:
+        """Build a function that converts each element by its own shape."""
+
         def converted(value: Any) -> Any:
+            """Convert each element of an array of the right length."""
             if len(value) != len(shapes):
                 raise Mismatch(rule)
             pairs = enumerate(zip(shapes, value, strict=True))
@@ -136,9 +149,10 @@ def fixed_of(shapes: Sequence[Shape]) -> Shape:
 
 
 def object_of(shape: Shape) -> Shape:
-    """An object with values of one shape."""
+    """Build the shape of an object whose values have one shape."""
 
     def write(value: Any) -> Any:
+        """Write a dict with string keys as an object."""
         if type(value) is not dict or not all(type(name) is str for name in value):
             raise Mismatch("must be a dict of strings", got=value)
         return {name: _within(name, shape.write, member) for name, member in value.items()}
@@ -150,13 +164,14 @@ def object_of(shape: Shape) -> Shape:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a value that is an object; raise `Mismatch` otherwise."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise Mismatch("must be an object")
     return value
 
 
 def enum_of(kind: type[Enum]) -> Shape:
-    """A member by its value."""
+    """Build the shape of an enumeration: each member is stored as its value."""
     values = [member.value for member in kind]
     rule = _rule(values)
     chosen = _chosen_from(values)
@@ -171,10 +186,11 @@ def enum_of(kind: type[Enum]) -> Shape:
 
 
 def flag_of(kind: type[Flag]) -> Shape:
-    """Any combination of a flag's members, none included, by its number."""
+    """Build the shape of a flag: any combination of its members is stored as its number."""
     rule = f"must be the number of a {kind.__name__}"
 
     def read(value: int) -> Flag:
+        """Read a combination of members from its number."""
         try:
             member: Any = kind(value)
         except ValueError:
@@ -191,7 +207,7 @@ def flag_of(kind: type[Flag]) -> Shape:
 
 
 def literal_of(values: Sequence[Any]) -> Shape:
-    """One of these strings or integers."""
+    """Build the shape of a choice of strings or integers."""
     rule = _rule(values)
     if not all(type(value) in (str, int) for value in values):
         raise TypeError(f"{list(values)!r}: a member of an enum comes back as its value; use the enum itself")
@@ -200,17 +216,20 @@ def literal_of(values: Sequence[Any]) -> Shape:
 
 
 def _rule(values: Sequence[Any]) -> str:
+    """Return the rule of a choice of values, for error messages."""
     if not all(isinstance(value, str) or _is_integer(value) for value in values):
         raise TypeError(f"{list(values)!r}: only strings and integers can be chosen from")
     return "must be one of " + ", ".join(map(repr, values))
 
 
 def _chosen_from(values: Sequence[Any]) -> Accept:
+    """Return a function that tells whether a value is one of these; 1 is not True."""
     # 1 is True to Python, and not to JSON.
     return lambda value: isinstance(value, str | int) and not isinstance(value, bool) and value in values
 
 
 def _within(name: str, convert: Convert, value: Any) -> Any:
+    """Convert a member, and put its name into the path of a mismatch."""
     try:
         return convert(value)
     except Mismatch as mismatch:
@@ -218,7 +237,10 @@ def _within(name: str, convert: Convert, value: Any) -> Any:
 
 
 def _one(accepts: Accept, rule: str, convert: Convert | None = None) -> Convert:
+    """Build a function that checks a value by a rule, then converts it; it raises `Mismatch`."""
+
     def checked(value: Any) -> Any:
+        """Check a value, then convert it."""
         if not accepts(value):
             raise Mismatch(rule, got=value)
         try:
@@ -232,11 +254,15 @@ def _one(accepts: Accept, rule: str, convert: Convert | None = None) -> Convert:
 
 
 def _same(accepts: Accept, rule: str, convert: Convert | None = None) -> Shape:
+    """Build a shape that is checked and converted in the same way both ways."""
     return Shape(_one(accepts, rule, convert), _one(accepts, rule, convert))
 
 
 def _write_plain(value: Any) -> Any:
-    """Any JSON, as it is read: numbers that are no integers as `Decimal`, arrays as lists."""
+    """Check that a value is plain JSON in the form in which it will be read.
+
+    Numbers that are not integers are `Decimal`, and arrays are lists.
+    """
     kind = type(value)
     if kind in (str, int, bool, NoneType) or (kind is Decimal and value.is_finite()):
         return value
@@ -255,9 +281,10 @@ def _write_plain(value: Any) -> Any:
 
 
 def _exact(kind: type, rule: str) -> Shape:
-    """Values of exactly this type: one of a subclass would come back as another."""
+    """Build the shape of values of exactly this type; one of a subclass would come back as another."""
 
     def write(value: Any) -> Any:
+        """Check that a value is of exactly this type."""
         if type(value) is kind:
             return value
         if _is(kind)(value) and not isinstance(value, bool):
@@ -326,7 +353,7 @@ def _write_day(value: date) -> str:
 
 
 def _same_text(text: str, kind: type[date] | None) -> str:
-    """The text of a time, of a subclass only where the library's own class has the same: that is read."""
+    """Return the text of a time; raise ValueError if reading it would lose part of a subclass's precision."""
     if kind is not None and kind.fromisoformat(text).isoformat() != text:
         raise ValueError(f"{text} is finer than a {kind.__name__}")
     return text
@@ -389,7 +416,7 @@ ARRAYS: Final[Mapping[Any, type]] = {
 
 
 def shape_of(hint: Any, *, aware: bool = False) -> Shape:
-    """The shape of a type; with `aware` no time is written that has no offset.
+    """Build the shape of a type from its hints; with `aware`, times without an offset are refused.
 
     Raises:
         TypeError: something in it has no form in JSON.
@@ -400,7 +427,7 @@ def shape_of(hint: Any, *, aware: bool = False) -> Shape:
 
 
 class _Shapes:
-    """Makes shapes; remembers those of dataclasses, since a dataclass may hold itself.
+    """Builds shapes, remembering those of dataclasses, since a dataclass may contain itself.
 
     Attributes:
         constructed: whether a constructor of any of the classes runs code of its own, which may change what it gets.
@@ -412,10 +439,11 @@ class _Shapes:
         self.constructed = False
 
     def checked(self, shape: Shape) -> Convert:
-        """How a shape writes; where constructors run code of their own, what is written is read back first."""
+        """Return a shape's write function; if constructors run code, it first reads back what it writes."""
         constructed = self.constructed
 
         def write(value: Any) -> Any:
+            """Write a value, and check that it can be read back."""
             try:
                 written = shape.write(value)
                 if constructed:
@@ -427,6 +455,7 @@ class _Shapes:
         return write
 
     def of(self, hint: Any) -> Shape:
+        """Return the shape of a type hint."""
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
         if hint is datetime and self._aware:
@@ -442,6 +471,7 @@ class _Shapes:
         return self._composed(hint, get_origin(hint), get_args(hint))
 
     def _composed(self, hint: Any, origin: Any, parts: tuple[Any, ...]) -> Shape:
+        """Return the shape of a generic type such as a list, an optional or a literal."""
         if origin is Literal:
             return literal_of(parts)
         if origin in (Union, UnionType):
@@ -455,11 +485,14 @@ class _Shapes:
         raise _formless(hint)
 
     def _optional(self, hint: Any, others: list[Any]) -> Shape:
+        """Return the shape of an optional type; raise `TypeError` for a union of several types."""
         if len(others) != 1:
             raise _formless(hint)
         return optional_of(self.of(others[0]))
 
     def _record(self, kind: type) -> Shape:
+        """Return the shape of a dataclass or class of attrs, built once even if it contains itself."""
+
         def write(value: Any) -> Any:
             return self._records[kind].write(value)
 
@@ -472,6 +505,7 @@ class _Shapes:
         return self._records[kind]
 
     def _fields(self, kind: Any) -> list[Field]:
+        """List the fields of a class with their shapes."""
         hints = hints_of(kind)
         self.constructed = self.constructed or not _has_plain_constructor(kind)
         return [
@@ -480,6 +514,7 @@ class _Shapes:
         ]
 
     def _of_field(self, kind: type, name: str, hint: Any) -> Shape:
+        """Return the shape of a field, naming the field in errors."""
         try:
             return self.of(hint)
         except TypeError as error:
@@ -487,7 +522,7 @@ class _Shapes:
 
 
 def is_record(hint: Any) -> TypeGuard[type]:
-    """Whether it is a dataclass, or a class of attrs."""
+    """Return whether a type is a dataclass or a class of attrs."""
     return isinstance(hint, type) and (dataclasses.is_dataclass(hint) or _is_attrs(hint))
 
 
@@ -496,7 +531,7 @@ def _is_attrs(kind: type) -> bool:
 
 
 def arguments_of(kind: Any) -> list[tuple[str, str, bool]]:
-    """For each field that the constructor takes: its name, its argument's name, and whether it has a default."""
+    """List the fields that a constructor takes: name, name of the argument, and whether it has a default."""
     if _is_attrs(kind):
         from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
 
@@ -506,7 +541,7 @@ def arguments_of(kind: Any) -> list[tuple[str, str, bool]]:
 
 
 def _has_plain_constructor(kind: Any) -> bool:
-    """Whether a class is made by nothing but its fields, as they are given."""
+    """Return whether a class's constructor only sets its fields as they are given."""
     if (
         "__post_init__" in dir(kind)
         or "__attrs_post_init__" in dir(kind)
@@ -531,7 +566,7 @@ def _has_plain_constructor(kind: Any) -> bool:
 
 
 def hints_of(kind: type) -> dict[str, Any]:
-    """The types of a class's fields; raises `TypeError` where a hint cannot be resolved."""
+    """Return the types of a class's fields; raise `TypeError` if a hint cannot be resolved."""
     try:
         return get_type_hints(kind)
     except NameError as error:
@@ -539,6 +574,7 @@ def hints_of(kind: type) -> dict[str, Any]:
 
 
 def _formless(hint: Any) -> TypeError:
+    """Build the error that a type has no form in JSON, with the types that have one."""
     return TypeError(
         f"{hint!r} has no form in JSON: a field may be str, bool, int, float, Decimal, datetime, date, UUID, an Enum "
         "of strings or integers, a Flag, a Literal, X | None, list[X], tuple[X, ...], set[X], dict[str, X], Any, a "
@@ -562,12 +598,14 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 class ValueForm(NamedTuple):
-    """How values of one class are written and read. All three raise `ValueError`, `Mismatch` where a field is known.
+    """How values of one class are written and read.
+
+    All three functions raise `ValueError`, and `Mismatch` if a field is known.
 
     Attributes:
-        write: a value as what JSON can hold.
-        read: a value from what JSON holds.
-        parse: a value from JSON itself, which spares those a detour who parse on their own.
+        write: converts a value into what JSON can hold.
+        read: converts what JSON holds into a value.
+        parse: converts JSON text into a value, without a detour for libraries that parse themselves.
     """
 
     write: Callable[[Any], Any]
@@ -576,7 +614,9 @@ class ValueForm(NamedTuple):
 
 
 def form_of(kind: type, *, event: bool = False) -> ValueForm:
-    """The form of a class; of an event, whose times have an offset, and which has no member named as its version.
+    """Return how values of a class are written and read, by the library the class is made with.
+
+    The times of an `event` have an offset, and it has no member named like its version.
 
     Raises:
         TypeError: something in it has no form in JSON.
@@ -590,6 +630,7 @@ def form_of(kind: type, *, event: bool = False) -> ValueForm:
 
 
 def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> ValueForm:
+    """Build a form from a function that writes and one that parses JSON."""
     return ValueForm(write, lambda value: parse(json.dumps(value)), parse)
 
 
@@ -604,9 +645,10 @@ def _compared(
     *,
     aware: bool,
 ) -> Callable[[Any], Any]:
-    """How to write a value that is first read back and compared with itself."""
+    """Wrap a write function so that it reads back and compares each value before it is stored."""
 
     def write_readable(value: Any) -> Any:
+        """Write a value; raise `Mismatch` if it could not be read back as it was."""
         try:
             written = write(value)
             try:
@@ -622,6 +664,7 @@ def _compared(
 
 
 def _pydantic(kind: type, event: bool) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    """Return functions that write and parse values of a Pydantic class, after checking the class."""
     import pydantic  # noqa: PLC0415  as above
     from pydantic_core import to_json  # noqa: PLC0415  as above
 
@@ -635,6 +678,7 @@ def _pydantic(kind: type, event: bool) -> tuple[Callable[[Any], Any], Callable[[
         return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True, warnings="none")
 
     def parse(data: bytes) -> Any:
+        """Parse a value, converting Pydantic's first error into a `Mismatch`."""
         try:
             return adapter.validate_json(data)
         except pydantic.ValidationError as error:
@@ -648,7 +692,10 @@ def _pydantic(kind: type, event: bool) -> tuple[Callable[[Any], Any], Callable[[
 def pydantic_fields(
     schema: Any, owner: type, by: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[tuple[type, str, dict[str, Any], Mapping[str, Any]]]:
-    """The fields in a core schema of Pydantic's, at any depth: class, name, field, and the settings of the class."""
+    """Iterate over the fields in a Pydantic core schema, at any depth.
+
+    Each has its class, name, field and the settings of the class.
+    """
     if isinstance(schema, list | tuple):
         for each in schema:
             yield from pydantic_fields(each, owner, by)
@@ -662,7 +709,7 @@ def pydantic_fields(
 
 
 def fields_in(schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The fields of one model, dataclass or typed dictionary."""
+    """List the fields of one model, dataclass or typed dictionary in a core schema."""
     fields = schema.get("fields", ())
     if isinstance(fields, dict):
         return [*fields.items()]
@@ -670,12 +717,12 @@ def fields_in(schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def written_as(name: str, field: Mapping[str, Any]) -> str:
-    """The member under which a field of Pydantic's is written."""
+    """Return the member under which a Pydantic field is written."""
     return str(field.get("serialization_alias", name))
 
 
 def read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[str]:
-    """The members by any of which it is read."""
+    """Return the members from which a Pydantic field can be read."""
     alias = field.get("validation_alias", name)
     if not by.get("validate_by_alias", True):
         return {name}
@@ -690,6 +737,7 @@ def read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[s
 
 
 def _msgspec(kind: Any, event: bool) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    """Return functions that write and parse values of a msgspec class, after checking the class."""
     import msgspec  # noqa: PLC0415  as above
 
     from epochal.deciders.msgspec_checks import check_struct  # noqa: PLC0415  needs msgspec
@@ -701,6 +749,7 @@ def _msgspec(kind: Any, event: bool) -> tuple[Callable[[Any], Any], Callable[[by
         return msgspec.to_builtins(value, str_keys=True)
 
     def parse(data: bytes) -> Any:
+        """Parse a value, converting msgspec's error into a `Mismatch`."""
         try:
             return decode(data)
         except msgspec.MsgspecError as error:
@@ -722,7 +771,10 @@ Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Upcast:
-    """One step: events of a type from one version to a later one. Calling it calls the function, as tests do."""
+    """One step that converts events of a type from one version to a later one.
+
+    Calling it calls the function, as tests do.
+    """
 
     type: str
     version: int
@@ -730,14 +782,15 @@ class Upcast:
     change: Change
 
     def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
-        """The event's JSON object in the later version; the one that is given may be changed."""
+        """Convert an event's JSON object to the later version; the given object may be changed."""
         return self.change(event)
 
 
 def upcast(type: str, version: int, /, *, to: int) -> Callable[[Change], Upcast]:  # noqa: A002  as events say it
-    """Decorate a function from an event's JSON object in `version` to the same event in version `to`.
+    """Turn a function into an upcast of an event type from `version` to version `to` (decorator).
 
-    Decimal numbers are given as `Decimal`. `json_codec(…, upcasts=[…])` takes what comes of it.
+    The function takes an event's JSON object, in which decimal numbers are `Decimal`. `json_codec(…, upcasts=[…])`
+    takes the result.
 
     Raises:
         TypeError: `version` is below 1, or `to` is not above it.
@@ -749,10 +802,11 @@ def upcast(type: str, version: int, /, *, to: int) -> Callable[[Change], Upcast]
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """All versions of one type.
+    """All versions of one event type.
 
     Attributes:
-        steps: by the version that they start from.
+        type: the event type.
+        steps: upcasts by the version that they start from.
     """
 
     type: str
@@ -764,7 +818,7 @@ class Versions:
         return max((step.to for step in self.steps.values()), default=1)
 
     def mark(self, value: Any) -> Any:
-        """The object to store: with its version `$v`, unless that is the first.
+        """Return the object to store: with its version in `$v`, unless that is the first.
 
         Raises:
             Mismatch: it has a member of that name, which would be read as the version.
@@ -774,7 +828,7 @@ class Versions:
         return {VERSION: self.current, **value} if self.steps else value
 
     def unmark(self, value: Any) -> Any:
-        """An object as its version of today has it; raises `ValueError` for a version that is not known."""
+        """Bring a stored object to the current version; raise `ValueError` if its version is unknown."""
         if not isinstance(value, dict):
             return value
         version = value.pop(VERSION, 1)
@@ -787,6 +841,7 @@ class Versions:
 
 
 def _changed(step: Upcast, value: dict[str, Any]) -> dict[str, Any]:
+    """Apply an upcast; raise `ValueError` if it fails on the object."""
     try:
         return step(value)
     except (LookupError, TypeError, AttributeError) as error:
@@ -794,7 +849,7 @@ def _changed(step: Upcast, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions_of(upcasts: Iterable[Upcast], types: Iterable[str]) -> dict[str, Versions]:
-    """The versions of each type; raises `TypeError` for gaps, two steps from one version, and types not among these."""
+    """Return the versions of each type; raise `TypeError` for gaps, duplicate steps and unknown types."""
     steps: dict[str, dict[int, Upcast]] = {each: {} for each in types}
     for each in upcasts:
         if each.type not in steps:

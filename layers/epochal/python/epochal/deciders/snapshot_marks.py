@@ -1,4 +1,4 @@
-"""Marks of snapshots: what a snapshot was made with, and whether a program may take it for the state.
+"""Marks of snapshots: what a snapshot was made with, and whether a program may use it as the state.
 
     mark            in the metadata of an unfold, `{"$shape":"0a1b2c3d4e5f","$version":"2"}`; either may be missing
     $shape          the fingerprint of the snapshot's class, where the codec has a class for it
@@ -51,8 +51,8 @@ class Mark:
     """What a snapshot was made with.
 
     Attributes:
-        shape: fingerprint of its class; empty where the codec has no class for it.
-        version: of the rules; empty where the access strategy says none.
+        shape: fingerprint of its class; empty if the codec has no class for it.
+        version: version of the rules; empty if the access strategy has none.
     """
 
     shape: str = ""
@@ -60,20 +60,20 @@ class Mark:
 
 
 def check_version(version: object, field: str = "version") -> None:
-    """Raise `InvalidInput` unless it is a version of rules: a short text, empty for none."""
+    """Raise `InvalidInput` unless a value is a version of rules: a short text, empty for none."""
     must_be(str, version, field, "text")
     if version:
         must_be_text(version, MAX_VERSION_BYTES, field)
 
 
 def mark_of(codec: EventCodec[Any], kind: str, version: str) -> Mark:
-    """The mark that a program gives to snapshots of a stored type."""
+    """Return the mark that a program gives to snapshots of a stored type."""
     known = codec.classes.get(kind)
     return Mark(shape="" if known is None else fingerprint_of(known.kind), version=version)
 
 
 def marked(meta: Body, mark: Mark) -> Body:
-    """Metadata with a mark. Where they are no JSON object they are the codec's own, and stay as they are.
+    """Add a mark to metadata, if they are empty or a JSON object; others are the codec's and stay.
 
     Raises:
         InvalidInput: they are none, and a version has to be kept.
@@ -93,12 +93,12 @@ def marked(meta: Body, mark: Mark) -> Body:
 
 
 def takes_no_mark(meta: bytes) -> bool:
-    """Whether metadata are the codec's own, with no place for a mark."""
+    """Return whether metadata are the codec's own, with no place for a mark."""
     return meta != b"" and _object(meta) is None
 
 
 def without_mark(meta: bytes) -> tuple[Mark | None, bytes]:
-    """The mark in metadata, and the metadata as the codec wrote them. None where there is no mark."""
+    """Split metadata into the mark, None without one, and the metadata as the codec wrote them."""
     if b'"$' not in meta:
         return None, meta
     own = _object(meta) or {}
@@ -109,10 +109,10 @@ def without_mark(meta: bytes) -> tuple[Mark | None, bytes]:
 
 
 def mismatch(stored: Mark | None, own: Mark, *, trusted: bool) -> str | None:
-    """Why a program does not take a snapshot; None where it does.
+    """Explain why a program does not use a snapshot with this mark; None if it does.
 
     Args:
-        trusted: one without a mark is taken.
+        trusted: whether a snapshot without a mark is used.
     """
     if stored is None and trusted and not own.version:
         return None
@@ -127,7 +127,7 @@ def mismatch(stored: Mark | None, own: Mark, *, trusted: bool) -> str | None:
 
 
 def is_upcast(known: StoredClass | None, data: bytes) -> bool:
-    """Whether upcasts bring a snapshot from an older version of its type to that of today."""
+    """Return whether upcasts convert a snapshot from an older version of its type."""
     if known is None or not known.versions.steps:
         return False
     try:
@@ -138,7 +138,7 @@ def is_upcast(known: StoredClass | None, data: bytes) -> bool:
 
 
 def warn_once(kind: str, why: str) -> None:
-    """Log once for each kind of snapshot that states are made from the events instead."""
+    """Log once for each kind of snapshot that states are made from events instead."""
     if (kind, why) not in _warned:
         _warned.add((kind, why))
         _LOGGER.warning(
@@ -150,7 +150,7 @@ def warn_once(kind: str, why: str) -> None:
 
 
 def remedy(kind: str, why: str) -> str:
-    """What an error says where no events can stand in for a snapshot."""
+    """Explain, for an error, what to do if no events can replace an unused snapshot."""
     trust = ", or trust_unmarked=True once you know that its class is the same" if why == UNMARKED else ""
     return (
         f"they would stand in for the snapshot of {kind}, which is not used: {why}. Use the class and the version that "
@@ -159,7 +159,7 @@ def remedy(kind: str, why: str) -> str:
 
 
 def _object(meta: Body) -> dict[str, Any] | None:
-    """Metadata as a JSON object; None where they are none."""
+    """Parse metadata as a JSON object; return None if they are not one."""
     if not isinstance(meta, bytes):
         return None
     try:
