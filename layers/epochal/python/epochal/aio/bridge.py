@@ -1,4 +1,4 @@
-"""Running what is written to block inside of an event loop, without blocking it.
+"""Runs blocking code inside an event loop without blocking the loop.
 
 A store asks for one request at a time, and waits for its answer before it goes on. Here it runs in a greenlet: where it
 would wait, it hands an awaitable to the coroutine that runs it, which awaits that and brings the result. So there is
@@ -29,9 +29,10 @@ _END: Final = object()
 
 
 class _Bridge(greenlet):
-    """Runs a blocking function; its parent is the coroutine that awaits for it."""
+    """Runs a blocking function in a greenlet; its parent is the coroutine that awaits for it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        """Run the function in a copy of the context in which pools are tasks of the loop."""
         super().__init__(function)
         context = copy_context()
         context.run(POOL.set, _Tasks)
@@ -40,8 +41,9 @@ class _Bridge(greenlet):
 
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a method of a store that was opened at this event loop's place, and await the requests that it makes. `await
-    run(listings_of(store).tags, "course")` answers what the method returns, or raises what it raises.
+    """Call a blocking method of an asynchronous place's store, and await the requests that it makes.
+
+    `await run(listings_of(store).tags, "course")` returns what the method returns, or raises what it raises.
     """
     bridge = _Bridge(function)
     answer = bridge.switch(*args, **kwargs)
@@ -56,7 +58,7 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-    """What a method of such a store yields, called as by `run`; each result is awaited when it is wanted."""
+    """Iterate over what a blocking generator method yields, awaiting each result when it is wanted."""
     found = await run(function, *args, **kwargs)
     try:
         while (one := await run(next, found, _END)) is not _END:
@@ -67,7 +69,7 @@ async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kw
 
 
 def wait(awaitable: Awaitable[T]) -> T:
-    """Wait for an awaitable, within a function that `run` has called.
+    """Wait for an awaitable from within a function that `run` has called.
 
     Raises:
         InvalidInput: nobody would await it: a store of an `AsyncPlace` was called as if it were an ordinary one.
@@ -84,16 +86,18 @@ def wait(awaitable: Awaitable[T]) -> T:
 
 
 def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Wait for a function that blocks, in a thread of the loop's pool."""
+    """Wait for a blocking function that runs in a thread of the loop's pool."""
     return wait(asyncio.to_thread(function, *args, **kwargs))
 
 
 def in_threads(service: T) -> T:
-    """The same service, each of its calls in a thread, and each step of what a call iterates."""
+    """Wrap a service so that each of its calls, and each step of an iteration, runs in a thread."""
     return cast("T", _InThreads(service))
 
 
 class _InThreads:
+    """Forwards method calls to a service in threads."""
+
     def __init__(self, service: object) -> None:
         self._service = service
 
@@ -102,17 +106,19 @@ class _InThreads:
 
 
 def _called(method: Callable[..., T], *args: Any) -> T:
+    """Call a method in a thread; iterate in threads if it returns an iterator."""
     found = in_thread(method, *args)
     return cast("T", _taken(found)) if isinstance(found, Iterator) else found
 
 
 def _taken(found: Iterator[T]) -> Iterator[T]:
+    """Iterate over an iterator, taking each step in a thread."""
     while (one := in_thread(next, found, _END)) is not _END:
         yield cast("T", one)
 
 
 class _Tasks(Executor):
-    """What a pool of threads is to a store that blocks: up to so many calls at a time, each in a task.
+    """An executor of the event loop for stores that expect a pool of threads: each call runs in a task.
 
     Stores read in it, and nothing else: calls that nobody has waited for when it is shut down are cancelled.
     """
@@ -122,7 +128,7 @@ class _Tasks(Executor):
         self._tasks: list[asyncio.Task[Any]] = []
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Begin a call; what is returned is waited for by `result()` alone."""
+        """Start a call in a task, and return a future for its result."""
 
         async def call() -> T:
             async with self._room:
@@ -134,12 +140,14 @@ class _Tasks(Executor):
         return _Awaited(task)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002  of the protocol
-        """Cancel what is not done."""
+        """Cancel the tasks that are not done."""
         for task in self._tasks:
             task.cancel()
 
 
 class _Awaited(Future[T]):
+    """The future of a task, whose result is waited for through the bridge."""
+
     def __init__(self, task: asyncio.Task[T]) -> None:
         super().__init__()
         self._task = task
@@ -152,7 +160,7 @@ class _Awaited(Future[T]):
 
 
 class _Turn:
-    """What a task waits for."""
+    """An event that a task waits for, with the interface of a thread's."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -189,7 +197,7 @@ class WriteCancelled(Exception):
 
 
 def cancelled_write(error: BaseException) -> WriteCancelled | None:
-    """The write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; None where there was none."""
+    """Find the write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; else None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, WriteCancelled):
         cause = cause.__cause__
@@ -197,7 +205,7 @@ def cancelled_write(error: BaseException) -> WriteCancelled | None:
 
 
 async def finished(write: Coroutine[Any, Any, T]) -> T:
-    """A write's answer. Where the caller is cancelled, the write goes on to its end, and then the cancellation does.
+    """Await a write; if the caller is cancelled, finish the write first, then cancel with its outcome.
 
     That takes as long as the request under way, and its retries as long as the store's patience.
 
@@ -212,6 +220,7 @@ async def finished(write: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:
+    """Wait for the end of a cancelled write, and return its outcome as far as it is known."""
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
@@ -224,7 +233,7 @@ async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:
 
 
 def look_at_error(task: asyncio.Future[T]) -> None:
-    """Look at an error that nobody waits for any more; asyncio would complain of it."""
+    """Retrieve an error that nobody waits for any more, of which asyncio would complain."""
     if not task.cancelled():
         task.exception()
 
@@ -238,7 +247,7 @@ def look_at_error(task: asyncio.Future[T]) -> None:
 def reads(
     method: Callable[Concatenate[Any, P], T], *, of: str = "store"
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method that reads: it ends where its caller is cancelled."""
+    """Build the asynchronous form of a method that reads: it stops if its caller is cancelled."""
 
     @wraps(method)
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -251,7 +260,7 @@ def reads(
 def writes(
     method: Callable[Concatenate[Any, P], T], *, of: str = "store"
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method that writes: it goes on to its end where its caller is cancelled."""
+    """Build the asynchronous form of a method that writes: it finishes even if its caller is cancelled."""
 
     @wraps(method)
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -261,7 +270,7 @@ def writes(
 
 
 def written(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A function that writes, likewise."""
+    """Build the asynchronous form of a function that writes: it finishes even if its caller is cancelled."""
 
     @wraps(function)
     async def awaited(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -273,7 +282,7 @@ def written(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 def iterates(
     method: Callable[Concatenate[Any, P], Iterator[T]], *, of: str = "store"
 ) -> Callable[Concatenate[Any, P], AsyncIterator[T]]:
-    """A method that yields: each is awaited when it is wanted."""
+    """Build the asynchronous form of a generator method: each result is awaited when it is wanted."""
 
     @wraps(method)
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:

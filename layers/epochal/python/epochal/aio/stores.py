@@ -1,6 +1,4 @@
-"""Where an asynchronous program opens its stores; and these, awaited: streams, tagged events, the feed, read models,
-and keys of people who can be forgotten.
-"""
+"""Opens stores for asynchronous programs: streams, tagged events, the feed, read models and deciders, awaited."""
 
 from __future__ import annotations
 
@@ -77,7 +75,7 @@ class AsyncPlace(Place):
     _connections: _Connections = field(default_factory=_Connections, init=False, repr=False, compare=False)
 
     async def __aenter__(self) -> Self:
-        """Find address, region and credentials, as boto3 does; raises `Misconfigured` where one is missing."""
+        """Find address, region and credentials as boto3 does; raise `Misconfigured` if one is missing."""
         client: Any = await asyncio.to_thread(dynamodb_client, endpoint=self.endpoint, region=self.region)
         found = await asyncio.to_thread(credentials)
         # Last: nobody leaves a place that was not entered, because of an error or a cancellation.
@@ -97,20 +95,21 @@ class AsyncPlace(Place):
         await self._connections.left.aclose()
 
     def execute(self) -> Execute:
-        """An interpreter whose requests wait within what `bridge.run` runs."""
+        """Build an interpreter whose requests wait within what `bridge.run` runs."""
         return carrier_interpreter(self._carry)
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
-        """The deployment there, whose pauses and bucket do not block the event loop."""
+        """Open a deployment at this place, whose pauses and bucket do not block the event loop."""
         found = Place.deployment(self, settings, **how)
         driver = replace(found.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
         return replace(found, driver=driver, bucket=_BucketInThreads(found.bucket))
 
     def blocking(self, service: T) -> T:
-        """A service whose calls block, called in threads."""
+        """Wrap a blocking service so that its calls run in threads."""
         return in_threads(service)
 
     def _carry(self, request: DynamoRequest) -> dict[str, Any]:
+        """Send a request through the connections, which must have been opened."""
         if self._connections.carrier is None:
             raise InvalidInput("place", "must be entered first: async with AsyncPlace() as place")
         return self._connections.carrier(request)
@@ -162,6 +161,7 @@ class AsyncCarrier:
         return wait(self._sent(request))
 
     async def _sent(self, request: DynamoRequest) -> dict[str, Any]:
+        """Sign and send a request by aiohttp, and return DynamoDB's answer."""
         body = body_of(request)
         headers = self._signer.headers(await self._frozen(), target_of(request), MEDIA, body)
         if self.session.closed:
@@ -176,9 +176,11 @@ class AsyncCarrier:
             raise NoAnswer(self._said(error)) from error
 
     def _said(self, error: Exception) -> str:
+        """Describe a failed connection."""
         return f"{type(error).__name__} at {self.url}"
 
     async def _frozen(self) -> Any:
+        """Return the keys that are valid now, renewing them in a thread if necessary."""
         renewed = Renewed(self.credentials)
         if renewed.refresh_needed():
             return await asyncio.to_thread(renewed.get_frozen_credentials)
@@ -338,16 +340,16 @@ class AsyncReadModels:
         spread: int = 1,
         holds: Callable[[Any], Any] | None = None,
     ) -> AsyncReadModel:
-        """`ReadModels.open`, which asks for nothing: it is not awaited."""
+        """Open a generation as `ReadModels.open` does; it sends no request, so it is not awaited."""
         opened = self.store.open(name, generation, of=of, keys=keys, spread=spread, holds=holds)
         return AsyncReadModel(opened)
 
     async def live(self, name: str, *, of: type | None = None) -> AsyncReadModel:
-        """`ReadModels.live`."""
+        """Open the live generation, as `ReadModels.live` does."""
         return AsyncReadModel(await run(partial(self.store.live, of=of), name))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel:
-        """`ReadModels.swap`."""
+        """Make a generation the live one, as `ReadModels.swap` does."""
         return AsyncReadModel(await finished(run(self.store.swap, name, generation)))
 
 
@@ -378,7 +380,7 @@ class AsyncDeciders(Generic[C, S, E]):
     query = reads(Deciders[C, S, E].query, of="deciders")
 
     def on(self, stream: str) -> Party[S, E]:
-        """`Deciders.on`, which asks for nothing: a party to `transact_all`."""
+        """Return a party to `transact_all`, as `Deciders.on` does; it sends no request."""
         return self.deciders.on(stream)
 
 

@@ -1,1 +1,1 @@
-"""Read models: documents that are exactly as far as they say."""
+"""Read models: documents that are exactly as up to date as they say."""

@@ -1,4 +1,4 @@
-"""Asking a read model: pages of its documents in the order of a key, and how many there are.
+"""Queries of a read model: pages of its documents in the order of a key, and how many there are.
 
 A question is a range of entries, in one partition or in as many as the key is spread over; those are read side by
 side and merged. A page reads the entries that it shows, strongly consistent, and of each its document, unless the
@@ -91,16 +91,16 @@ class Question:
 
     @property
     def partitions(self) -> list[str]:
-        """Where its entries are."""
+        """Partitions that contain the question's entries."""
         first = self.values.partition(" ")[0]
         return [partition_of(self.model, self.name, shard, first) for shard in range(self.declared.spread)]
 
     def written(self, sort: str, *, backward: bool) -> str:
-        """The continuation after an entry."""
+        """Encode the continuation after an entry."""
         return urlsafe_b64encode(self._digest(backward) + sort.encode()).decode().rstrip("=")
 
     def read(self, after: str, *, backward: bool) -> str:
-        """The entry that a continuation goes on after."""
+        """Decode a continuation into the entry after which it continues; refuse one of another question."""
         must_be(str, after, "after", "a continuation: `next` of a page")
         try:
             raw = b64decode(after + "=" * (-len(after) % 4), altchars=b"-_", validate=True)
@@ -112,6 +112,7 @@ class Question:
         return sort
 
     def _digest(self, backward: bool) -> bytes:
+        """Return the digest by which a continuation names its question."""
         said = "\n".join((self.model, self.name, self.values, self.low, self.high, str(backward)))
         return hashlib.sha256(said.encode()).digest()[:_DIGEST]
 
@@ -126,8 +127,9 @@ def question(
     since: Value | None,
     below: Value | None,
 ) -> Question:
-    """The question for documents whose first values are these, and whose next one is in the bounds; without a name for
-    those whose key is.
+    """Build the question for documents by the first values of a key and bounds on the next one.
+
+    Without a name it asks for documents by their own keys.
     """
     name = ALL if name is None else name
     if name not in declared:
@@ -151,7 +153,7 @@ def question(
 
 
 def value_from(given: str) -> Value:
-    """A value that somebody wrote: JSON where it is a number or a text of JSON, and otherwise the text itself."""
+    """Parse a value that somebody typed: JSON if it is a number or a JSON string, else the text itself."""
     try:
         value = json.loads(given)
     except ValueError:
@@ -160,7 +162,7 @@ def value_from(given: str) -> Value:
 
 
 def _following(prefix: str) -> str:
-    """The least text above all that begin with this one."""
+    """Return the least text above all that begin with this prefix."""
     kept = prefix.rstrip("\U0010ffff")
     above = ord(kept[-1]) + 1
     return kept[:-1] + ("\ue000" if above == 0xD800 else chr(above))  # noqa: PLR2004  halves of pairs are no characters
@@ -176,11 +178,11 @@ def page(
     shown: Callable[[Item], Any],
     place: Callable[[str], Key],
 ) -> Steps[Page]:
-    """A page of a question.
+    """Read a page of the documents that a question asks for.
 
     Args:
-        shown: a document, of its item.
-        place: the key of a document's item.
+        shown: converts a document's item into what the page shows.
+        place: returns the key of a document's item.
     """
     must_be_whole(limit, "limit", least=1, most=MAX_LIMIT)
     start = None if after is None else asked.read(after, backward=backward)
@@ -205,12 +207,13 @@ def page(
 
 
 def _documents(table: str, places: list[Key]) -> Steps[dict[str, Item]]:
+    """Read the items of documents, by their keys."""
     found = yield from get_all(table, places)
     return {each["pk"]["S"]: each for each in found}
 
 
 def _has(asked: Question, document: Item, key: str, entry: Item) -> bool:
-    """Whether a document has this entry still."""
+    """Return whether a document still has this entry."""
     if asked.name == ALL:
         return "e" in document
     first = asked.values.partition(" ")[0]
@@ -220,7 +223,7 @@ def _has(asked: Question, document: Item, key: str, entry: Item) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """The entries of one partition, in order: those that were read and are not taken, and whether more may follow."""
+    """The entries of one partition in order: those that were read but not taken, and whether more may follow."""
 
     partition: str
     after: Key | None
@@ -231,7 +234,7 @@ class _Run:
 def _entries(
     table: str, asked: Question, limit: int, start: str | None, *, backward: bool
 ) -> Steps[list[Item]]:
-    """The next entries of all partitions, merged."""
+    """Read the next entries of a question from all of its partitions, merged in order."""
     runs = [
         _Run(each, None if start is None else {"pk": text(each), "sk": text(start)})
         for each in asked.partitions
@@ -255,6 +258,7 @@ def _entries(
 
 
 def _query(table: str, asked: Question, run: _Run, *, backward: bool, limit: int | None = None) -> Query:
+    """Build the query for a partition's next entries."""
     return Query(
         table=table,
         partition=("pk", text(run.partition)),
@@ -266,7 +270,7 @@ def _query(table: str, asked: Question, run: _Run, *, backward: bool, limit: int
 
 
 def count(table: str, asked: Question, at_most: int | None) -> Steps[int]:
-    """How many entries a question has; it reads those, but not the documents, until it has counted so many."""
+    """Count the entries of a question, up to `at_most`, without reading documents."""
     if at_most is not None:
         must_be_whole(at_most, "at_most", least=1)
     counted = 0

@@ -1,5 +1,4 @@
-"""Read models that are exactly as far as they say: documents, and how far each stream has been folded into them,
-written in one transaction.
+"""Read models: documents, and how far each stream has been folded into them, written in one transaction.
 
     delays = models.open("delays", 1)
 
@@ -63,7 +62,7 @@ def reached(
     clock: Callable[[], float],
     sleep: Callable[[float], object],
 ) -> bool:
-    """Look until a place is at a version, or for so many seconds; whether it is."""
+    """Wait until a place has reached a version, for so many seconds at most; return whether it has."""
     ends = clock() + seconds
     while (place() or 0) < version:
         if clock() >= ends:
@@ -87,7 +86,7 @@ class _Document:
     entries: Entries | None = None
 
     def change(self, value: Any) -> None:
-        """Have it be this from now on; None deletes it."""
+        """Set the new value; None deletes the document."""
         self.value, self.changed, self.entries = value, True, None
 
 
@@ -101,7 +100,7 @@ class Documents:
     _held: dict[str, _Document] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A document; `default` where there is none. To change it, put it back."""
+        """Return a document, or `default` if there is none. To change it, put it back."""
         value = self._document(key).value
         return default if value is None else value
 
@@ -117,10 +116,11 @@ class Documents:
 
     @property
     def changes(self) -> dict[str, _Document]:
-        """What has been written or deleted."""
+        """Documents that have been written or deleted, by key."""
         return {key: document for key, document in self._held.items() if document.changed}
 
     def _document(self, key: str) -> _Document:
+        """Return a document, loading it at the first access."""
         if key not in self._held:
             self._held[key] = self.load(key)
         return self._held[key]
@@ -152,7 +152,7 @@ class ReadModel:
     _heads: dict[str, dict[str, DeclaredKey]] = field(default_factory=dict, compare=False, repr=False)
 
     def apply(self, delivery: Delivery, fold: Fold) -> int:
-        """Fold a delivery's events, those that have been folded before left out; how many were.
+        """Fold a delivery's events into the documents, each once; return how many were new.
 
         Raises:
             Contended: others changed the same documents at every attempt.
@@ -185,7 +185,7 @@ class ReadModel:
                 raise Contended(delivery.stream, attempts)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
-        """Fold a delivery's removal; False where it has been folded before, or a later one of the stream has.
+        """Fold a delivery's removal; return False if it, or a later one of the stream, was folded before.
 
         Raises:
             Contended, InvalidInput, TooLarge: as `apply` does; also where the delivery has events.
@@ -207,7 +207,7 @@ class ReadModel:
         raise Contended(delivery.stream, ATTEMPTS)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A document, strongly consistent; `default` where there is none."""
+        """Read a document consistently; return `default` if there is none."""
         value = self._load(key).value
         return default if value is None else value
 
@@ -221,13 +221,14 @@ class ReadModel:
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """Documents in the order of their keys; of those that begin with `prefix`, or are from `since` on and before
-        `below`.
+        """List documents in the order of their keys, by prefix or by bounds.
+
+        With `prefix`, those whose keys begin with it; otherwise those from `since` on and before `below`.
 
         Args:
-            limit: documents at most, up to 1,000.
-            after: `next` of the page before, with all else the same.
-            backward: the last key first.
+            limit: number of documents at most, up to 1,000.
+            after: `next` of the previous page, with all else the same.
+            backward: whether the last key comes first.
 
         Raises:
             InvalidInput: the generation was built without keys, or `after` is of another question.
@@ -246,14 +247,16 @@ class ReadModel:
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """Documents by the secondary key of this name, in its order.
+        """Find documents by a secondary key, in its order.
 
         Args:
-            values: the first of the key's values are equal to these: one or more.
-            prefix: the value that follows is text and begins so. After the last one the document's key follows.
-            since: or it is this or above.
+            name: name of the key.
+            values: first values of the key, to which those of the documents are equal: one or more.
+            prefix: the value that follows is text and begins with this. After the last value the document's key
+                follows.
+            since: alternatively, the value that follows is this or above.
             below: and less than this.
-            limit: as of `list`, with `after` and `backward`. A document that has several values in the range is shown
+            limit: as for `list`, with `after` and `backward`. A document that has several values in the range is shown
                 for each.
 
         Raises:
@@ -271,10 +274,12 @@ class ReadModel:
         below: Value | None = None,
         at_most: int | None = None,
     ) -> int:
-        """How many `find` would show, or without a name `list`. It reads their entries: a read unit for some thirty.
+        """Count the documents that `find` would show, or without a name `list`.
+
+        It reads their entries: one read unit for about thirty.
 
         Args:
-            at_most: count no further.
+            at_most: number at which to stop counting.
         """
         from epochal.read_models.asking import count  # noqa: PLC0415  only who asks loads it
 
@@ -282,12 +287,12 @@ class ReadModel:
         return self.driver.run(count(self.table, asked, at_most))
 
     def place(self, stream: str) -> int | None:
-        """The next index of a stream to be folded; None where none has been."""
+        """Return the next index of a stream to be folded; None if no event has been."""
         found = self._get(self._key(stream, "place"))
         return None if found is None else read_number(found, "n")
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
-        """Wait until every event of a stream below `version` is in the documents; whether they are.
+        """Wait until every event of a stream below `version` is in the documents; return whether it is.
 
         With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
         stream's events: an event that is never delivered is waited for in vain.
@@ -295,20 +300,23 @@ class ReadModel:
         return reached(version, lambda: self.place(stream), seconds, self.driver.clock, self.driver.sleep)
 
     def _load(self, key: str) -> _Document:
+        """Load a document with its item."""
         found = self._get(self._key(key, "document"))
         return _Document(found, None if found is None else self._read(found))
 
     def _read(self, item: Item) -> Any:
+        """Decode a document from its item; raise `CorruptData` if it does not fit its class."""
         try:
             return self._parsed(item["d"]["S"])
         except ValueError as error:
             raise CorruptData(f"the document {item['pk']['S']} is not of its class: {error}") from error
 
     def _parsed(self, body: str) -> Any:
+        """Parse the body of a document."""
         return json.loads(body) if self.form is None else self.form.parse(body.encode())
 
     def _folded(self, events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Sequence[FeedEvent]:
-        """Fold events until they are folded, or a transaction is full; those that were."""
+        """Fold events until all are folded or a transaction is full; return those that were."""
         for taken, event in enumerate(events, 1):
             must_be_done(fold(documents, event), "fold")
             if self._items(documents) >= FULL:
@@ -316,7 +324,7 @@ class ReadModel:
         return events
 
     def _items(self, documents: Documents) -> int:
-        """How many items the changes of documents write."""
+        """Count the items that the changes of documents write."""
         changes = documents.changes
         if self.keys is None:
             return len(changes)
@@ -324,12 +332,12 @@ class ReadModel:
         return sum(1 + len(each.gone) + len(each.new) for each in entries)
 
     def _commit(self, stream: str, place: int | None, following: int, documents: Documents) -> bool:
-        """Write the documents, and how far they bring the stream, if no other writer was faster."""
+        """Write documents and the stream's new place; return False if another writer was faster."""
         moved = self._moved(stream, "place", place, following)
         return self._write_all(moved, documents, _first_version(stream, following))
 
     def _moved(self, stream: str, kind: str, before: int | None, after: int) -> Put:
-        """The write of how far a stream has been folded."""
+        """Build the write of how far a stream has been folded, refused if that has changed."""
         mark = {} if self.keys is None else {"k": text(self.keys.mark)}
         return Put(
             table=self.table,
@@ -338,6 +346,7 @@ class ReadModel:
         )
 
     def _write_all(self, moved: Put, documents: Documents, first: int) -> bool:
+        """Write the place and all changed documents in one transaction; return whether it succeeded."""
         changes = documents.changes.items()
         writes = [write for key, document in changes for write in self._writes(key, document, first)]
         reply = self.driver.ask(Transact(writes=(moved, *writes)))
@@ -345,6 +354,7 @@ class ReadModel:
         return isinstance(reply, Done)
 
     def _writes(self, key: str, document: _Document, first: int) -> Iterable[Put | Delete]:
+        """Build the writes of a changed document and its entries."""
         place, item = self._key(key, "document"), document.item
         version = 0 if item is None else read_number(item, "v") or 0
         before: Condition = equals("v", number(version)) if version else Absent("v")
@@ -362,7 +372,10 @@ class ReadModel:
         return (Put(table=self.table, item=made, condition=before), *entries)
 
     def _entries(self, key: str, document: _Document) -> Entries:
-        """What a change of the document changes of its entries, by what would be read of it."""
+        """Determine which entries a change of a document adds and removes.
+
+        They are derived from what would be read of the document.
+        """
         if document.entries is None and self.keys is not None:
             again = None if document.value is None else self._parsed(self._body(key, document.value))
             before = None if document.item is None else self._read(document.item)
@@ -370,11 +383,12 @@ class ReadModel:
         return cast("Entries", document.entries)
 
     def _entry_writes(self, entries: Entries) -> Iterable[Put | Delete]:
-        """Without conditions: that of the document holds for its entries."""
+        """Build the writes of entries, without conditions: the document's condition protects them."""
         gone = [Delete(table=self.table, key=each) for each in entries.gone]
         return [*gone, *(Put(table=self.table, item=each) for each in entries.new)]
 
     def _body(self, key: str, value: Any) -> str:
+        """Encode a document as JSON; raise `InvalidInput` if it could not be read back."""
         try:
             body = json.dumps(value if self.form is None else self.form.write(value)).decode()
             if self.form is not None:
@@ -384,15 +398,17 @@ class ReadModel:
         return body
 
     def _key(self, name: str, kind: str) -> Key:
+        """Return the key of a document's or a place's item."""
         key = f"{self._of}#{name}"
         must_be_text(key, MAX_KEY_BYTES, "key" if kind == "document" else "stream")
         return {"pk": text(key), "sk": text(kind)}
 
     def _get(self, key: Key) -> Item | None:
+        """Read an item."""
         return self.driver.ask(Get(table=self.table, key=key)).item
 
     def _place(self, stream: str, kind: str) -> int | None:
-        """How far a stream has been folded, by whoever had the same keys."""
+        """Read how far a stream has been folded; refuse a generation that was built with other keys."""
         found = self._get(self._key(stream, kind))
         if found is not None and read_text(found, "k") != (None if self.keys is None else self.keys.mark):
             raise self._otherwise()
@@ -410,7 +426,7 @@ class ReadModel:
             self._declared(self.keys)
 
     def _declared(self, made: ModelKeys | None = None) -> dict[str, DeclaredKey]:
-        """The keys that the generation is built with; `made` makes them so where nobody has."""
+        """Return the keys that the generation is built with; if it is new, declare these."""
         from epochal.read_models.keys import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
         if self._of not in self._heads:
@@ -432,15 +448,18 @@ class ReadModel:
         return declared
 
     def _otherwise(self) -> InvalidInput:
+        """Build the error that a generation was built with other keys."""
         rule = f"{self._of} was built with others: open its next generation with these"
         return InvalidInput("keys", rule)
 
     def _question(self, name: str | None, values: tuple[Value, ...], **bounds: Any) -> Question:
+        """Build a question about this generation."""
         from epochal.read_models.asking import question  # noqa: PLC0415  only who asks loads it
 
         return question(self._of, self._declared(), name, values, **bounds)
 
     def _page(self, asked: Question, limit: int, after: str | None, *, backward: bool) -> Page:
+        """Read a page of the documents that a question asks for."""
         from epochal.read_models.asking import page  # noqa: PLC0415  as above
 
         steps = page(
@@ -475,14 +494,14 @@ class ReadModels:
         spread: int = 1,
         holds: Callable[[Any], Any] | None = None,
     ) -> ReadModel:
-        """One generation, for the reaction that makes it.
+        """Open one generation of a read model, for the reaction that builds it.
 
         Args:
-            of: the class of its documents, as `json_codec` takes them; otherwise they are plain JSON.
-            keys: secondary keys by name, each a function of a document or a `SecondaryKey`. With keys, also with none
+            of: class of its documents, as in `json_codec`; otherwise they are plain JSON.
+            keys: secondary keys by name, each a function of a document or a `SecondaryKey`. With keys, even with none
                 (`{}`), documents are listed by their own. A generation keeps the keys that it was begun with.
-            spread: in how many partitions the list of all documents lies.
-            holds: what the list shows in place of documents, as of a `SecondaryKey`.
+            spread: number of partitions over which the list of all documents is spread.
+            holds: what the list shows in place of documents, as for a `SecondaryKey`.
 
         Raises:
             InvalidInput: a name or a key that cannot be one.
@@ -513,14 +532,17 @@ class ReadModels:
         )
 
     def live(self, name: str, *, of: type | None = None) -> ReadModel:
-        """The generation that is live; the first, as long as none has been made so. It is asked by the keys that it
-        was built with.
+        """Open the live generation; the first if none has been made live.
+
+        It is queried by the keys that it was built with.
         """
         _check_name(name)
         return self.open(name, self._live(name) or 1, of=of)
 
     def swap(self, name: str, generation: int) -> ReadModel:
-        """Make a generation the live one. Wait until its reaction has caught up, or readers go back in time.
+        """Make a generation the live one.
+
+        Wait until its reaction has caught up, or readers go back in time.
 
         Raises:
             InvalidInput: a later one is live already.
@@ -536,13 +558,13 @@ class ReadModels:
                 return model
 
     def drop(self, name: str, generation: int, *, after: str | None = None) -> Dropped:
-        """Delete a part of a generation that is not live, and whose reaction has ended.
+        """Delete a part of a generation that is not live and whose reaction has ended.
 
         It reads the next thousand items of the table, whatever they are, and takes a write unit or more for each that
         it deletes.
 
         Args:
-            after: `next` of the call before; the generation is gone once that is None.
+            after: `next` of the previous call; the generation is gone once that is None.
 
         Raises:
             InvalidInput: the generation is live, or `after` is no continuation.
@@ -557,17 +579,18 @@ class ReadModels:
         return replace(self.driver, at_once=SIDE_BY_SIDE).run(drop(self.table, of, after))
 
     def _live(self, name: str) -> int | None:
+        """Read which generation is live; None if none has been made so."""
         found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
         return None if found is None else read_number(found, "n")
 
 
 def models_of(settings: Settings, driver: Driver) -> ReadModels:
-    """The read models of a deployment."""
+    """Return the read models of a deployment."""
     return ReadModels(driver=driver, table=settings.read_models_table)
 
 
 def generations_in(items: Iterable[Item]) -> dict[str, list[int]]:
-    """The read models that items of their table are of, and the generations of each that have some."""
+    """List the read models, and their generations, to which the items of a table belong."""
     found: dict[str, set[int]] = {}
     for item in items:
         name, _, rest = item["pk"]["S"].partition("@")
@@ -578,18 +601,22 @@ def generations_in(items: Iterable[Item]) -> dict[str, list[int]]:
 
 
 def _first_version(stream: str, following: object) -> int:
-    """The version of a document that the events of a stream below `following` have made, or a removal. Were it the same
-    for all, one that was deleted and made anew meanwhile would pass for the one that was read.
+    """Return the first version of a document, which depends on the events or removal that created it.
+
+    If it were the same for all, a document that was deleted and created again meanwhile would pass for the one that was
+    read.
     """
     digest = hashlib.sha256(f"{stream}@{following}".encode()).digest()
     return 1 + int.from_bytes(digest[:6], "big")
 
 
 def _check_name(name: str) -> None:
+    """Check the name of a read model."""
     must_be_text(name, MAX_NAME_BYTES, "name")
     if "@" in name or "#" in name:
         raise InvalidInput("name", "must be a name without @ and #")
 
 
 def _alias(name: str) -> Key:
+    """Return the key of the item that says which generation is live."""
     return {"pk": text(name), "sk": text("live")}

@@ -1,4 +1,4 @@
-"""What a read model is asked by: values of its documents, as entries that DynamoDB keeps in order.
+"""Keys by which a read model is queried: values of its documents, as entries that DynamoDB keeps in order.
 
     models.open("loans", 1, keys={"by_member": lambda loan: (loan["member"], loan["due"])})
 
@@ -83,12 +83,12 @@ class DeclaredKey(NamedTuple):
 
 
 def written(values: tuple[Any, ...], field: str) -> str:
-    """The text of values; raises `InvalidInput` for what has no order."""
+    """Encode values as text in their order; raise `InvalidInput` for values without an order."""
     return "".join(f"{part(value, field)} " for value in values)
 
 
 def part(value: Any, field: str) -> str:
-    """One value's text, without its end."""
+    """Encode one value as text in its order, without an end."""
     if isinstance(value, str):
         if not value.isascii():
             must_be_text(value, MAX_PARTITION_BYTES, field)
@@ -99,17 +99,17 @@ def part(value: Any, field: str) -> str:
 
 
 def escaped(value: str) -> str:
-    """Text without characters up to `!`; in the same order."""
+    """Replace characters up to `!` in text, keeping the order."""
     return _LOW.sub(lambda low: "!" + chr(ord("0") + ord(low[0])), value)
 
 
 def unescaped(value: str) -> str:
-    """The text that was escaped."""
+    """Restore text that was escaped."""
     return re.sub("!(.)", lambda low: chr(ord(low[1]) - ord("0")), value)
 
 
 def _figures(value: float | Decimal, field: str) -> str:
-    """A sign, the place of the first figure, and the figures; of a number below zero the nines' complements."""
+    """Encode a number as text in the order of numbers: sign, magnitude and digits."""
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite():
         raise InvalidInput(field, "must be of numbers that are finite")
@@ -150,20 +150,22 @@ class ModelKeys:
 
     @property
     def declared(self) -> dict[str, DeclaredKey]:
-        """What the head says of them."""
+        """The keys as the head of a generation stores them."""
         return {name: DeclaredKey(key.spread, key.holds is not None) for name, key in self.by_name.items()}
 
     @property
     def mark(self) -> str:
-        """What places of a generation with these keys say of them."""
+        """Digest of the keys, which is stored with places."""
         said = json.dumps({name: list(each) for name, each in sorted(self.declared.items())})
         return hashlib.sha256(said).hexdigest()[:8]
 
     def entries(self, model: str, key: str, item: Item | None, before: Any, after: Any) -> Entries:
-        """What changes of a document's entries, where it becomes `after`, or is deleted (None).
+        """Determine which entries change if a document becomes `after`, or is deleted (None).
 
         Args:
-            item: of the document as it is, which is `before`; None where there is none.
+            model: name and generation of the read model.
+            key: key of the document.
+            item: item of the document as it is, with the value `before`; None if there is none.
         """
         had = _stored(item, self)
         wanted = {} if after is None else self._wanted(key, after)
@@ -176,7 +178,7 @@ class ModelKeys:
         )
 
     def _wanted(self, key: str, document: Any) -> dict[tuple[str, str], Item]:
-        """Entries of a document, and what each holds."""
+        """Derive the entries of a document, and what each contains."""
         found = {}
         for name, by in self.by_name.items():
             field = f"{_shown(name)} of the document {key}"
@@ -188,6 +190,7 @@ class ModelKeys:
         return found
 
     def _held(self, name: str, document: Any) -> Item:
+        """Return what a document's entries of a key contain."""
         holds = self.by_name[name].holds
         if holds is None:
             return {}
@@ -197,9 +200,11 @@ class ModelKeys:
             raise InvalidInput("holds", f"of {_shown(name)} must give JSON: {error}") from error
 
     def _differs(self, entry: tuple[str, str], before: Any, held: Item) -> bool:
+        """Return whether the content of an entry has changed."""
         return bool(held) and self._held(entry[0], before) != held
 
     def _place(self, model: str, key: str, name: str, values: str) -> Key:
+        """Return the key of an entry's item."""
         return entry_key(model, name, self.by_name[name].spread, values, key)
 
 
@@ -208,7 +213,7 @@ def keys_of(
     spread: int,
     holds: Callable[[Any], Any] | None,
 ) -> ModelKeys:
-    """Keys as a caller declares them; raises `InvalidInput` for names and functions that are none."""
+    """Check keys as a caller declares them, and return them; raise `InvalidInput` if one is malformed."""
     must_be(Mapping, keys, "keys", "functions by name")
     found = {ALL: SecondaryKey(_whole, spread, holds)}
     for name, key in keys.items():
@@ -219,21 +224,22 @@ def keys_of(
 
 
 def _shown(name: str) -> str:
-    """A key's name, for errors."""
+    """Return the name of a key for errors."""
     return "key" if name == ALL else name
 
 
 def _whole(_: Any) -> tuple[()]:
-    """The values of a document in the list of all: its key is enough."""
+    """Return the values of a document in the list of all: none, since its key is enough."""
     return ()
 
 
 def stored_values(item: Item) -> dict[str, list[str]]:
-    """The texts of the values of a document's entries by secondary key, as its item has them."""
+    """Return the values of a document's entries by secondary key, as its item stores them."""
     return {name: [each["S"] for each in found["L"]] for name, found in item["e"]["M"].items()}
 
 
 def _stored(item: Item | None, keys: ModelKeys) -> list[tuple[str, str]]:
+    """List the entries that a document's item says it has."""
     if item is None:
         return []
     values = stored_values(item)
@@ -241,6 +247,7 @@ def _stored(item: Item | None, keys: ModelKeys) -> list[tuple[str, str]]:
 
 
 def _values_item(entries: Iterable[tuple[str, str]]) -> AttributeValue:
+    """Encode the values of entries for a document's item."""
     values: dict[str, list[AttributeValue]] = {}
     for name, each in entries:
         if name != ALL:
@@ -249,7 +256,7 @@ def _values_item(entries: Iterable[tuple[str, str]]) -> AttributeValue:
 
 
 def entry_key(model: str, name: str, spread: int, values: str, key: str) -> dict[str, AttributeValue]:
-    """Where the entry of a document is: beside those of the same first value, in the order of the rest.
+    """Return the key of a document's entry: beside those of the same first value, in the order of the rest.
 
     Raises:
         TooLarge: values and the document's key take more than DynamoDB's sort key.
@@ -264,17 +271,17 @@ def entry_key(model: str, name: str, spread: int, values: str, key: str) -> dict
 
 
 def partition_of(model: str, name: str, shard: int, first: str) -> str:
-    """The partition of a first value's entries, or one of them."""
+    """Return the partition, or one of several, with the entries of a first value."""
     return f"{model}/{name}/{shard}/{first}"
 
 
 def document_of(sort: str) -> str:
-    """The key of the document that an entry is of."""
+    """Return the key of the document to which an entry belongs."""
     return unescaped(sort[:-1].rpartition(" ")[2][1:])
 
 
 def shard_of(key: str, spread: int) -> int:
-    """Which of the partitions has a document's entries."""
+    """Return the number of the partition with a document's entries."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % spread
 
 
@@ -282,12 +289,12 @@ def shard_of(key: str, spread: int) -> int:
 
 
 def head_key(model: str) -> dict[str, AttributeValue]:
-    """Where the head of a generation is."""
+    """Return the key of a generation's head."""
     return {"pk": text(model), "sk": text("keys")}
 
 
 def head_item(model: str, declared: Mapping[str, DeclaredKey]) -> Item:
-    """The head of a generation with these keys."""
+    """Encode the head of a generation with these keys."""
     marks = {
         name: {"n": number(each.spread), "h": number(int(each.holds))} for name, each in declared.items()
     }
@@ -295,7 +302,7 @@ def head_item(model: str, declared: Mapping[str, DeclaredKey]) -> Item:
 
 
 def read_head(item: Item) -> dict[str, DeclaredKey]:
-    """The keys that a head says."""
+    """Decode the keys in the head of a generation."""
     return {
         name: DeclaredKey(int(each["M"]["n"]["N"]), each["M"]["h"]["N"] == "1")
         for name, each in item["k"]["M"].items()
@@ -325,7 +332,7 @@ class Dropped:
 
 
 def drop(table: str, model: str, after: str | None) -> Steps[Dropped]:
-    """Delete the generation's items among the next ones of the table."""
+    """Delete the generation's items among the next items of the table; return how many, and where to continue."""
     start = None if after is None else _read(after)
     if start is None:
         yield Update(table=table, key=head_key(model), sets=(Set("z", number(1)),))
@@ -339,14 +346,17 @@ def drop(table: str, model: str, after: str | None) -> Steps[Dropped]:
 
 
 def _key(item: Item) -> Key:
+    """Return the key of an item."""
     return {"pk": item["pk"], "sk": item["sk"]}
 
 
 def _written(last: Key) -> str:
+    """Encode a continuation."""
     return urlsafe_b64encode(json.dumps([last["pk"]["S"], last["sk"]["S"]])).decode()
 
 
 def _read(after: str) -> Key:
+    """Decode a continuation; raise `InvalidInput` if it is malformed."""
     must_be(str, after, "after", "a continuation: `next` of the call before")
     try:
         partition, sort = json.loads(b64decode(after, altchars=b"-_", validate=True))

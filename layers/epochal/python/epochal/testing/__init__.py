@@ -1,1 +1,1 @@
-"""For users' own tests, and ours: DynamoDB in memory, and what makes it misbehave on purpose."""
+"""For users' own tests, and for ours: DynamoDB in memory, and faults that make it misbehave on purpose."""

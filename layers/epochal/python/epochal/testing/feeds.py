@@ -1,4 +1,4 @@
-"""A deployment in memory, feed and timers included, for users' tests: append, then react, or have time go by."""
+"""A deployment in memory with feed and timers, for users' tests: append, react, or let time pass."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ _LOGGER: Final = logging.getLogger("epochal.reactions")
 
 
 def _all_tables() -> MemoryTables:
+    """Create empty tables for all stores and read models."""
     return MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
 
 
 @dataclass
 class MemoryFeed:
-    """Stores of every layout, and the feed over them.
+    """Stores of every layout in memory, and the feed over them.
 
     Attributes:
-        options: settings by their names, as `aggregate_types`.
-        sleep: how reactions pause before they try again; not at all, so that tests are fast.
+        tables: the tables.
+        options: settings by their names, such as `aggregate_types`.
+        sleep: how reactions pause before they try again; by default not at all, so that tests are fast.
         timers_table: the table of timers, whose changes are not indexed.
     """
 
@@ -51,7 +53,7 @@ class MemoryFeed:
     _indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Open the stores."""
+        """Open the stores, and register the sources with the indexer."""
         self._driver = Driver(execute=self.tables.execute, meter=Meter(), sleep=self.sleep)
         settings = memory_settings(**self.options)
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
@@ -67,14 +69,14 @@ class MemoryFeed:
         self._indexer.register()
 
     def __getattr__(self, name: str) -> Any:
-        """A store of a plug-in's, as a deployment has it: `tips`, `aggregates`, `dcb`."""
+        """Return the store of a plug-in, as a deployment has it: `tips`, `aggregates`, `dcb`."""
         if name.startswith("_"):
             raise AttributeError(name)
         store = getattr(self._deployment, name)
         return replace(store, now=self.now) if hasattr(store, "now") else store
 
     def index(self) -> None:
-        """Index whatever has been appended since the last time."""
+        """Index everything that has been appended since the last call."""
         for table in (each.table for each in self._indexer.sources):
             changes, at = self.tables.changes(table), self._indexed.get(table, 0)
             self._indexer.index(
@@ -84,14 +86,14 @@ class MemoryFeed:
             self._indexed[table] = len(changes)
 
     def react(self, reaction: Reaction | Composite | type) -> list[Ran]:
-        """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked; all of
-        its members, one after another, of whom there is one answer.
+        """Index, then run a reaction over every partition until it has caught up or is blocked.
 
-        The logger `epochal.reactions` has each call of a handler that fails, with its trace, and a warning of
-        categories of which no stream has come, and of types of which no event has: they may be misspelt. A test that
-        needs but some of them is not at fault, so it is no warning of Python's, which `-W error` raises.
+        All of its members run one after another, with one result for all of them. The logger `epochal.reactions` has
+        each call of a handler that fails, with its trace, and a warning of categories and types without any event: they
+        may be misspelt. A test that needs only some of them is not at fault, so it is no Python warning, which `-W
+        error` raises.
 
-        A process is run until neither its inbox nor its outbox gets further; DEBUG has each input that it passes.
+        A process is run until neither its inbox nor its outbox advances; DEBUG has each input that it skips.
 
         Raises:
             InvalidInput: another handler has run under the same name here, and its group is still there.
@@ -114,9 +116,10 @@ class MemoryFeed:
         minutes: float = 0,
         seconds: float = 0,
     ) -> int:
-        """Have time go by, without waiting. The clock of all stores here stands still from now on, and moves by this
-        alone. At each moment at which timers are due they fire, and then these reactions run; before the first and
-        after the last one, too. How many have fired.
+        """Let time pass without waiting: fire the timers that become due, run reactions; return how many fired.
+
+        The clock of all stores here stands still from now on, and moves only by this method. At each moment at which
+        timers are due they fire, and then these reactions run; before the first and after the last moment, too.
 
         Raises:
             EpochalError: a timer could not fire.
@@ -135,12 +138,14 @@ class MemoryFeed:
         return fired
 
     def parking(self, reaction: Reaction) -> Parking:
-        """What a reaction has parked."""
+        """Return the parked streams of a reaction."""
         return Parking(reactor=self._reactor(reaction))
 
     def _note(self, name: str, codes: Collection[str], *, group: str) -> None:
-        """Note where the code of a reaction or process is: whoever runs under its name later has to be the same, until
-        its group is deleted. A process has the code of its earlier versions as well.
+        """Remember the code of a reaction or process, and refuse other code under its name.
+
+        Whoever runs under the name later has to be the same, until the group is deleted. A process has the code of its
+        earlier versions as well.
 
         Raises:
             InvalidInput: other code runs under that name.
@@ -153,25 +158,27 @@ class MemoryFeed:
         self._codes[name] = before.union(codes)
 
     def _has_begun(self, group: str) -> bool:
+        """Return whether a group has a state in any partition."""
         member = Member(reaction=stand_in(group), reader=self.reader)
         return any(member.load(each.partition).state is not None for each in self.reader.partitions())
 
     def now(self) -> int:
-        """The time of all stores here, in nanoseconds since 1970."""
+        """Return the time of all stores here, in nanoseconds since 1970."""
         return time.time_ns() if self._stopped is None else self._stopped
 
     def stop_clock(self, at: Ticks) -> None:
-        """Stop the clock of all stores here at `at`. A moment in the past counts as now."""
+        """Stop the clock of all stores here at a time; a time in the past counts as now."""
         now = self.now()
         self._stopped = now + max(0, (at - from_unix_nanoseconds(now)) * 100)
 
     def run(self, reaction: Reaction | Composite | type) -> list[Ran]:
-        """`react`, without its warnings of categories and types that never came."""
+        """Run a reaction as `react` does, without warnings of categories and types that never came."""
         if composite := composite_of(reaction):
             return self._run_composite(composite)
         return self._run(self._reactor(cast("Reaction", reaction)))
 
     def _run(self, reactor: Reactor) -> list[Ran]:
+        """Index, then run a reaction over the partitions of its sources."""
         self.index()
         reaction = reactor.member.reaction
         return [
@@ -186,7 +193,10 @@ class MemoryFeed:
         ]
 
     def _run_composite(self, composite: Composite) -> list[Ran]:
+        """Run the reactions of a composite until none of them advances."""
+
         def passed(why: str, event: FeedEvent) -> None:
+            """Log an input that the composite skips."""
             _LOGGER.debug("%s passes %s@%d: %s", composite.name, event.stream, event.index, why)
 
         group = composite.reactions(self.streams)[0].name
@@ -200,13 +210,16 @@ class MemoryFeed:
         return runs
 
     def _reactor(self, reaction: Reaction) -> Reactor:
+        """Build what runs a reaction, and remember its code."""
         must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
         self._note(reaction.name, {reaction.handler_name}, group=reaction.name)
         return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
 
 
 def _log(attempt: Attempt) -> None:
-    """Say it where pytest shows it of a test that fails. The record has text alone: what collects records keeps their
-    arguments, and the error of an attempt may quote what is sealed.
+    """Log a failed call of a handler with its trace, so that pytest shows it for a test that fails.
+
+    The record has only text: what collects records keeps their arguments, and the error of an attempt may quote what is
+    sealed.
     """
     _LOGGER.warning("%s\n%s", str(attempt), trace_of(attempt.error))

@@ -36,7 +36,7 @@ _Sort = Any
 
 @dataclass(slots=True)
 class _Table:
-    """Items by partition and sort key; sort keys kept in order for queries."""
+    """A table: items by partition and sort key, with the sort keys in order for queries."""
 
     spec: TableSpec
     partitions: dict[Any, dict[_Sort, Item]] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class _Table:
     changes: list[Item] = field(default_factory=list)
 
     def copy(self) -> _Table:
+        """Return an independent copy."""
         return _Table(
             self.spec,
             {partition: dict(items) for partition, items in self.partitions.items()},
@@ -52,16 +53,19 @@ class _Table:
         )
 
     def place(self, key: Key) -> tuple[Any, _Sort]:
+        """Return the partition and sort key of an item in comparable form."""
         sort = self.spec.sort
         return effects.comparable(
             key[self.spec.partition.name]
         ), None if sort is None else effects.comparable(key[sort.name])
 
     def get(self, key: Key) -> Item | None:
+        """Return the item under a key, or None."""
         partition, sort = self.place(key)
         return self.partitions.get(partition, {}).get(sort)
 
     def put(self, key: Key, item: Item | None) -> None:
+        """Put or delete (None) the item under a key, and record the change for the table's stream."""
         partition, sort = self.place(key)
         items, order = self.partitions.setdefault(partition, {}), self.order.setdefault(partition, [])
         if item is None:
@@ -76,14 +80,14 @@ class _Table:
 
 
 class MemoryTables:
-    """Tables in memory; safe under threads. `execute` is the interpreter."""
+    """Tables in memory. Safe under threads. `execute` is the interpreter."""
 
     def __init__(self, tables: dict[str, TableSpec], *, response_bytes: int = limits.RESPONSE_BYTES) -> None:
-        """Empty tables by name.
+        """Create empty tables by name.
 
         Args:
-            response_bytes: most bytes of items in the response to a transaction; fewer than DynamoDB's let small items
-                meet that limit.
+            response_bytes: largest number of bytes of items in the response to a transaction; fewer than DynamoDB's let
+                small items reach that limit.
         """
         self._response_bytes = response_bytes
         self._tables = {name: _Table(spec) for name, spec in tables.items()}
@@ -91,7 +95,7 @@ class MemoryTables:
         self._tokens: dict[str, ops.Transact] = {}
 
     def execute(self, op: ops.Op) -> ops.Reply:
-        """Perform one operation at once and alone.
+        """Perform one operation atomically, and return its reply; raise what DynamoDB's interpreter raises.
 
         Raises:
             TooLarge: a limit of DynamoDB.
@@ -110,6 +114,7 @@ class MemoryTables:
     def _perform(
         self, op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Transact | ops.TransactionWrite
     ) -> ops.Reply:
+        """Perform an operation that is neither a query nor a scan."""
         match op:
             case ops.Get(table=table, key=key):
                 item = self._stored(table, key)
@@ -128,18 +133,18 @@ class MemoryTables:
                 return self._write((op,))
 
     def items(self, table: str) -> Iterator[Item]:
-        """Every item of a table, for assertions."""
+        """Iterate over every item of a table, for assertions."""
         with self._lock:
             stored = self._table(table)
             yield from [stored.partitions[p][s] for p in stored.partitions for s in stored.order[p]]
 
     def changes(self, table: str) -> tuple[Item, ...]:
-        """New images in the order of writing, as the table's stream carries them."""
+        """Return new images in the order of writing, as the table's stream carries them."""
         with self._lock:
             return tuple(self._table(table).changes)
 
     def copy(self) -> MemoryTables:
-        """The same tables, which go their own way from here."""
+        """Return an independent copy of all tables."""
         with self._lock:
             twin = MemoryTables({}, response_bytes=self._response_bytes)
             twin._tables = {name: table.copy() for name, table in self._tables.items()}
@@ -159,7 +164,7 @@ class MemoryTables:
         return self._table(table).get(key)
 
     def _page(self, op: ops.Query | ops.Scan) -> ops.Items:
-        """What a query or a scan reads up to its limit or 1 MB, and of that what it asks for."""
+        """Read a page of a query or scan, up to its limit or 1 MB, and filter it."""
         stored = self._table(op.table)
         taken: list[Item] = []
         total, last = 0, None
@@ -177,6 +182,7 @@ class MemoryTables:
         return ops.Items(items=found, last=last, units=cost)
 
     def _transact(self, op: ops.Transact) -> ops.Reply:
+        """Write a transaction, which a repeated token does only once; limit the size of the response."""
         if op.token is not None and op.token in self._tokens:
             cost = costs.units(op, self._stored)
             return ops.Done(units=cost) if self._tokens[op.token] == op else _reused(op, cost)
@@ -196,7 +202,7 @@ class MemoryTables:
         return reply
 
     def _write(self, writes: tuple[ops.TransactionWrite, ...], times: int = 1) -> ops.Reply:
-        """Write all or nothing. What it costs is what `costs.units` says, told here from sizes that are known."""
+        """Apply all writes or none; return a refusal if a condition fails, or an overflow of an item."""
         before = [self._stored(write.table, _key(write)) for write in writes]
         failed = tuple(
             not effects.holds(write.condition, item) for write, item in zip(writes, before, strict=True)
@@ -216,19 +222,20 @@ class MemoryTables:
         return ops.Done(units=cost)
 
     def _store(self, writes: Sequence[ops.TransactionWrite], results: Sequence[Item | None]) -> None:
-        """Put what writes leave in the place of what was there."""
+        """Replace items by what the writes leave."""
         for write, result in zip(writes, results, strict=True):
             if not isinstance(write, ops.Check):
                 self._table(write.table).put(_key(write), result)
 
 
 def _one_by_one(items: Iterable[Item | None]) -> costs.Lookup:
-    """What was found, for who asks for it again in the same order."""
+    """Return a lookup that returns these items one after another, for code that asks in the same order."""
     following = iter(items)
     return lambda *_: next(following)
 
 
 def _oversized(op: ops.Transact | ops.TransactGet) -> ops.Oversized:
+    """Return the reply, or raise the error, that a response of too many bytes means."""
     if op.divisible:
         return ops.Oversized()
     name = "TransactGetItems" if isinstance(op, ops.TransactGet) else "TransactWriteItems"
@@ -236,32 +243,41 @@ def _oversized(op: ops.Transact | ops.TransactGet) -> ops.Oversized:
 
 
 def _reused(op: ops.Transact, cost: Units) -> ops.Refusal:
-    """A token names one transaction. DynamoDB does not say what would become of another one."""
+    """Return the refusal of a token that was used for another transaction.
+
+    DynamoDB does not say what would become of the other one.
+    """
     nothing, no = (None,) * len(op.writes), (False,) * len(op.writes)
     return ops.Refusal(items=nothing, failed=no, ambiguous=True, reused=True, units=cost)
 
 
 def _key(write: ops.TransactionWrite) -> Key:
+    """Return the key of the item that is written, or the item itself."""
     return write.item if isinstance(write, ops.Put) else write.key
 
 
 def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
-    """Names of the attributes that place an item in a table or an index."""
+    """Return the names of the attributes that place an item in a table or an index."""
     return spec.keys if index is None else _index_of(spec, index).key_names(spec)
 
 
 def _rows(stored: _Table, op: ops.Query | ops.Scan) -> Iterator[Item]:
+    """Iterate over the items that a query or scan reads, in its order."""
     if isinstance(op, ops.Scan):
         return _scanned_rows(stored, op)
     return _own_rows(stored, op) if op.index is None else _indexed_rows(stored, op, op.index)
 
 
 def _scanned_rows(stored: _Table, scan: ops.Scan) -> Iterator[Item]:
-    """Items in the order of a hash of their partition keys, which also makes the segments, then of their keys."""
+    """Iterate over the items of a scan's segment, ordered by a hash of their partition keys.
+
+    The hash also divides the segments.
+    """
     names = _names(stored.spec, scan.index)
     segment, total = scan.segment
 
     def place(keys: Item) -> tuple[Any, ...]:
+        """Return the rank of an item by its keys."""
         partition = effects.comparable(keys[names[0]])
         return (
             crc32(repr(partition).encode()),
@@ -287,13 +303,14 @@ def _scanned_rows(stored: _Table, scan: ops.Scan) -> Iterator[Item]:
 
 
 def _own_rows(stored: _Table, query: ops.Query) -> Iterator[Item]:
+    """Iterate over the items of a partition that a query of the table reads."""
     partition = effects.comparable(query.partition[1])
     items = stored.partitions.get(partition, {})
     return (items[sort] for sort in _between(stored.spec, stored.order.get(partition, []), query))
 
 
 def _between(spec: TableSpec, order: list[_Sort], query: ops.Query) -> list[_Sort]:
-    """The sort keys a query covers, in its order."""
+    """Return the sort keys that a query covers, in its order."""
     low, high = 0, len(order)
     if query.sort is not None:
         low = bisect_left(order, effects.comparable(query.sort[1]))
@@ -309,7 +326,10 @@ def _between(spec: TableSpec, order: list[_Sort], query: ops.Query) -> list[_Sor
 
 
 def _indexed_rows(stored: _Table, query: ops.Query, index: str) -> Iterator[Item]:
-    """An index is small in tests, so it is made anew for each query: items that have its keys, in its order."""
+    """Iterate over the items that a query of an index reads; the index is built for each query.
+
+    Indexes are small in tests.
+    """
     names = _names(stored.spec, index)
     rows = [
         item
@@ -334,7 +354,7 @@ def _indexed_rows(stored: _Table, query: ops.Query, index: str) -> Iterator[Item
 
 
 def _projected(spec: TableSpec, index: str | None, rows: list[Item]) -> Iterator[Item]:
-    """Items as a table or an index holds them."""
+    """Iterate over items as a table or an index holds them: an index may hold only keys."""
     if index is None or not _index_of(spec, index).keys_only:
         return iter(rows)
     names = _names(spec, index)
@@ -346,7 +366,7 @@ def _index_of(spec: TableSpec, name: str) -> IndexSpec:
 
 
 class Fault(Enum):
-    """What happens to one request."""
+    """What goes wrong with one request."""
 
     THROTTLED = "throttled"
     LOST = "lost"
@@ -355,7 +375,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A request is given up by its sender, and lands once `requests` more have been performed."""
+    """A request whose sender gives up, and which arrives once `requests` more have been performed."""
 
     requests: int = 1
 
@@ -365,10 +385,10 @@ Schedule = Mapping[int, Fault | Late]
 
 
 class Faults:
-    """An interpreter around another that keeps to a schedule. Safe under threads.
+    """Wraps an interpreter so that requests fail by a schedule. Safe under threads.
 
     Attributes:
-        requests: how many have been made, whatever became of them.
+        requests: number of requests made, whatever became of them.
     """
 
     def __init__(self, execute: Execute, schedule: Schedule) -> None:
@@ -379,7 +399,7 @@ class Faults:
         self._delayed: list[tuple[int, Op]] = []
 
     def execute(self, op: Op) -> Reply:
-        """Perform one operation, or what the schedule makes of it.
+        """Perform one operation, or let it fail as the schedule says.
 
         Raises:
             NotApplied: it was throttled.
@@ -404,11 +424,13 @@ class Faults:
             self._execute(op)
 
     def _due(self, number: int) -> list[Op]:
+        """Take the delayed requests that arrive by now."""
         due = [op for lands, op in self._delayed if lands < number]
         self._delayed = [(lands, op) for lands, op in self._delayed if lands >= number]
         return due
 
     def _perform(self, op: Op, fault: Fault | Late | None) -> Reply:
+        """Perform an operation unless its fault prevents it, and raise what its sender sees."""
         match fault:
             case None:
                 return self._execute(op)

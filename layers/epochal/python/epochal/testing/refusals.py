@@ -1,4 +1,4 @@
-"""What DynamoDB refuses as malformed, refused in memory too: else only the tables of a test would take a plan.
+"""Refuses in memory what DynamoDB refuses as malformed: otherwise only the tables of a test would accept a plan.
 
 Rules that need nothing but the operation and the keys of its tables:
 
@@ -77,7 +77,7 @@ class _MalformedError(Exception):
 
 
 def check(op: ops.Op, spec_of: SpecOf) -> None:
-    """Raise what the interpreter of DynamoDB raises for an operation that is malformed, whatever is stored.
+    """Raise what DynamoDB's interpreter raises for a malformed operation, whatever is stored.
 
     Raises:
         InvalidRequest: as DynamoDB refuses it.
@@ -91,7 +91,10 @@ def check(op: ops.Op, spec_of: SpecOf) -> None:
 
 
 def check_stored(op: ops.Op, stored: Callable[[str, Key], Item | None]) -> None:
-    """Raise what DynamoDB raises for an update that does not fit the stored item; a failed condition comes first."""
+    """Raise what DynamoDB raises for an update that does not fit the stored item.
+
+    A failed condition comes first.
+    """
     for write in op.writes if isinstance(op, ops.Transact) else (op,):
         if not isinstance(write, ops.Update) or not (
             grown := [each for each in write.sets if type(each) in _GROWN]
@@ -111,10 +114,12 @@ def check_stored(op: ops.Op, stored: Callable[[str, Key], Item | None]) -> None:
 
 
 def _refuse(op: ops.Op, words: str) -> NoReturn:
+    """Raise DynamoDB's error for a malformed operation."""
     raise InvalidRequest(request_of(op).operation, "ValidationException", words)
 
 
 def _check(op: ops.Op, spec_of: SpecOf) -> None:
+    """Check an operation by the rules of its kind."""
     match op:
         case ops.Get() | ops.BatchGet() | ops.TransactGet():
             _check_keys_read(op, spec_of)
@@ -131,6 +136,7 @@ def _check(op: ops.Op, spec_of: SpecOf) -> None:
 
 
 def _check_keys_read(op: ops.Get | ops.BatchGet | ops.TransactGet, spec_of: SpecOf) -> None:
+    """Check the keys of an operation that reads items."""
     if isinstance(op, ops.Get):
         _check_key(spec_of(op.table), op.table, op.key)
         return
@@ -141,7 +147,7 @@ def _check_keys_read(op: ops.Get | ops.BatchGet | ops.TransactGet, spec_of: Spec
 
 
 def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
-    """There are some, and none is there twice."""
+    """Check that there is at least one key, and none twice."""
     if not places:
         raise _MalformedError("of nothing")
     known = {
@@ -152,6 +158,7 @@ def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
 
 
 def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
+    """Check the token and the writes of a transaction."""
     if op.token is not None and not 1 <= len(op.token) <= TOKEN_LENGTH:
         raise _MalformedError("a token of 1 to 36 characters is wanted")
     for write in op.writes:
@@ -162,6 +169,7 @@ def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
 
 
 def _check_write(write: ops.TransactionWrite, spec: tables.TableSpec) -> None:
+    """Check the item or key, changes and condition of a write."""
     clauses = 0
     if isinstance(write, ops.Put):
         _check_item(spec, write.table, write.item)
@@ -179,12 +187,14 @@ def _check_write(write: ops.TransactionWrite, spec: tables.TableSpec) -> None:
 
 
 def _check_expressions(request: Mapping[str, object]) -> None:
+    """Check that no expression of a request is too long."""
     for name, expression in request.items():
         if name.endswith("Expression") and len(str(expression)) > EXPRESSION_BYTES:
             raise _MalformedError(f"Invalid {name}: Expression size has exceeded the maximum allowed size")
 
 
 def _check_item(spec: tables.TableSpec, table: str, item: Item) -> None:
+    """Check the keys, names and values of an item, and its keys in indexes."""
     _check_key_types(spec, table, item)
     for name, value in item.items():
         _check_name(name)
@@ -194,6 +204,7 @@ def _check_item(spec: tables.TableSpec, table: str, item: Item) -> None:
 
 
 def _check_update(update: ops.Update, spec: tables.TableSpec) -> None:
+    """Check the changes of an update: their names and values, and that none is of a key or twice."""
     names = [*(change.name for change in update.sets), *update.removes]
     if not names:
         raise _MalformedError("Invalid UpdateExpression: The expression can not be empty")
@@ -213,31 +224,34 @@ def _check_update(update: ops.Update, spec: tables.TableSpec) -> None:
 
 
 def _check_key(spec: tables.TableSpec, table: str, key: Key) -> None:
+    """Check that a key has exactly the attributes of the table's key."""
     if len(key) != (1 if spec.sort is None else 2):
         raise WrongTable(table)
     _check_key_types(spec, table, key)
 
 
 def _check_key_types(spec: tables.TableSpec, table: str, item: Item) -> None:
+    """Check that key attributes are present and of the right types."""
     if any(each.type not in item.get(each.name, ()) for each, _ in _limits(spec)):
         raise WrongTable(table)
     _check_key_values(spec, item)
 
 
 def _check_key_values(spec: tables.TableSpec | tables.IndexSpec, item: Item) -> None:
-    """Those that the item has, of the keys of a table or an index."""
+    """Check those key attributes of a table or index that an item has."""
     for attribute, limit in _limits(spec):
         if attribute.name in item:
             _check_key_value(attribute, item[attribute.name], limit)
 
 
 def _limits(spec: tables.TableSpec | tables.IndexSpec) -> list[tuple[tables.KeyAttribute, int]]:
-    """Key attributes, and the most bytes of each."""
+    """Return the key attributes, and the largest number of bytes of each."""
     partition = (spec.partition, PARTITION_KEY_BYTES)
     return [partition] if spec.sort is None else [partition, (spec.sort, SORT_KEY_BYTES)]
 
 
 def _check_key_value(attribute: tables.KeyAttribute, value: AttributeValue, limit: int) -> None:
+    """Check the type, the size and the content of a key attribute."""
     text = value.get("S")
     if attribute.type == "S" and type(text) is str and 0 < 4 * len(text) <= limit and len(value) == 1:
         return  # as nearly all are
@@ -251,6 +265,7 @@ def _check_key_value(attribute: tables.KeyAttribute, value: AttributeValue, limi
 
 
 def _check_query(query: ops.Query, spec: tables.TableSpec) -> None:
+    """Check the key conditions, the bounds and the start key of a query."""
     index = _index_of(query, spec)
     partition, sort = (spec.partition, spec.sort) if index is None else (index.partition, index.sort)
     name, value = query.partition
@@ -278,7 +293,7 @@ def _check_query(query: ops.Query, spec: tables.TableSpec) -> None:
 
 
 def _could_end(query: ops.Query, after: Key) -> bool:
-    """Whether a page of the query may have ended with this key."""
+    """Return whether a page of the query may have ended with this key."""
     name, value = query.partition
     if effects.comparable(after[name]) != effects.comparable(value):
         return False
@@ -289,6 +304,7 @@ def _could_end(query: ops.Query, after: Key) -> bool:
 
 
 def _check_scan(scan: ops.Scan, spec: tables.TableSpec) -> None:
+    """Check the segment, the paging and the filter of a scan."""
     segment, total = scan.segment
     if not 0 <= segment < total <= SEGMENTS:
         raise _MalformedError(f"there is no segment {segment} of {total}")
@@ -298,6 +314,7 @@ def _check_scan(scan: ops.Scan, spec: tables.TableSpec) -> None:
 
 
 def _check_paging(op: ops.Query | ops.Scan, spec: tables.TableSpec, index: tables.IndexSpec | None) -> None:
+    """Check the limit and the start key of a query or scan."""
     if op.limit is not None and op.limit < 1:
         raise _MalformedError("Limit must be greater than or equal to 1")
     if op.after is None:
@@ -310,6 +327,7 @@ def _check_paging(op: ops.Query | ops.Scan, spec: tables.TableSpec, index: table
 
 
 def _index_of(op: ops.Query | ops.Scan, spec: tables.TableSpec) -> tables.IndexSpec | None:
+    """Return the index of a query or scan, None for the table; raise if it does not exist."""
     if op.index is None:
         return None
     index = next((each for each in spec.indexes if each.name == op.index), None)
@@ -321,7 +339,7 @@ def _index_of(op: ops.Query | ops.Scan, spec: tables.TableSpec) -> tables.IndexS
 
 
 def _clauses_of(condition: Condition) -> int:
-    """How many clauses a condition has; raises where it is malformed."""
+    """Count the clauses of a condition; raise if it is malformed."""
     match condition:
         case Absent(name) | Present(name) | BeginsWith(name):
             _check_name(name)
@@ -343,12 +361,13 @@ def _clauses_of(condition: Condition) -> int:
 
 @lru_cache(maxsize=1024)  # names are few, and each is looked at in every request
 def _check_name(name: str) -> None:
+    """Check the length of an attribute's name."""
     if not 1 <= len(name.encode()) <= NAME_BYTES:
         raise _MalformedError("an attribute's name has 1 to 65,535 bytes")
 
 
 def _check_value(value: AttributeValue, levels: int) -> None:
-    """Raise where a value is none that DynamoDB has; containers count as levels, and so does what they hold."""
+    """Check that a value is one DynamoDB has; containers count as levels, and so do their elements."""
     if not levels:
         raise _MalformedError("Nesting Levels have exceeded supported limits")
     ((kind, content),) = value.items()
@@ -370,6 +389,7 @@ def _check_value(value: AttributeValue, levels: int) -> None:
 
 
 def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
+    """Check that a set is not empty, and has nothing twice."""
     found = [{kind: member} for member in members]
     for each in found:
         _check_value(each, 1)
@@ -378,6 +398,7 @@ def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
 
 
 def _check_number(digits: str) -> None:
+    """Check that a number has a form, a precision and a magnitude that DynamoDB supports."""
     if len(digits) <= DIGITS and digits.isascii() and digits.isdecimal():
         return  # as nearly all are
     if not _NUMBER.fullmatch(digits):

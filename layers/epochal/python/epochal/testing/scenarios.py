@@ -1,4 +1,4 @@
-"""Rules of decisions as examples: given these events, when this is commanded, then these events.
+"""Tests decisions by example: given these events, when this is commanded, then these events follow.
 
     given(tickets, SeatTaken(seat="4A")).when(TakeSeat(seat="4A")).then_raises(Occupied)
     given(tickets).when(TakeSeat(seat="4A")).then(SeatTaken(seat="4A"))
@@ -45,11 +45,13 @@ def given(
     codec: EventCodec[E] | None = None,
     now: datetime | str = MILLENNIUM,
 ) -> Given[C, S, E]:
-    """A stream in which these events have happened, and these timers are set.
+    """Begin an example with a stream in which these events have happened and these timers are set.
 
     Args:
-        codec: what events are stored with; None leaves them as they are.
-        now: the moment, for timers that are due at one; others are due so long after it.
+        decider: rules under test.
+        events: events and timers, in order.
+        codec: stores events, so that the example also tests it; None leaves them as they are.
+        now: time of the example's beginning, from which timers count.
     """
     begun = Given(decider=decider, codec=codec, state=decider.initial(), now=read_moment(now, "now"))
     return begun.and_then(*events)
@@ -58,10 +60,14 @@ def given(
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Given(Generic[C, S, E]):
-    """A stream's state and its pending timers, to be commanded, or to have time go by.
+    """A stream's state and its pending timers, ready for a command or for time to pass.
 
     Attributes:
-        timers: when each is due, by its name, and what it appends.
+        decider: rules under test.
+        codec: stores events; None leaves them as they are.
+        state: state of the stream.
+        now: present time.
+        timers: by name, when each timer is due, and what it appends.
     """
 
     decider: Decider[C, S, E]
@@ -71,13 +77,13 @@ class Given(Generic[C, S, E]):
     timers: Mapping[str, tuple[Ticks, tuple[E | Later | Event, ...]]] = field(default_factory=dict)
 
     def when(self, command: C) -> When[C, S, E]:
-        """What the decider makes of a command."""
+        """Prepare the decision on a command."""
         return When(given=self, command=command)
 
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> Elapsed[C, S, E]:
-        """What has come of the timers once so much time has gone by: each that is due has fired, in order."""
+        """Let time pass: fire the timers that become due, in order, and return the events they append."""
         given, came = self, list[E]()
         span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         until = due_at(span, self.now)
@@ -89,17 +95,18 @@ class Given(Generic[C, S, E]):
         return Elapsed(given=replace(given, now=until), came=tuple(came))
 
     def then_state(self, expected: S) -> None:
-        """The events given led to this state."""
+        """Assert that the events led to this state."""
         must_equal(expected, self.state, "state")
 
     def and_then(self, *events: E | Later | Event) -> Given[C, S, E]:
-        """The same stream after more events."""
+        """Return the same stream after more events."""
         given = self
         for event in events:
             given = given._with(self.stored(event))
         return given
 
     def _with(self, event: E | Later | Event) -> Given[C, S, E]:
+        """Return the stream after one more event, or with a timer set or cancelled."""
         if isinstance(event, Later):
             return self._timed(event.name, due_at(event.at, self.now), tuple(event.events))
         if isinstance(event, Event) and event.type == TIMER_SET:
@@ -113,13 +120,15 @@ class Given(Generic[C, S, E]):
         return replace(self, state=must_be_state(moved, self.state, self.decider.initial, event))
 
     def _timed(self, name: str, at: Ticks, events: tuple[Any, ...]) -> Given[C, S, E]:
+        """Return the stream with a timer set."""
         return replace(self, timers={**self._without(name).timers, name: (at, events)})
 
     def _without(self, name: str) -> Given[C, S, E]:
+        """Return the stream without a timer."""
         return replace(self, timers={each: timer for each, timer in self.timers.items() if each != name})
 
     def stored(self, event: E | Later | Event) -> E | Later | Event:
-        """A part of an answer as it comes back from a store."""
+        """Return a part of a decision's answer as it would come back from a store."""
         if isinstance(event, Later):
             return replace(event, events=tuple(map(self.stored, event.events)))
         if self.codec is None or is_timer(event):
@@ -131,6 +140,7 @@ class Given(Generic[C, S, E]):
         return replace(event, untagged=decoded) if is_tagged(event) else decoded
 
     def _decoded(self, event: Event) -> E | Event:
+        """Decode an event as it would come back from a store."""
         if self.codec is None or is_timer(event):
             return event
         meta = cast("bytes", event.meta)
@@ -143,33 +153,33 @@ class Given(Generic[C, S, E]):
 # No slots, as above.
 @dataclass(frozen=True, kw_only=True)
 class Elapsed(Generic[C, S, E]):
-    """A stream once time has gone by, and the events that came with it."""
+    """A stream after time has passed, and the events that came meanwhile."""
 
     given: Given[C, S, E]
     came: tuple[E, ...]
 
     def then(self, *events: E) -> None:
-        """Exactly these events have come, in this order; none where no timer was due."""
+        """Assert that exactly these events came, in this order; none if no timer was due."""
         must_equal(events, self.came, "events")
 
     def then_state(self, expected: S) -> None:
-        """They have led to this state."""
+        """Assert that the events led to this state."""
         self.given.then_state(expected)
 
     def when(self, command: C) -> When[C, S, E]:
-        """What the decider makes of a command by then."""
+        """Prepare the decision on a command at this time."""
         return self.given.when(command)
 
 
 class _Claims(ABC, Generic[E]):
-    """What can be said of a decision."""
+    """Assertions about a decision."""
 
     def then(self, *events: E | Later | Event) -> None:
-        """Exactly these events and timers are decided, in this order; none where nothing is to be done."""
+        """Assert that exactly these events and timers are decided, in this order; none if nothing is to do."""
         must_equal(events, self._decided(), "events")
 
     def then_raises(self, error: type[X]) -> X:
-        """The decision fails with this error, which is returned."""
+        """Assert that the decision fails with this error, and return the error."""
         try:
             decided = self._decided()
         except error as raised:
@@ -180,47 +190,49 @@ class _Claims(ABC, Generic[E]):
 
     @abstractmethod
     def _decided(self) -> tuple[E | Later | Event, ...]:
-        """The events and timers that it leads to."""
+        """Make the decision, and return its events and timers."""
 
     @abstractmethod
     def _named(self) -> object:
-        """What is decided."""
+        """Return what is decided, for messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class When(_Claims[E], Generic[C, S, E]):
-    """A command given in a state. It is decided on when a claim about it is checked."""
+    """A command in a given state. The decision is made when an assertion is checked."""
 
     given: Given[C, S, E]
     command: C
 
     def then_state(self, expected: S) -> None:
-        """The events that are decided lead to this state."""
+        """Assert that the decided events lead to this state."""
         self.given.and_then(*self._decided()).then_state(expected)
 
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> Elapsed[C, S, E]:
-        """What has come of its timers, and of earlier ones, so long after the decision."""
+        """Let time pass after the decision: fire its timers and earlier ones; return the events that came."""
         given = self.given.and_then(*self._decided())
         return given.after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
     def _decided(self) -> tuple[E | Later | Event, ...]:
+        """Make the decision, and return its events and timers as a store would."""
         decided = self.given.decider.decide(self.command, self.given.state)
         return tuple(map(self.given.stored, must_be_events(decided)))
 
     def _named(self) -> object:
+        """Return the command, for messages."""
         return self.command
 
 
 def must_equal(expected: object, actual: object, what: str) -> None:
-    """Raise `AssertionError` with both, where they differ."""
+    """Raise `AssertionError` with both values if they differ."""
     if expected != actual:
         raise AssertionError(f"expected {what}\n{pformat(expected)}\nbut found\n{pformat(actual)}")
 
 
 def given_tagged(projections: Mapping[str, Projection[Any]], *events: Event) -> GivenTagged:
-    """Tagged events that have happened, and projections over them; `Decisions` decides on their answers."""
+    """Begin an example with tagged events and projections over them, on which `Decisions` decides."""
     store = memory_tagged_events()
     if events:
         store.append(events)
@@ -229,28 +241,30 @@ def given_tagged(projections: Mapping[str, Projection[Any]], *events: Event) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTagged:
-    """The answers of projections, to be decided on."""
+    """The states of projections, ready for a decision."""
 
     states: Mapping[str, Any]
 
     def when(self, decide: Decide) -> WhenTagged:
-        """What a decision makes of them."""
+        """Prepare a decision on the states."""
         return WhenTagged(given=self, decide=decide)
 
     def then_states(self, **expected: Any) -> None:
-        """The events given led to these answers."""
+        """Assert that the events led to these states."""
         must_equal(expected, dict(self.states), "states")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhenTagged(_Claims[Event]):
-    """A decision on the answers of projections. It is made when a claim about it is checked."""
+    """A decision on the states of projections. It is made when an assertion is checked."""
 
     given: GivenTagged
     decide: Decide
 
     def _decided(self) -> tuple[Event | Later, ...]:
+        """Make the decision, and return its events and timers."""
         return tuple(must_be_events(must_be_done(self.decide(self.given.states), "decide")))
 
     def _named(self) -> object:
+        """Return the function that decides, for messages."""
         return self.decide

@@ -22,11 +22,11 @@ from epochal.testing.memory import MemoryTables
 
 
 def memory_tables(**own: str | TableSpec) -> MemoryTables:
-    """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on.
+    """Create the empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on.
 
     Args:
-        own: tables of your own, which appends may write to (`epochal.store.also`): the partition key, a text, or all of
-            it.
+        own: tables of your own, which appends may write to (`epochal.store.also`): the name of the partition key, which
+            is text, or the whole specification.
     """
     specs = {spec.kind: spec for spec in store_tables()}
     for name, key in own.items():
@@ -37,7 +37,7 @@ def memory_tables(**own: str | TableSpec) -> MemoryTables:
 
 
 def memory_settings(**options: Any) -> Settings:
-    """The settings of a deployment with such tables."""
+    """Return the settings of a deployment with such tables."""
     kinds = {spec.kind for spec in store_tables()}
     tables = {each.name: each.table for each in declared().values() if each.table in kinds}
     return Settings.of(**{**tables, **options})
@@ -46,19 +46,25 @@ def memory_settings(**options: Any) -> Settings:
 def memory_streams(
     tables: MemoryTables | None = None, *, types: Iterable[str] = (), everything: bool = False
 ) -> Streams:
-    """A store of streams in memory, with a bucket; `types` and `everything` are those of `open_streams`."""
+    """Create a store of streams in memory, with a bucket.
+
+    `types` and `everything` are those of `open_streams`.
+    """
     return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).streams
 
 
 def memory_tagged_events(
     tables: MemoryTables | None = None, *, types: Iterable[str] = (), everything: bool = False
 ) -> TaggedEvents:
-    """A store of tagged events in memory, with a bucket; conditions by type alone are for those named."""
+    """Create a store of tagged events in memory, with a bucket.
+
+    Conditions by type alone are possible for the given types.
+    """
     return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).tagged
 
 
 def memory_deployment(tables: MemoryTables | None = None, **options: Any) -> Deployment:
-    """A deployment in memory, with a bucket; `options` are settings by their names."""
+    """Create a deployment in memory, with a bucket; `options` are settings by their names."""
     driver = Driver(execute=(tables or memory_tables()).execute, meter=Meter())
     return Deployment(settings=memory_settings(**options), driver=driver, bucket=MemoryBucket())
 
@@ -74,13 +80,13 @@ class MemoryBodies:
         self.objects[claim.key] = content
 
     def get(self, claim: Claim) -> bytes:
-        """The content a claim names, verified."""
+        """Return the content that a claim names, verified."""
         if claim.key not in self.objects:
             raise MissingBody(claim.key)
         return verified(claim, self.objects[claim.key])
 
     def keep(self, claim: Claim) -> bool:
-        """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
+        """Return whether the claimed object is stored permanently; copy it there if it is only uploaded."""
         if self._holds(claim.key, claim.size):
             return True
         upload = upload_of(claim)
@@ -90,6 +96,7 @@ class MemoryBodies:
         return True
 
     def _holds(self, key: str, size: int) -> bool:
+        """Return whether there is an object of this key and size."""
         return len(self.objects.get(key, b"")) == size
 
 
@@ -104,18 +111,18 @@ class MemoryObjects:
         self.contents[key] = content.read()
 
     def get(self, key: str) -> Iterator[bytes]:
-        """An object's content in chunks; raises `MissingBody`."""
+        """Return an object's content in chunks; raise `MissingBody` if it does not exist."""
         if key not in self.contents:
             raise MissingBody(key)
         content = self.contents[key]
         return (content[start : start + 65_536] for start in range(0, len(content), 65_536))
 
     def delete(self, key: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object if it exists."""
         self.contents.pop(key, None)
 
     def old_keys(self, prefix: str) -> Iterator[str]:
-        """Keys below a prefix."""
+        """Iterate over the keys with a prefix; all count as old."""
         return (key for key in sorted(self.contents) if key.startswith(prefix))
 
 
@@ -128,7 +135,7 @@ class MemoryBucket:
 
     @property
     def links(self) -> MemoryLinks:
-        """Stand for signed URLs."""
+        """Stand-ins for signed URLs."""
         return MemoryLinks(self.objects)
 
 
@@ -139,16 +146,16 @@ class MemoryLinks:
         self._objects = objects
 
     def download(self, claim: Claim, seconds: int) -> str:
-        """Where the content would be."""
+        """Return a stand-in for the URL of a body."""
         return _url(claim.key, seconds)
 
     def object(self, key: str, seconds: int) -> str:
-        """Where an object would be; raises `MissingBody` where there is none."""
+        """Return a stand-in for the URL of an object; raise `MissingBody` if it does not exist."""
         self._objects.get(key)
         return _url(key, seconds)
 
     def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-        """Where content could be put."""
+        """Return a stand-in for the URL of an upload, and its headers."""
         return _url(f"{UPLOADS}{claim.sha256}", seconds), {"content-length": str(claim.size)}
 
 
