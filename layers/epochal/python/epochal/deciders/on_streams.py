@@ -421,7 +421,7 @@ def transact_all_result(
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> tuple[R, AllTransacted[tuple[Transacted[Any, Any], ...]]]:
-    """Transact like `transact_all`, with a `decide` that also returns a result; return it with the outcome."""
+    """Transact like `transact_all` with a `decide` that also returns a result; return it and the outcome."""
     return _several(parties, decide, load, idempotency_key, answers=True).decide(
         attempts=attempts, metadata=metadata
     )

@@ -265,7 +265,7 @@ class Indexer(IndexWriter):
                 outcome.failed = [record.sequence_number for record in records]
 
     def index_now(self, table: str, image: Item) -> Ingested | None:
-        """Index one image, and raise what is wrong with it instead of setting it aside; None if it adds nothing.
+        """Index one image and raise its error instead of setting it aside; return None if it adds nothing.
 
         Raises:
             CorruptData: it is malformed, or its stream cannot be healed.

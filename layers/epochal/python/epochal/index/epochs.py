@@ -48,6 +48,7 @@ class EpochLimits:
     streams: int = 200_000
 
     def __post_init__(self) -> None:
+        """Check that all limits are at least 1, and entries at most what a checkpoint counts."""
         for name in ("bytes", "entries", "streams"):
             if getattr(self, name) < 1:
                 raise InvalidInput(name, "must be at least 1")

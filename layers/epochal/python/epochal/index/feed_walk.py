@@ -324,7 +324,7 @@ def find_moment(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
 
 
 def _entry_since(table: str, tip: Tip, bound: int) -> Steps[int]:
-    """Find, by binary search, an entry at or after a time whose predecessor is before it; return its offset."""
+    """Find the offset of an entry at or after a time whose predecessor is before it, by binary search."""
     low, high = 0, tip.version
     while low < high:
         middle = high - 1 if high > tip.span.base else (low + high) // 2

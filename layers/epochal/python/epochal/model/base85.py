@@ -23,7 +23,7 @@ _RFC_1924: Final = {
 
 
 def decode_base85(text: str) -> Iterator[bytes]:
-    """The bytes that a text may stand for. A group of characters that stands for none gives question marks."""
+    """Decode base85 text into the bytes it may stand for; invalid groups become question marks."""
     zeros_written_out = text.replace("z", "!" * _GROUP)  # Adobe's abbreviation
     for digits, written in ((_ADOBE, zeros_written_out), (_RFC_1924, text)):
         numbers = [digits.get(character) for character in written]

@@ -57,6 +57,7 @@ class AtVersion:
     version: int
 
     def __post_init__(self) -> None:
+        """Check that the version is an integer within bounds."""
         if isinstance(self.version, bool):
             raise InvalidInput("version", "must be a number, not bool")
         must_be(int, self.version, "version", "a number")

@@ -180,7 +180,7 @@ class Groups:
         return driver.run(indexer_failures(table, driver.run(read_series(table)), now))
 
     def members(self, group: str) -> list[GroupProcess]:
-        """List the processes that run a group now, with their partitions; raise `GroupMissing` if it is unknown."""
+        """List the processes that run a group now and their partitions; raise `GroupMissing` if unknown."""
         reader = self.reader
         signs = reader.driver.run(read_signs(reader.table, group))
         owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())

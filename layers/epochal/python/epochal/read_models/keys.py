@@ -256,7 +256,7 @@ def _values_item(entries: Iterable[tuple[str, str]]) -> AttributeValue:
 
 
 def entry_key(model: str, name: str, spread: int, values: str, key: str) -> dict[str, AttributeValue]:
-    """Return the key of a document's entry: beside those of the same first value, in the order of the rest.
+    """Return the key of a document's entry: its partition by the first value, its order by the rest.
 
     Raises:
         TooLarge: values and the document's key take more than DynamoDB's sort key.
@@ -332,7 +332,7 @@ class Dropped:
 
 
 def drop(table: str, model: str, after: str | None) -> Steps[Dropped]:
-    """Delete the generation's items among the next items of the table; return how many, and where to continue."""
+    """Delete the generation's items among the table's next ones; return how many and where to continue."""
     start = None if after is None else _read(after)
     if start is None:
         yield Update(table=table, key=head_key(model), sets=(Set("z", number(1)),))

@@ -116,7 +116,7 @@ class MemoryFeed:
         minutes: float = 0,
         seconds: float = 0,
     ) -> int:
-        """Let time pass without waiting: fire the timers that become due, run reactions; return how many fired.
+        """Let time pass without waiting: fire due timers, run reactions, and return how many timers fired.
 
         The clock of all stores here stands still from now on, and moves only by this method. At each moment at which
         timers are due they fire, and then these reactions run; before the first and after the last moment, too.

@@ -22,7 +22,7 @@ from epochal.testing.memory import MemoryTables
 
 
 def memory_tables(**own: str | TableSpec) -> MemoryTables:
-    """Create the empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on.
+    """Create the empty tables of a deployment, each named by its kind, such as `tips` or `index`.
 
     Args:
         own: tables of your own, which appends may write to (`epochal.store.also`): the name of the partition key, which
