@@ -14,13 +14,13 @@ from epochal.plan.values import Key, mapping, number, read_number, read_text, te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCursor:
-    """A pass under way.
+    """How far a pass over a source's table has come.
 
     Attributes:
         after: the last key that was scanned; None before the first.
-        began: when the pass did.
-        heads: looked at in it.
-        ended: when the pass before it did; empty while there was none.
+        began: when the pass began, ISO 8601.
+        heads: number of heads looked at in the pass.
+        ended: when the pass before it ended, ISO 8601; empty where there was none.
     """
 
     after: Key | None = None
@@ -35,7 +35,7 @@ def cursor_name(base: int) -> str:
 
 
 def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
-    """Where the auditor of a source stands."""
+    """Read how far the auditor has scanned the table of the source whose first partition is `base`."""
     reply: Found = yield Get(table=table, key=calf_key(cursor_name(base), 0))
     item = reply.item
     if item is None:
@@ -49,7 +49,7 @@ def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
 
 
 def write_cursor(table: str, base: int, cursor: AuditCursor) -> Steps[None]:
-    """Keep where the auditor of a source stands; the last write wins between two auditors."""
+    """Write how far the auditor has scanned a source's table; of two auditors, the last write wins."""
     item = {**calf_key(cursor_name(base), 0), "n": number(cursor.heads)}
     for name, value in (("t", cursor.began), ("x", cursor.ended)):
         if value:

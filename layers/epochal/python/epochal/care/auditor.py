@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from epochal.care.audit_cursor import AuditCursor, read_cursor, write_cursor
-from epochal.care.heads import ScannedHead, by_partition, grouped, read_heads, scan
+from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan, streams_by_partition
 from epochal.care.mender import Behind, Mender
 from epochal.errors import CorruptData, EpochalError
 from epochal.feed.indexer import sources_of
@@ -42,16 +42,16 @@ SUSPECTS: Final = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class Audit:
-    """What an invocation came to.
+    """The result of one invocation of the auditor.
 
     Attributes:
-        checked: heads that were looked at.
-        missing: streams that had events which the index lacked.
-        healed: events that were indexed,
-        removals: and removals of events.
-        pruned: streams that had more than a stage keeps.
-        ended: sources whose tables have been scanned to the end.
-        troubles: what could neither be read nor mended, in words.
+        checked: number of heads compared with the index.
+        missing: number of streams of which the index lacked events.
+        healed: number of events that the auditor has indexed.
+        removals: number of removals of events that the auditor has indexed.
+        pruned: number of streams from which events were pruned by a rule of retention.
+        ended: names of the sources whose tables have been scanned to the end.
+        troubles: messages about what could be neither read nor mended.
     """
 
     checked: int = 0
@@ -65,7 +65,7 @@ class Audit:
 
 @dataclass(slots=True, kw_only=True)
 class _Scanning:
-    """A source under audit, with the heads that may be late."""
+    """A source under audit, and the heads of which the index seems to lack something."""
 
     source: Source
     cursor: AuditCursor
@@ -76,15 +76,15 @@ class _Scanning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auditor:
-    """Audits an index.
+    """Scans some pages of each source's table in each invocation, and indexes what the index lacks.
 
     Attributes:
-        mender: knows the index.
-        sources: of the index.
-        pages: at most so many an invocation, over all sources.
-        settle: seconds that an event may be late.
-        rules: what streams keep, by category.
-        streams: opens what prunes them.
+        mender: compares heads with the index, and mends it.
+        sources: the sources that the index covers.
+        pages: maximum number of pages scanned in an invocation, over all sources.
+        settle: seconds to wait before an event that seems missing is looked for again.
+        rules: rules of retention, by category.
+        streams: opens the store that prunes streams; None where the stage has no rules.
     """
 
     mender: Mender
@@ -95,7 +95,9 @@ class Auditor:
     streams: Callable[[], Streams] | None = None
 
     def audit(self, seconds: float) -> Audit:
-        """Go on for some pages or seconds, at most to the end of each table; then wait, look again, and mend."""
+        """Scan pages until the limit of pages or seconds is reached, wait for late events, then mend and
+        prune.
+        """
         audit, ends = Audit(), self.mender.driver.clock() + 2 * seconds
         scanned = [
             _Scanning(source=source, cursor=self._cursor(source), retention=self._retention())
@@ -113,7 +115,7 @@ class Auditor:
         return audit
 
     def _turns(self, scanned: list[_Scanning], ends: float) -> Iterator[_Scanning]:
-        """The sources in turn, a page each, so that a large one does not keep the others waiting."""
+        """Yield the sources in turn, one page each, so that a large table does not keep the others waiting."""
         pages = 0
         while going := [scanning for scanning in scanned if not scanning.over]:
             for scanning in going:
@@ -124,13 +126,14 @@ class Auditor:
                 yield scanning
 
     def _scan(self, scanning: _Scanning, audit: Audit) -> None:
-        """A page, read without consistency: half the price, and an old head is looked at again the next time."""
+        """Scan one page of a source's table, and note the heads that the index is behind."""
         source, cursor = scanning.source, scanning.cursor
         page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
         heads = read_heads(source, page.items, lambda head: audit.troubles.append(str(head)))
         audit.checked += len(heads)
         if scanning.retention is not None:
             scanning.retention.take(source, heads, from_unix_nanoseconds(self.mender.now()))
+        # The page is read without consistency, at half the price: an old head is looked at again the next time.
         behind = self._behind(source, heads, audit)
         # What it should have had by now; what comes while we wait is the indexer's business.
         scanning.late += [
@@ -141,11 +144,12 @@ class Auditor:
         scanning.cursor = replace(cursor, after=page.last, heads=cursor.heads + len(heads))
 
     def _mend(self, source: Source, late: list[ScannedHead], audit: Audit) -> None:
+        """Look again at heads that seemed late, and index what the index still lacks of their streams."""
         fresh = (self.mender.again(source, each.head.key) for each in self._behind(source, late, audit))
         # A stream may have been pruned since, and so have come up.
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
         lacking = Counter(each.partition for each in behind if each.end > each.index)
-        for partition, heads in by_partition(source, [each.head for each in behind]).items():
+        for partition, heads in heads_by_partition(source, [each.head for each in behind]).items():
             done = self.mender.mend(source, partition, heads)
             audit.missing += lacking[partition]
             audit.healed += done.events
@@ -158,6 +162,7 @@ class Auditor:
             audit.troubles.append(f"{source.name}: reactions could not be told: {type(error).__name__}")
 
     def _retention(self) -> Overdue | None:
+        """The collector of streams to prune; None where the stage has no rules of retention."""
         if not self.rules or self.streams is None:
             return None
         from epochal.care.retention import Overdue  # noqa: PLC0415  few stages ask for it
@@ -165,9 +170,11 @@ class Auditor:
         return Overdue(rules=self.rules, streams=self.streams)
 
     def _prune(self, source: Source, retention: Overdue, ends: float, audit: Audit) -> None:
-        """Prune some streams of what they do not keep, and the index has."""
+        """Prune streams beyond the rules of retention, of events that the index has, until the limits are
+        reached.
+        """
         some, items = retention.some(), 0
-        for partition, streams in grouped(source, some).items():
+        for partition, streams in streams_by_partition(source, some).items():
             try:
                 known = self.mender.reached(partition, streams)
             except CorruptData as error:
@@ -186,20 +193,22 @@ class Auditor:
                 items += emptied
 
     def _behind(self, source: Source, heads: list[ScannedHead], audit: Audit) -> list[Behind]:
-        """Heads that the index lacks something of, where it can be read."""
-        found: list[Behind] = []
-        for partition, mine in by_partition(source, heads).items():
+        """The heads of which the index lacks something; a partition that cannot be read is noted as trouble."""
+        behind: list[Behind] = []
+        for partition, heads_there in heads_by_partition(source, heads).items():
             try:
-                found += self.mender.behind(source, partition, mine)
+                behind += self.mender.behind(source, partition, heads_there)
             except CorruptData as error:
                 audit.troubles.append(f"{source.name} {partition}: {error}")
-        return found
+        return behind
 
     def _cursor(self, source: Source) -> AuditCursor:
+        """Read the cursor of a source's scan; a pass that has not begun begins now."""
         cursor = self.mender.driver.run(read_cursor(self.mender.index_table, source.base))
         return cursor if cursor.began else replace(cursor, began=self.mender.ids().timestamp)
 
     def _keep(self, scanning: _Scanning, audit: Audit) -> None:
+        """Write the cursor of a source's scan, or begin a new pass at the end of the table."""
         cursor = scanning.cursor
         if scanning.over:
             audit.ended.append(scanning.source.name)
@@ -208,7 +217,7 @@ class Auditor:
 
 
 def auditor_of(settings: Settings, driver: Driver) -> Auditor:
-    """The auditor of a deployment."""
+    """Make the auditor of a deployment from its settings."""
     mender = Mender(driver=driver, index_table=settings.index_table)
     sources = sources_of(settings)
     if not settings.keep:
@@ -224,7 +233,7 @@ def auditor_of(settings: Settings, driver: Driver) -> Auditor:
 
 
 def _streams(settings: Settings, driver: Driver) -> Streams:
-    """The store, for prunes: what is copied to an archive is not opened."""
+    """Open the store of streams for pruning; bodies are copied to an archive unopened."""
     from epochal.store.encoding import BodyCodec  # noqa: PLC0415  likewise
     from epochal.store.streams import streams_of  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from epochal.care.heads import ScannedHead, by_partition, read_heads, scan
+from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan
 from epochal.care.mender import Mender
 from epochal.errors import CorruptData
 from epochal.index.epochs import Series
@@ -24,14 +24,14 @@ REQUESTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadComparison:
-    """What the index lacks of a source.
+    """How much of a source the index lacks.
 
     Attributes:
-        streams: heads that were read.
-        whole: these are all that there are.
-        lacking: streams of which the index lacks something,
-        events: and the events that it lacks of them, without those that are gone.
-        oldest: when the first of these streams got its last events; None where its layout does not tell.
+        streams: number of heads that were read.
+        whole: True where these are all the heads of the source.
+        lacking: number of streams of which the index lacks something.
+        events: number of events that it lacks of these streams, without those that are pruned.
+        oldest: the earliest time at which one of these streams was last written; None where the layout has none.
     """
 
     streams: int
@@ -42,7 +42,7 @@ class HeadComparison:
 
 
 def compare_heads(mender: Mender, source: Source, series: Series, requests: int = REQUESTS) -> HeadComparison:
-    """Compare heads of a source with the index.
+    """Compare as many heads of a source with the index as some requests read.
 
     Raises:
         CorruptData: the newest epochs of a partition cannot be read.
@@ -58,7 +58,7 @@ def compare_heads(mender: Mender, source: Source, series: Series, requests: int 
     suspects = heads if whole else _written_since(mender, source, series, heads)
     lagging = [
         stream
-        for partition, heads_there in by_partition(source, suspects).items()
+        for partition, heads_there in heads_by_partition(source, suspects).items()
         for stream in mender.behind(source, partition, heads_there)
     ]
     times = [time for stream in lagging if (time := _written(source, stream.head)) is not None]
@@ -74,9 +74,9 @@ def compare_heads(mender: Mender, source: Source, series: Series, requests: int 
 def _written_since(
     mender: Mender, source: Source, series: Series, heads: Iterable[ScannedHead]
 ) -> list[ScannedHead]:
-    """The heads that were written after their partition got its last entry, as far as clocks say, or may have been."""
+    """Keep the heads that were, or may have been, written after their partition's last entry in the index."""
     suspects: list[ScannedHead] = []
-    for partition, heads_there in by_partition(source, heads).items():
+    for partition, heads_there in heads_by_partition(source, heads).items():
         epoch = series.active.get(partition, 0)
         last = mender.driver.run(read_last_write_time(mender.index_table, partition, epoch)) or 0
         times = ((head, _written(source, head)) for head in heads_there)
@@ -85,6 +85,7 @@ def _written_since(
 
 
 def _written(source: Source, head: ScannedHead) -> Ticks | None:
+    """When the stream of a head was last written; None where the head does not say, or cannot be read."""
     try:
         return source.written(head.image)
     except CorruptData:

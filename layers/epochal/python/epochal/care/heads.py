@@ -21,7 +21,7 @@ from epochal.store.driver import Driver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedHead:
-    """A head of a source as it was read, or its key alone, and where its stream ended then."""
+    """A head of a stream as it was read, or its key alone, and where the stream ended then."""
 
     source: str
     image: Item
@@ -35,7 +35,7 @@ class ScannedHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableHead:
-    """A head that cannot be read."""
+    """A head that cannot be read, and the cause."""
 
     source: str
     key: Key
@@ -48,8 +48,8 @@ class UnreadableHead:
 def read_heads(
     source: Source, images: Iterable[Item], unreadable: Callable[[UnreadableHead], object] = id
 ) -> list[ScannedHead]:
-    """The heads of the feed among items; `unreadable` is called with those that cannot be read."""
-    found: list[ScannedHead] = []
+    """Read the heads of streams in the feed from items; those that cannot be read go to `unreadable`."""
+    heads: list[ScannedHead] = []
     for image in images:
         try:
             end = source.end(image)
@@ -58,35 +58,35 @@ def read_heads(
             unreadable(UnreadableHead(source=source.name, key=head_key(source.name, image), cause=cause))
             continue
         if end is not None and is_fed(end.stream):
-            found.append(ScannedHead(source=source.name, image=image, end=end))
-    return found
+            heads.append(ScannedHead(source=source.name, image=image, end=end))
+    return heads
 
 
-def by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list[ScannedHead]]:
-    """Heads by the partition of their streams."""
-    found: dict[int, list[ScannedHead]] = {}
+def heads_by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list[ScannedHead]]:
+    """Group heads by the index partition of their streams."""
+    groups: dict[int, list[ScannedHead]] = {}
     for head in heads:
-        found.setdefault(source.partition_of(head.end.stream), []).append(head)
-    return found
+        groups.setdefault(source.partition_of(head.end.stream), []).append(head)
+    return groups
 
 
-def grouped(source: Source, streams: Iterable[str]) -> dict[int, list[str]]:
-    """Streams by their partitions."""
-    found: dict[int, list[str]] = {}
+def streams_by_partition(source: Source, streams: Iterable[str]) -> dict[int, list[str]]:
+    """Group names of streams by their index partition."""
+    groups: dict[int, list[str]] = {}
     for stream in streams:
-        found.setdefault(source.partition_of(stream), []).append(stream)
-    return found
+        groups.setdefault(source.partition_of(stream), []).append(stream)
+    return groups
 
 
 def scan(
     source: Source, segment: tuple[int, int] = (0, 1), *, after: Key | None = None, consistent: bool = True
 ) -> Scan:
-    """A page of a segment."""
+    """The request for one page of heads from a segment of a source's table."""
     return Scan(table=source.table, segment=segment, where=source.where, after=after, consistent=consistent)
 
 
 def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[Item, ...]]:
-    """Pages of the heads that were there when this began, and maybe of some that came since."""
+    """Scan a source's table for its heads, page by page; heads written meanwhile may be among them."""
     # A single segment in this thread alone, so that whoever owns the driver owns the order of its requests.
     pages = driver.pages(scan(source)) if segments == 1 else _side_by_side(driver, source, segments)
     for page in pages:
@@ -94,20 +94,21 @@ def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[I
 
 
 def _side_by_side(driver: Driver, source: Source, segments: int) -> Iterator[Items]:
+    """Scan several segments of a table in threads, and yield their pages as they arrive."""
     with ThreadPoolExecutor(segments) as pool:
 
         def ask(segment: tuple[int, int], after: Key | None) -> Future[Items]:
             return pool.submit(driver.ask, scan(source, segment, after=after))
 
-        asked = {ask((number, segments), None): (number, segments) for number in range(segments)}
+        requests = {ask((number, segments), None): (number, segments) for number in range(segments)}
         try:
-            while asked:
-                done, _ = wait(asked, return_when=FIRST_COMPLETED)
-                for future in done:
-                    segment, page = asked.pop(future), future.result()
+            while requests:
+                finished, _ = wait(requests, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    segment, page = requests.pop(future), future.result()
                     if page.last is not None:
-                        asked[ask(segment, page.last)] = segment
+                        requests[ask(segment, page.last)] = segment
                     yield page
         finally:
-            for future in asked:
+            for future in requests:
                 future.cancel()

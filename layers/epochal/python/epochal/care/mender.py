@@ -27,8 +27,9 @@ from epochal.plan.values import Key
 
 
 def reached(table: str, partition: Partition, changes: Sequence[Change]) -> Steps[dict[str, int]]:
-    """The next index to be indexed of each stream that changes are of, not older than this call, and of one that has
-    a removal the mark of that. `partition` keeps what was read.
+    """Read up to which index the index has each stream of some changes, and each removal up to which mark.
+
+    The answer is not older than this call; `partition` keeps the epochs that were read.
     """
     if partition.loaded is None:
         partition.hold((yield from load_newest(table, partition.number)))
@@ -42,7 +43,7 @@ def reached(table: str, partition: Partition, changes: Sequence[Change]) -> Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
-    """The index lacks events `index` to `end` - 1 of a stream, or a removal of events, or both."""
+    """A stream of which the index lacks events `index` to `end` - 1, or a removal of events, or both."""
 
     head: ScannedHead
     partition: int
@@ -53,59 +54,68 @@ class Behind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mender(IndexWriter):
-    """Compares heads with an index, and mends it."""
+    """Compares heads with an index, and indexes what it lacks."""
 
     def behind(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> list[Behind]:
-        """Heads of a partition that the index is behind, with what it lacks. Pruned events do not count.
+        """Compare heads of a partition with the index, and return those of which it lacks something.
+
+        Pruned events are not lacking.
 
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        mine = list(heads)
-        changes: list[Change] = [head.end.removal or Touched(stream=head.end.stream) for head in mine]
-        known = self.on_partition(
+        scanned = list(heads)
+        changes: list[Change] = [head.end.removal or Touched(stream=head.end.stream) for head in scanned]
+        indexed = self.on_partition(
             partition, lambda held, asked: reached(self.index_table, held, asked), changes
         )
-        found: list[Behind] = []
-        for head in mine:
-            index, removal = max(known[head.end.stream], head.end.pruned), head.end.removal
+        behind: list[Behind] = []
+        for head in scanned:
+            index, removal = max(indexed[head.end.stream], head.end.pruned), head.end.removal
             end = self.end_of(source, head.end, index)
-            if removal is not None and removal.mark <= known[removal_name(removal.stream)]:
+            if removal is not None and removal.mark <= indexed[removal_name(removal.stream)]:
                 removal = None
             if end > index or removal is not None:
-                found.append(Behind(head=head, partition=partition, index=index, end=end, removal=removal))
-        return found
+                behind.append(Behind(head=head, partition=partition, index=index, end=end, removal=removal))
+        return behind
 
     def reached(self, partition: int, streams: Iterable[str]) -> dict[str, int]:
-        """The next index to be indexed of each stream of a partition. Raises `CorruptData` as `behind` does."""
+        """Read up to which index the index has each of some streams of a partition.
+
+        Raises:
+            CorruptData: the newest epochs cannot be read.
+        """
         asked: list[Change] = [Touched(stream=each) for each in streams]
         return self.on_partition(
             partition, lambda held, changes: reached(self.index_table, held, changes), asked
         )
 
     def end_of(self, source: Source, end: End, index: int) -> int:
-        """Where a stream ends, looked for from the event before `index` on where its head does not tell."""
+        """The end of a stream: its head has it, or the stream is read on from the event before `index`."""
         if end.next is not None:
             return end.next
         return self.driver.run(end_since(source.heal, end.stream, max(index - 1, 0)))[0]
 
     def again(self, source: Source, key: Key) -> ScannedHead | None:
-        """A head as it is now."""
+        """Read a head again, as it is now; None where it is gone."""
         image = self.driver.ask(Get(table=source.table, key=key)).item
         return next(iter(read_heads(source, () if image is None else (image,))), None)
 
     def mend(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> Ingested:
-        """Index what heads of a partition tell and the index lacks.
+        """Index what the index lacks of the streams of these heads, as a late stream record would.
 
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        return self.ingest(source.heal, partition, [each for head in heads for each in told_by(source, head)])
+        return self.ingest(
+            source.heal, partition, [each for head in heads for each in changes_of(source, head)]
+        )
 
 
-def told_by(source: Source, head: ScannedHead) -> list[Change]:
-    """What a head tells, and what is gone. Where its events cannot be read, that there are some: healing that stream
-    says why not.
+def changes_of(source: Source, head: ScannedHead) -> list[Change]:
+    """The changes that a head tells of: its newest events, and a removal of events.
+
+    Where its events cannot be read, the change is that there are some: healing the stream reports why.
     """
     found: list[Change | None]
     try:

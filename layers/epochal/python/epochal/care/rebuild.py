@@ -17,8 +17,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from epochal.care.heads import ScannedHead, by_partition, heads, read_heads
-from epochal.care.mender import Mender, told_by
+from epochal.care.heads import ScannedHead, heads, heads_by_partition, read_heads
+from epochal.care.mender import Mender, changes_of
 from epochal.care.spool import Spool
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span, head_key
@@ -73,7 +73,7 @@ class Rebuilder:
         for page in heads(self.mender.driver, source, self.segments):
             found = read_heads(source, page, lambda head: done.troubles.append(str(head)))
             done.streams += len(found)
-            for number, mine in by_partition(source, found).items():
+            for number, mine in heads_by_partition(source, found).items():
                 behind = [each.head for each in self.mender.behind(source, number, mine)]
                 read = ahead(partial(self._changes, source), behind, self.readers)
                 while some := list(islice(read, AT_ONCE)):
@@ -107,7 +107,7 @@ class Rebuilder:
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
         """What a head tells, and before that the first piece of what it does not."""
-        changes = told_by(source, head)
+        changes = changes_of(source, head)
         told, *removals = changes or (None,)
         first = max(head.end.pruned, head.end.since)
         if told is None or isinstance(told, Removal) or (isinstance(told, Span) and told.index <= first):

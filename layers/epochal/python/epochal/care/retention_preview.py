@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from epochal.care.heads import grouped, heads, read_heads
+from epochal.care.heads import heads, read_heads, streams_by_partition
 from epochal.care.mender import Mender
 from epochal.care.retention import Overdue, Rule
 from epochal.layout.port import Source, layout_named
@@ -34,7 +34,7 @@ def prunable(mender: Mender, sources: Iterable[Source], rules: Mapping[str, Rule
         for page in heads(mender.driver, source):
             overdue.take(source, read_heads(source, page), from_unix_nanoseconds(mender.now()))
         due, category_of = dict(overdue.all()), layout_named(source.name).port.categories.of
-        for partition, streams in grouped(source, due).items():
+        for partition, streams in streams_by_partition(source, due).items():
             known = mender.reached(partition, streams)
             for stream in streams:
                 events = min(due[stream], known[stream]) - overdue.gone[stream]

@@ -17,19 +17,21 @@ PAGE_UNITS: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage:
-    """What a search has come upon: streams in no order, and the key to go on from; None at the end of the table."""
+    """A page of a search: names of streams in no order, and the key to go on from; None at the table's end."""
 
     streams: tuple[str, ...]
     after: Key | None
 
 
-def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int) -> SearchPage:
-    """Streams of a source whose names begin with `prefix`, among those that so many requests read."""
+def search_streams(
+    driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int
+) -> SearchPage:
+    """Search a source's table for streams whose names begin with `prefix`, by so many requests."""
     streams: dict[str, None] = {}
     for _ in range(requests):
         page = driver.ask(scan(source, after=after, consistent=False))
-        found = (head.end.stream for head in read_heads(source, page.items))
-        streams.update(dict.fromkeys(stream for stream in found if stream.startswith(prefix)))
+        names = (head.end.stream for head in read_heads(source, page.items))
+        streams.update(dict.fromkeys(stream for stream in names if stream.startswith(prefix)))
         after = page.last
         if after is None:
             break

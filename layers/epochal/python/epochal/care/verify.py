@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from epochal.care.heads import ScannedHead, UnreadableHead, by_partition, heads, read_heads
+from epochal.care.heads import ScannedHead, UnreadableHead, heads, heads_by_partition, read_heads
 from epochal.care.mender import Mender
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
@@ -248,7 +248,7 @@ class _Pass:
         if heads:
             self.of.mender.driver.sleep(self.of.settle)
         for some in _in_parts(heads, AT_ONCE):
-            for number, mine in by_partition(self.source, some).items():
+            for number, mine in heads_by_partition(self.source, some).items():
                 yield from self._missing(number, mine)
 
     def _missing(self, number: int, heads: list[ScannedHead]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from epochal.care.arrivals import Arrival, arrivals
 from epochal.care.audit_cursor import AuditCursor, read_cursor
 from epochal.care.auditor import auditor_of
-from epochal.care.heads import ScannedHead, by_partition, read_heads, scan
+from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import PartitionStanding, standings
 from epochal.contrib.console.page import Plot, Services, body, clock, over_time, whole
@@ -111,7 +111,7 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
     heads = heads[:COMPARED]
     late = [
         behind
-        for number, mine in by_partition(source, heads).items()
+        for number, mine in heads_by_partition(source, heads).items()
         for behind in auditor_of(deployment.settings, deployment.driver).mender.behind(source, number, mine)
     ]
     return {"source": name, "heads": len(heads), "late": late, "all": every}

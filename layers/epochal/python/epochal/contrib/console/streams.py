@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from epochal.care.stream_search import PAGE_BYTES, PAGE_UNITS, named
+from epochal.care.stream_search import PAGE_BYTES, PAGE_UNITS, search_streams
 from epochal.codec import json
 from epochal.contrib.console.page import LOOKED_AT, Services, read_key, whole, written_key
 from epochal.deployment import Deployment
@@ -175,7 +175,7 @@ def show_found(services: Services, deployment: Deployment, arguments: Mapping[st
         return values
     source = sources[layout]
     after = read_key(arguments["after"]) if "after" in arguments else None
-    found = named(deployment.driver, source, prefix, after=after, requests=REQUESTS)
+    found = search_streams(deployment.driver, source, prefix, after=after, requests=REQUESTS)
     streams = [(each, source.partition_of(each)) for each in sorted(found.streams)]
     following = None if found.after is None else written_key(found.after)
     return {**values, "found": streams, "after": following, "begun": after is None}
