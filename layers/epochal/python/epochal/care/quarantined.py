@@ -34,15 +34,16 @@ Outcome = Literal["retried", "discarded"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoisonRecord:
-    """A record that was set aside.
+    """A stream record that the indexer could not index, and set aside.
 
     Attributes:
-        source: of the feed.
-        index: which of the source's, from 0.
-        since: when it was set aside, ISO 8601.
-        image: of the head; of one too large to be kept only its keys.
-        omitted: bytes of the image, where only its keys were kept.
-        outcome: what became of it; None while it waits.
+        source: name of the feed's source.
+        index: number of the record among those of its source, from 0.
+        since: when the indexer set it aside, ISO 8601.
+        cause: why the indexer could not index it.
+        image: the head as it was then; its keys alone, where it was too large to be kept.
+        omitted: size of the image in bytes, where only its keys were kept; else None.
+        outcome: what became of the record; None while it waits.
     """
 
     source: str
@@ -61,21 +62,21 @@ class PoisonRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoisonRecords:
-    """What the sources of an indexer have had set aside."""
+    """Lists, retries and discards the stream records that an indexer has set aside."""
 
     indexer: Indexer
 
     def waiting(self) -> Iterator[PoisonRecord]:
-        """Records that nothing has been done about, source by source, oldest first."""
+        """Yield the records that wait for a retry or to be discarded, source by source, oldest first."""
         return (record for record in self.all() if record.outcome is None)
 
     def all(self) -> Iterator[PoisonRecord]:
-        """Every record ever set aside, source by source, oldest first."""
+        """Yield every record that was ever set aside, source by source, oldest first."""
         for source in self.indexer.sources:
             yield from self._of(source).values()
 
     def retry(self, source: str, index: int) -> Ingested:
-        """Index what the head tells now, or else what it told then, and record the outcome.
+        """Index a record again, from its head as it is now or else as it was then, and note the outcome.
 
         Raises:
             InvalidInput: there is no such record, or it is no longer waiting.
@@ -91,7 +92,7 @@ class PoisonRecords:
         return ingested
 
     def discard(self, source: str, index: int) -> None:
-        """Give a record up.
+        """Give up a record: note that it is not going to be indexed.
 
         Raises:
             InvalidInput: there is no such record, or it is no longer waiting.
@@ -100,10 +101,12 @@ class PoisonRecords:
         self._resolve(of, index, "discarded")
 
     def _as_it_is_now(self, source: Source, record: PoisonRecord) -> Ingested | None:
-        found = self.indexer.driver.ask(Get(table=source.table, key=record.key)).item
-        return None if found is None else self.indexer.index_now(source.table, found)
+        """Index a record's head as it is now; None where the head is gone."""
+        image = self.indexer.driver.ask(Get(table=source.table, key=record.key)).item
+        return None if image is None else self.indexer.index_now(source.table, image)
 
     def _waiting(self, name: str, index: int) -> tuple[Source, PoisonRecord]:
+        """The source and the record of this name and index, which must still be waiting."""
         for source in self.indexer.sources:
             if source.name == name:
                 record = self._of(source).get(index)
@@ -113,18 +116,21 @@ class PoisonRecords:
         raise InvalidInput("source", f"{name!r} is none of this index")
 
     def _of(self, source: Source) -> dict[int, PoisonRecord]:
-        """A source's records, by index."""
+        """Read the records of a source, by index, each with its outcome."""
         table, stream = self.indexer.index_table, poison_stream(source.base)
-        found: dict[int, PoisonRecord] = {}
+        records: dict[int, PoisonRecord] = {}
         for index, event in enumerate(self.indexer.driver.run(read_all(table, stream))):
             if event.type == SET_ASIDE:
-                found[index] = _read(source.name, index, event)
+                records[index] = _read(source.name, index, event)
             elif event.type == RESOLVED:
                 fields = _fields(event)
-                found[fields["index"]] = replace(found[fields["index"]], outcome=_outcome(fields["outcome"]))
-        return found
+                records[fields["index"]] = replace(
+                    records[fields["index"]], outcome=_outcome(fields["outcome"])
+                )
+        return records
 
     def _resolve(self, source: Source, index: int, outcome: Outcome) -> None:
+        """Append the outcome of a record to the stream of records that were set aside."""
         ids = self.indexer.ids()
         body = json.dumps({"index": index, "outcome": outcome}, separators=(",", ":")).encode()
         event = EncodedEvent(type=RESOLVED, data=encode(body), timestamp=ids.timestamp)
@@ -133,6 +139,7 @@ class PoisonRecords:
 
 
 def _read(source: str, index: int, event: EncodedEvent) -> PoisonRecord:
+    """Read a record that was set aside from its event."""
     fields = _fields(event)
     return PoisonRecord(
         source=source,
@@ -150,6 +157,7 @@ def _fields(event: EncodedEvent) -> dict[str, Any]:
 
 
 def _outcome(text: str) -> Outcome:
+    """Check that a stored outcome is one that this version knows."""
     for outcome in get_args(Outcome):
         if outcome == text:
             found: Outcome = outcome

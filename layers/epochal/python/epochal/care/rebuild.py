@@ -38,12 +38,13 @@ SPANS: Final = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class Rebuilt:
-    """What a rebuild came to.
+    """The result of a rebuild.
 
     Attributes:
-        streams: that were looked at.
-        events: indexed by it, not counting what had been there.
-        troubles: streams that could not be indexed to their end, and heads and items that could not be read.
+        streams: number of streams that were looked at.
+        events: number of events that the rebuild has indexed.
+        troubles: messages about streams that could not be indexed to their end, and heads and items that could not
+            be read.
     """
 
     streams: int = 0
@@ -53,13 +54,13 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilder:
-    """Builds an index.
+    """Builds an index from the store's tables, or from exports of them.
 
     Attributes:
-        mender: of the new index.
-        readers: requests to the store that are under way at once.
-        segments: of a scan, which are read at the same time.
-        tell: called with how far it is, in words.
+        mender: compares heads with the new index, and writes to it.
+        readers: number of requests to the store that are under way at once.
+        segments: number of segments of a table that are scanned at once.
+        tell: called with a line of progress.
     """
 
     mender: Mender
@@ -68,7 +69,7 @@ class Rebuilder:
     tell: Callable[[str], object] = str
 
     def from_tables(self, source: Source) -> Rebuilt:
-        """Index all that the heads of a source tell and the index lacks."""
+        """Index what the index lacks of the streams whose heads are in a source's table."""
         done = Rebuilt()
         for page in heads(self.mender.driver, source, self.segments):
             found = read_heads(source, page, lambda head: done.troubles.append(str(head)))
@@ -82,7 +83,7 @@ class Rebuilder:
         return done
 
     def from_export(self, source: Source, items: Iterable[Item], spool: Spool) -> Rebuilt:
-        """Index what the items of an exported table hold: of `tips` itself, of the journal, or of `tags`.
+        """Index the events in the items of an exported table, sorted by stream with the help of `spool`.
 
         What follows a hole in a stream is left for a repair from the live tables.
         """
@@ -106,7 +107,7 @@ class Rebuilder:
         return done
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
-        """What a head tells, and before that the first piece of what it does not."""
+        """The changes to index for a head: what it tells of, and before that the events it does not carry."""
         changes = changes_of(source, head)
         told, *removals = changes or (None,)
         first = max(head.end.pruned, head.end.since)
@@ -123,6 +124,7 @@ class Rebuilder:
     def _ingest(
         self, source: Source, number: int, changes: Iterable[Change], done: Rebuilt, heal: Heal | None = None
     ) -> None:
+        """Ingest changes of one partition, and add the result to `done`."""
         ingested = self.mender.ingest(heal or source.heal, number, list(changes))
         done.events += ingested.events
         done.troubles += [
@@ -130,6 +132,7 @@ class Rebuilder:
         ]
 
     def _spool(self, source: Source, item: Item, spool: Spool, done: Rebuilt) -> None:
+        """Take the events of one exported item into the spool, or note that it cannot be read."""
         try:
             span = source.stored(item)
             end = source.end(item) if holds(source.where, item) else None
@@ -148,7 +151,7 @@ class Rebuilder:
 
 
 def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> Iterator[Span]:
-    """A stream's spans without what is pruned or comes twice, up to the first hole."""
+    """Yield the spans of a stream without overlaps and pruned events, up to the first missing event."""
     at = below
     for span in spans:
         if span.index > at:
@@ -160,6 +163,6 @@ def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> It
 
 
 def _pruned(_: Gap) -> Steps[Healed]:
-    """What an export lacks before a stream's first event was pruned: nothing need be asked."""
+    """Heal a gap with nothing: what an export lacks before a stream's first event was pruned."""
     yield from ()
     return Healed()

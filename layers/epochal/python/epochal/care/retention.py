@@ -42,10 +42,10 @@ _DAY: Final = 24 * 3_600 * PER_SECOND
 
 
 def keep(category: str, *, count: int | None = None, days: int | None = None) -> str:
-    """A rule, as the setting `keep` of a stage takes it: `Visit:100`, `Log:30d`, or `Trace:100:30d`.
+    """Write a rule of retention as the setting `keep` of a stage takes it: `Visit:100`, `Log:30d`, `Trace:100:30d`.
 
     Raises:
-        InvalidInput: neither is said, or one is no number from 1 on.
+        InvalidInput: neither `count` nor `days` is given, or one is not a whole number of 1 or more.
     """
     must_be_text(category, 512, "category")
     for name, value, most in (("count", count, MOST_COUNT), ("days", days, MOST_DAYS)):
@@ -66,17 +66,21 @@ class Rule:
     days: int | None
 
     def before(self, source: Source, head: ScannedHead, now: Ticks) -> int:
-        """Events of a stream below this index are beyond the rule, as far as one of its heads tells."""
-        found = [0]
+        """The index below which a stream's events are beyond the rule, as far as one of its heads tells."""
+        bounds = [0]
         if self.count is not None and head.end.next is not None:
-            found.append(head.end.next - self.count)
+            bounds.append(head.end.next - self.count)
         if self.days is not None and source.aged is not None:
-            found.append(source.aged(head.image, Ticks(max(0, now - self.days * _DAY))))
-        return max(found)
+            bounds.append(source.aged(head.image, Ticks(max(0, now - self.days * _DAY))))
+        return max(bounds)
 
 
 def rule_of(text: str) -> Rule:
-    """The rule that `keep` has written; raises `InvalidInput`."""
+    """Read a rule that `keep` has written.
+
+    Raises:
+        InvalidInput: the text is not a rule, or a number is out of bounds.
+    """
     found = _RULE.fullmatch(text)
     count, days = (None, None) if found is None else (found["count"], found["days"])
     if found is None or not (count or days):
@@ -92,7 +96,11 @@ def rule_of(text: str) -> Rule:
 
 
 def rules_of(texts: Iterable[str]) -> dict[str, Rule]:
-    """Rules by their categories; raises `InvalidInput` where one has two, or none is one."""
+    """Read several rules, and return them by category.
+
+    Raises:
+        InvalidInput: a text is not a rule, or a category has two.
+    """
     rules: dict[str, Rule] = {}
     for rule in map(rule_of, texts):
         if rule.category in rules:
@@ -103,12 +111,12 @@ def rules_of(texts: Iterable[str]) -> dict[str, Rule]:
 
 @dataclass(slots=True, kw_only=True)
 class Overdue:
-    """What an audit meets that is beyond the rules.
+    """Collects streams that hold more than their rule keeps, and prunes them.
 
     Attributes:
-        streams: prunes, and archives.
-        due: by stream, below which index its events go,
-        gone: and below which they have gone.
+        streams: opens the store that prunes the streams.
+        due: by stream, the index below which its events are beyond the rule.
+        gone: by stream, the index below which its events are pruned already.
     """
 
     rules: dict[str, Rule]
@@ -117,7 +125,7 @@ class Overdue:
     gone: dict[str, int] = field(default_factory=dict)
 
     def take(self, source: Source, heads: Iterable[ScannedHead], now: Ticks) -> None:
-        """Take in heads of a source."""
+        """Compare heads of a source with the rules, and note the streams that are beyond them."""
         if source.aged is None:
             return
         category_of = layout_named(source.name).port.categories.of
@@ -130,13 +138,13 @@ class Overdue:
             self.gone[stream] = max(head.end.pruned, self.gone.get(stream, 0))
 
     def all(self) -> Iterator[tuple[str, int]]:
-        """Streams that have more than they keep, and below which index that is."""
+        """Yield each stream that is beyond its rule, and the index below which it has to be pruned."""
         return ((stream, before) for stream, before in self.due.items() if before > self.gone[stream])
 
     def some(self) -> dict[str, int]:
-        """As many of them as a run prunes."""
+        """As many of the streams beyond their rules as one run prunes."""
         return dict(islice(self.all(), STREAMS))
 
     def prune(self, stream: str, before: int) -> Pruned | None:
-        """Prune a stream; what there is an archive for, it has by then."""
+        """Prune a stream below an index; where the stage has an archive, the events are copied there first."""
         return self.streams().archive_and_prune(stream, before)

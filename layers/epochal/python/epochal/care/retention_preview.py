@@ -19,7 +19,7 @@ from epochal.store.streams import Streams
 
 @dataclass(slots=True, kw_only=True)
 class Prunable:
-    """Streams of a category that have more than they keep, and the events that would go."""
+    """How many streams and events of a category the rules would prune now."""
 
     category: str
     streams: int = 0
@@ -27,21 +27,21 @@ class Prunable:
 
 
 def prunable(mender: Mender, sources: Iterable[Source], rules: Mapping[str, Rule]) -> list[Prunable]:
-    """What would go, by the category of each rule."""
-    found = {category: Prunable(category=category) for category in rules}
+    """Count the streams and events that rules of retention would prune now, by category."""
+    counts = {category: Prunable(category=category) for category in rules}
     for source in sources:
         overdue = Overdue(rules=dict(rules), streams=_never)
         for page in heads(mender.driver, source):
             overdue.take(source, read_heads(source, page), from_unix_nanoseconds(mender.now()))
         due, category_of = dict(overdue.all()), layout_named(source.name).port.categories.of
         for partition, streams in streams_by_partition(source, due).items():
-            known = mender.reached(partition, streams)
+            indexed = mender.reached(partition, streams)
             for stream in streams:
-                events = min(due[stream], known[stream]) - overdue.gone[stream]
+                events = min(due[stream], indexed[stream]) - overdue.gone[stream]
                 if events > 0:
-                    counted = found[category_of(stream)]
-                    counted.streams, counted.events = counted.streams + 1, counted.events + events
-    return list(found.values())
+                    count = counts[category_of(stream)]
+                    count.streams, count.events = count.streams + 1, count.events + events
+    return list(counts.values())
 
 
 def _never() -> Streams:

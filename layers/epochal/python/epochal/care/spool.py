@@ -23,9 +23,10 @@ _CACHE_KB: Final = 32 * 1024
 
 
 class Spool:
-    """Spans and low-water marks, given in any order."""
+    """A temporary database that sorts spans of events by stream and index."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        """Create the database in a temporary folder, without journal and in one transaction."""
         self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="epochal-rebuild-")
         self._file = sqlite3.connect(Path(self._folder.name) / "spool", isolation_level=None)
         for statement in (
@@ -49,20 +50,23 @@ class Spool:
         self._folder.cleanup()
 
     def add(self, span: Span) -> None:
-        """Take in some events."""
+        """Add the events of a span: their stream, first index and types."""
         self._file.execute(
             "INSERT INTO spans VALUES (?, ?, ?)", (span.stream, span.index, json.dumps(span.types))
         )
 
     def prune(self, stream: str, below: int) -> None:
-        """Everything below an index of the stream is gone; of several indices, the highest counts."""
+        """Note below which index a stream's events are pruned; of several calls, the highest index counts."""
         self._file.execute(
             "INSERT INTO pruned VALUES (?, ?) ON CONFLICT DO UPDATE SET below = max(below, excluded.below)",
             (stream, below),
         )
 
     def streams(self) -> Iterator[tuple[str, int, Iterator[Span]]]:
-        """Stream by stream: its name, what is pruned, and its spans by index, which may overlap."""
+        """Yield each stream's name, the index below which it is pruned, and its spans by index.
+
+        Spans may overlap.
+        """
         rows = self._file.execute(
             "SELECT s.stream, s.first, s.types, coalesce(p.below, 0) FROM spans s"
             " LEFT JOIN pruned p ON p.stream = s.stream ORDER BY s.stream, s.first"

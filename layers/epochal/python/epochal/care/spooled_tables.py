@@ -41,7 +41,7 @@ class SpooledTables:
         self._lock = threading.Lock()
 
     def fill(self, table: str, items: Iterable[Fields]) -> int:
-        """Take in the items of a table as an export's files have them; how many there were."""
+        """Insert the items of a table as an export's files have them, and return how many there were."""
         spec, count = self._spec(table), 0
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.executescript(_TABLES)
@@ -61,7 +61,7 @@ class SpooledTables:
         return count
 
     def execute(self, op: ops.Op) -> ops.Reply:
-        """Perform one operation that reads.
+        """Answer one operation that reads, as DynamoDB would.
 
         Raises:
             MissingTable: no such table.
@@ -71,12 +71,13 @@ class SpooledTables:
             return self._perform(op)
 
     def _perform(self, op: ops.Op) -> ops.Reply:
+        """Answer one operation that reads; the caller holds the lock."""
         match op:
             case ops.Get(table=table, key=key):
                 return ops.Found(item=self._one(table, key))
             case ops.BatchGet(table=table, keys=keys):
-                found = (self._one(table, key) for key in keys)
-                return ops.Items(items=tuple(item for item in found if item is not None))
+                items = (self._one(table, key) for key in keys)
+                return ops.Items(items=tuple(item for item in items if item is not None))
             case ops.TransactGet(keys=places):
                 return ops.Together(items=tuple(self._one(table, key) for table, key in places))
             case ops.Query():
@@ -87,6 +88,7 @@ class SpooledTables:
                 raise InvalidRequest(type(op).__name__, "ValidationException", "an export can only be read")
 
     def _one(self, table: str, key: Key) -> Item | None:
+        """Read one item of a table by its key; None where there is none."""
         p, s = _ordered(key, self._spec(table).keys)
         row = self._file.execute(
             "SELECT fields FROM places JOIN items USING (number) WHERE place = ? AND p = ? AND s = ?",
@@ -95,6 +97,7 @@ class SpooledTables:
         return None if row is None else read_fields(json.loads(row[0]))
 
     def _query(self, query: ops.Query) -> ops.Items:
+        """Answer a page of a query from the rows of one partition key."""
         spec = self._spec(query.table)
         names = _names(spec, query.index)
         where, values = (
@@ -114,6 +117,7 @@ class SpooledTables:
         return replace(page, items=(), counted=len(page.items)) if query.only_count else page
 
     def _scan(self, scan: ops.Scan) -> ops.Items:
+        """Answer a page of a scan, from the rows whose hash falls into its segment."""
         spec = self._spec(scan.table)
         names = _names(spec, scan.index)
         segment, total = scan.segment
@@ -127,7 +131,7 @@ class SpooledTables:
     def _page(
         self, op: ops.Query | ops.Scan, names: Iterable[str], where: str, values: Sequence[Any]
     ) -> ops.Items:
-        """What is read up to a limit or 1 MB; `names` are those of the keys to go on from."""
+        """Read rows up to the operation's limit or 1 MB; `names` are the attributes of the key to go on from."""
         taken, size = list[Item](), 0
         statement = f"SELECT fields FROM places JOIN items USING (number) WHERE {where}"  # noqa: S608  ours
         for (fields,) in self._file.execute(statement, values):
@@ -149,19 +153,19 @@ def _place(table: str, index: str | None) -> str:
 
 
 def _places(table: str, spec: TableSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The table and its indexes, with the names of the keys there."""
+    """Yield the table and each of its indexes, with the names of the key attributes there."""
     yield table, spec.keys
     for index in spec.indexes:
         yield _place(table, index.name), _names(spec, index.name)
 
 
 def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
-    found = next((each for each in spec.indexes if each.name == index), None)
-    return spec.keys if found is None else found.key_names(spec)
+    spec_of_index = next((each for each in spec.indexes if each.name == index), None)
+    return spec.keys if spec_of_index is None else spec_of_index.key_names(spec)
 
 
 def _ordered(fields: Fields, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """Two keys as SQLite orders them as DynamoDB does: numbers by size, text by its UTF-8."""
+    """The two keys of an item in values that SQLite orders as DynamoDB does: numbers by size, text by UTF-8."""
     keys = [_comparable(fields[name]) for name in names[:2]]
     return keys[0], keys[1] if len(keys) > 1 else 0
 

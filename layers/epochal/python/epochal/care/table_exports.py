@@ -39,18 +39,22 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """An export of a table, and the incremental ones that go on from it, in their order."""
+    """A full export of a table, and the incremental exports that follow it, in their order."""
 
     place: str
     open: Open
     after: tuple[Export, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """Every item; raises as `fields` does."""
+        """Yield every item of the table, as it was at the end of the last export.
+
+        Raises:
+            InvalidInput, CorruptData: as `fields` does.
+        """
         return map(read_fields, self.fields())
 
     def fields(self) -> Iterator[Fields]:
-        """Every item as a file has it, a line at a time.
+        """Yield every item as DynamoDB JSON, read line by line from the export's files.
 
         Raises:
             InvalidInput: it is no full export in DynamoDB JSON; or what follows it is not incremental, or does not
@@ -77,7 +81,7 @@ class Export:
                 yield json.loads(image)
 
     def _apply(self, changed: sqlite3.Connection) -> tuple[str, ...]:
-        """Keep what is left of the changed items; the names of the table's keys, none where nothing has changed."""
+        """Read the incremental exports into `changed`, and return the names of the table's key attributes."""
         changed.execute("CREATE TABLE changed (key TEXT PRIMARY KEY, written INTEGER, image TEXT)")
         names: tuple[str, ...] = ()
         for each in self.after:
@@ -91,6 +95,7 @@ class Export:
         return names
 
     def _lines(self, member: str) -> Iterator[Fields]:
+        """Yield the lines of all data files that the manifest names; each must have `member`."""
         with self.open(FILES) as manifest:
             for line in manifest:
                 if line.strip():
@@ -98,6 +103,7 @@ class Export:
                     yield from self._file(member, listed["dataFileS3Key"], listed["itemCount"])
 
     def _summary(self, kind: str) -> Fields:
+        """Read the manifest's summary, and check that the export has the expected kind and format."""
         with self.open(SUMMARY) as file:
             summary: dict[str, Any] = json.load(file)
         if summary.get("outputFormat") != "DYNAMODB_JSON":
@@ -108,13 +114,14 @@ class Export:
         return summary
 
     def _file(self, member: str, key: str, expected: int) -> Iterator[Fields]:
+        """Yield the lines of one data file, and check that it has as many as the manifest says."""
         count = 0
         try:
             with self.open(key) as packed, gzip.open(packed) as lines:
                 for line in lines:
-                    found = json.loads(line)
-                    _ = found[member]
-                    yield found
+                    fields = json.loads(line)
+                    _ = fields[member]
+                    yield fields
                     count += 1
         except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError) as error:
             raise CorruptData(f"{self.place}: {key} cannot be read: {error}") from error
@@ -132,21 +139,22 @@ def _key(fields: Fields, names: Iterable[str]) -> str:
 
 
 def _changed(changed: sqlite3.Connection, key: str) -> int | None:
-    """When an item was last written, of those that have changed."""
-    found = changed.execute("SELECT written FROM changed WHERE key = ?", (key,)).fetchone()
-    return None if found is None else int(found[0])
+    """The time at which a changed item was last written; None where it has not changed."""
+    row = changed.execute("SELECT written FROM changed WHERE key = ?", (key,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _written(line: Fields) -> int:
-    """When an item was last written, in microseconds."""
+    """The time at which the item of a line was last written, in microseconds."""
     try:
-        said = line["Metadata"]["WriteTimestampMicros"]
-        return int(said["N"] if isinstance(said, dict) else said)
+        written = line["Metadata"]["WriteTimestampMicros"]
+        return int(written["N"] if isinstance(written, dict) else written)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptData(f"a change of {line['Keys']} does not say when it was written") from error
 
 
 def _moment(summary: Fields, place: str, name: str) -> Ticks:
+    """Read a time from a manifest's summary."""
     try:
         return parse_time(summary[name], name)
     except (KeyError, InvalidInput) as error:
@@ -154,8 +162,9 @@ def _moment(summary: Fields, place: str, name: str) -> Ticks:
 
 
 def export_at(place: str, s3: Callable[[str], Open], *after: str) -> Export:
-    """The export in a folder, or at `s3://bucket/prefix`, and the incremental ones `after` it; `s3` opens objects of
-    the bucket that it is given.
+    """Open the export in a folder or at `s3://bucket/prefix`, with the incremental exports at `after`.
+
+    `s3` opens the objects of a bucket, by its name.
     """
     if after:
         return replace(export_at(place, s3), after=tuple(export_at(each, s3) for each in after))
@@ -166,6 +175,8 @@ def export_at(place: str, s3: Callable[[str], Open], *after: str) -> Export:
 
 
 def _in_folder(folder: Path) -> Open:
+    """Make a function that opens an export's files in a folder."""
+
     def opened(name: str) -> IO[bytes]:
         path = folder / name if name in (SUMMARY, FILES) else folder / "data" / name.rpartition("/")[2]
         if not path.exists() and path.parent != folder:  # incremental exports share the folder beside theirs
@@ -179,6 +190,8 @@ def _in_folder(folder: Path) -> Open:
 
 
 def _in_bucket(open_object: Open, prefix: str) -> Open:
+    """Make a function that opens an export's files in a bucket."""
+
     def opened(name: str) -> IO[bytes]:
         return open_object(f"{prefix}/{name}".lstrip("/") if name in (SUMMARY, FILES) else name)
 
