@@ -31,7 +31,7 @@ class Arrival:
 
 
 def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> Iterator[Arrival]:
-    """The entries from a checkpoint to the tail, read as they are consumed.
+    """Yield the entries from a checkpoint to the tail, each read when it is reached.
 
     Raises:
         BeyondTheEnd: it is of another index.

@@ -60,12 +60,12 @@ QUIET: Final = 60 * PER_SECOND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A table of streams that was a replica, and that nobody writes to.
+    """A table of streams that was a replica, and that nobody writes to any more.
 
     Attributes:
-        mend: what can be.
-        seconds: before the latest write, from when on keys are looked at.
-        segments: of the scan, which are read at the same time.
+        mend: whether to mend what can be mended.
+        seconds: how far before the latest write records of keys are checked.
+        segments: number of segments of the table that are scanned at once.
         now: the clock, in nanoseconds since 1970.
     """
 
@@ -77,7 +77,7 @@ class Replica:
     now: int = field(default_factory=time.time_ns)
 
     def findings(self) -> Iterator[Torn]:
-        """All that came in part: of streams, then of keys."""
+        """Yield everything of which the replica has only a part: of streams, then of keys."""
         written = RecentWrites(until=from_unix_nanoseconds(self.now), within=int(self.seconds * PER_SECOND))
         looked_at = set[str]()
         everything = replace(pages_source(self.table), where=Present("n"))
@@ -102,24 +102,26 @@ class Replica:
         yield from self._of_keys(written)
 
     def _of_stream(self, stream: str) -> Iterator[Torn]:
+        """Check the pages of one stream, read by themselves, and mend them where that is wanted."""
         pages = self._pages(stream)
-        found, mended, cause = [*torn_pages(stream, pages)], False, ""
-        if self.mend and any(not each.advice for each in found):
+        findings, mended, cause = [*torn_pages(stream, pages)], False, ""
+        if self.mend and any(not each.advice for each in findings):
             try:
                 self._mend(stream, pages)
                 mended = True
             except CorruptData as error:
                 cause = str(error)
-        yield from (each if each.advice else replace(each, mended=mended, cause=cause) for each in found)
+        yield from (each if each.advice else replace(each, mended=mended, cause=cause) for each in findings)
 
     def _of_keys(self, written: RecentWrites) -> Iterator[Torn]:
+        """Check the records of keys, and remove those of whose append nothing has come."""
         quiet = written.until - written.latest >= QUIET
-        for name, found in written.torn():
-            mended = self.mend and quiet and not found.advice
+        for name, torn in written.torn():
+            mended = self.mend and quiet and not torn.advice
             if mended:
                 self.driver.ask(Delete(table=self.table, key=page_key(name, 0)))
             busy = "" if quiet else "; somebody has written in the last minute"
-            yield replace(found, mended=mended, cause=f"{found.cause}{busy}")
+            yield replace(torn, mended=mended, cause=f"{torn.cause}{busy}")
 
     def _pages(self, stream: str) -> list[PageFacts]:
         parts = self.driver.pages(query(self.table, stream, 0, MAX_VERSION))
@@ -127,12 +129,14 @@ class Replica:
         return [PageFacts.of(page) for page in _readable(items, self.table)]
 
     def _mend(self, stream: str, pages: Sequence[PageFacts]) -> None:
-        """Take back what the first page says of events that have not come, and what the last says of unfolds; fill and
-        close what is between; then prune to the end.
+        """Mend a stream: reset what its first and last pages claim, fill and close pages, then prune to the
+        end.
         """
         etag, mark, first, head = secrets.token_hex(16), pruned_below(pages), pages[0], pages[-1]
-        told = first.low_water >= first.version and (first is not head or first.low_water > head.version)
-        if first.index == 0 and told:
+        claims_too_much = first.low_water >= first.version and (
+            first is not head or first.low_water > head.version
+        )
+        if first.index == 0 and claims_too_much:
             page = self._page(stream, first)
             self._put(replace(page, low_water=page.base), page)
         if lacks_state(pages):
@@ -147,11 +151,17 @@ class Replica:
                 stamp = stamp_of(Ticks(page.time + 1), bytes.fromhex(etag)[:MARK_BYTES])
                 self._put(replace(page, full=True, stamp=stamp), page)
             at, before = facts.version, facts
-        while mark and (went := self.driver.run(prune(self.table, stream, mark, etag))) and not went.done:
+        while (
+            mark
+            and (progress := self.driver.run(prune(self.table, stream, mark, etag)))
+            and not progress.done
+        ):
             pass
 
     def _fill(self, stream: str, before: PageFacts | None, at: int, following: PageFacts, etag: str) -> None:
-        """An empty page up to the following one: the one before, where that has not been left."""
+        """Fill a gap up to the following page: extend the page before it, emptied, or put an empty page
+        there.
+        """
         if before is not None and not before.full:
             page = self._page(stream, before)
             gone = replace(page, version=following.index, frames=(), unfolds=b"", full=True)

@@ -30,7 +30,12 @@ BROKEN = ("epoch lost", "epoch left open", "epoch continued", "epoch unreadable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """A finding, and what became of it. `why` it was left: empty where it was mended."""
+    """A finding, and what became of it.
+
+    Attributes:
+        finding: what was wrong.
+        why: why it was not mended; empty where it was.
+    """
 
     finding: Finding
     why: str = ""
@@ -46,14 +51,14 @@ class Repairer:
     """Mends an index while it is verified.
 
     Attributes:
-        broken: partitions whose epochs are, so that they are left alone.
+        broken: numbers of partitions whose epochs are damaged, so that nothing is written to them.
     """
 
     verifier: Verifier
     broken: set[int] = field(default_factory=set)
 
     def repair(self) -> Iterator[Repaired]:
-        """Everything that is wrong, each with what became of it."""
+        """Verify the index, mend what can be mended, and yield each finding with what became of it."""
         waiting: list[Finding] = []
         for finding in self.verifier.findings():
             together = finding.kind == "missing" and all(_alike(finding, each) for each in waiting)
@@ -67,6 +72,7 @@ class Repairer:
         yield from self._ingest(waiting)
 
     def _mend(self, finding: Finding) -> Repaired:
+        """Mend a finding that is not about missing events, or say why it has to stay."""
         mender = self.verifier.mender
         if finding.kind == "unregistered":
             counts = {source.name: source.partitions for source in self.verifier.sources}
@@ -85,7 +91,7 @@ class Repairer:
         return Repaired(finding=finding, why=finding.remedy)
 
     def _ingest(self, findings: list[Finding]) -> Iterator[Repaired]:
-        """Index what is missing of streams of one partition."""
+        """Index the missing events of streams of one partition."""
         if not findings:
             return
         source, number = self._source(findings[0]), findings[0].partition or 0
@@ -102,7 +108,7 @@ class Repairer:
             yield Repaired(finding=finding, why=why.get(str(finding.stream), ""))
 
     def _heads(self, source: Source, findings: list[Finding]) -> Iterator[ScannedHead]:
-        """The heads as they are now: what they tell may be more by now."""
+        """Read the heads of the findings again: they may tell of more by now."""
         for finding in findings:
             if finding.key is not None:
                 fresh = self.verifier.mender.again(source, finding.key)

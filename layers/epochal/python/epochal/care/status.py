@@ -47,14 +47,15 @@ _NAME: Final = re.compile(r"\$ReaderCheckpoint-[a-z]+_\d+_(?P<group>[A-Za-z0-9-]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
-    """A consumer group in a partition.
+    """How far a consumer group is in one partition.
 
     Attributes:
-        behind: entries of the index that it has not handled; None for a checkpoint beyond the end of the chain, which
-            is of another index.
-        parked: streams that are.
-        paused: since when; empty where it is not.
-        blocked: members whose last run failed, and who have not got on since.
+        checkpoint: where the group reads on.
+        behind: number of index entries that it has not handled; None where its checkpoint is beyond the end of the
+            chain, which means that it belongs to another index.
+        parked: number of parked streams.
+        paused: since when the group is paused, ISO 8601; empty where it is not.
+        blocked: the last runs of members that failed, and have not got on since.
     """
 
     group: str
@@ -67,12 +68,12 @@ class GroupStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStanding:
-    """A partition's chain.
+    """Where the chain of a partition ends, and how far its groups are.
 
     Attributes:
         tail: the checkpoint after its last entry.
-        entries: in its newest epoch.
-        bytes: of those, as stored.
+        entries: number of entries in its newest epoch.
+        bytes: stored size of these entries.
         indexer: why the indexer puts no further events into the partition; empty where nothing is on record.
     """
 
@@ -88,7 +89,7 @@ class PartitionStanding:
 def standings(
     driver: Driver, table: str, groups: Collection[str] = (), now: Callable[[], int] = time.time_ns
 ) -> Iterator[PartitionStanding]:
-    """Every partition on record, with those of these groups that have been there."""
+    """Read the state of every partition on record, with the state of the named groups in it."""
     series = driver.run(read_series(table))
     failures = driver.run(indexer_failures(table, series, from_unix_nanoseconds(now())))
     for partition, epoch in series.reached():
@@ -97,11 +98,11 @@ def standings(
 
 
 def groups_of(driver: Driver, table: str) -> list[str]:
-    """The names of all groups that have a state, found by a scan of the index table."""
-    found: set[str] = set()
+    """Find the names of all groups that have a state, by a scan of the index table."""
+    groups: set[str] = set()
     for page in driver.pages(Scan(table=table, where=_STATES)):
-        found.update(_groups_in(page.items))
-    return sorted(found)
+        groups.update(_groups_in(page.items))
+    return sorted(groups)
 
 
 def some_groups_of(driver: Driver, table: str) -> tuple[list[str], bool]:
@@ -118,25 +119,23 @@ def some_groups_of(driver: Driver, table: str) -> tuple[list[str], bool]:
 
 
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:
-    """What does not belong in an index: users' streams, and checkpoints of groups that are beyond the end of their
-    chain, where that can be read.
-    """
-    named: set[str] = set()
+    """Find what does not belong in an index: users' streams, and checkpoints beyond the end of their chain."""
+    groups: set[str] = set()
     for page in driver.pages(Scan(table=table, where=_ODD)):
-        named.update(_groups_in(page.items))
+        groups.update(_groups_in(page.items))
         strays = (_stray(item) for item in page.items if holds(_OF_USERS, item))
         yield from (stray for stray in strays if stray.index != stray.end)
-    groups = sorted(named)
-    for partition, epoch in driver.run(read_series(table)).reached() if groups else ():
+    names = sorted(groups)
+    for partition, epoch in driver.run(read_series(table)).reached() if names else ():
         try:
-            found = driver.run(_standing(table, partition, epoch, groups))
+            standing = driver.run(_standing(table, partition, epoch, names))
         except CorruptData:
             continue  # the walk of the chain reports it
-        for group in found.groups:
+        for group in standing.groups:
             if group.behind is None:
                 yield Finding(
                     kind="checkpoint beyond",
-                    source=found.source,
+                    source=standing.source,
                     partition=partition,
                     stream=group.group,
                     at=group.checkpoint,
@@ -144,12 +143,13 @@ def strayed(driver: Driver, table: str) -> Iterator[Finding]:
 
 
 def _groups_in(items: Iterable[Item]) -> set[str]:
-    named = (_NAME.fullmatch(item["p"]["S"]) for item in items)
-    return {match["group"] for match in named if match}
+    """The names of the groups whose states are among these items."""
+    matches = (_NAME.fullmatch(item["p"]["S"]) for item in items)
+    return {match["group"] for match in matches if match}
 
 
 def _stray(item: Item) -> Finding:
-    """A stream that somebody appended to the index, as if it were a table of streams."""
+    """The finding about a stream that somebody appended to the index as if it were a table of streams."""
     return Finding(
         kind="stray stream",
         source="index",
@@ -160,6 +160,7 @@ def _stray(item: Item) -> Finding:
 
 
 def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -> Steps[PartitionStanding]:
+    """Read the state of one partition, and of the named groups in it."""
     # The groups first: a chain only grows, so what is read of it afterwards reaches as far as any of them.
     states: dict[str, GroupState] = {}
     for group in groups:
@@ -183,6 +184,7 @@ def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -
 def _group(
     table: str, partition: int, end: Checkpoint, group: str, state: GroupState
 ) -> Steps[GroupStanding]:
+    """The state of a group in a partition: how far it is behind the chain's end, and what blocks it."""
     behind = yield from _between(table, partition, state.checkpoint, end)
     blocked: tuple[FailedRun, ...] = ()
     if state.checkpoint < end:
@@ -198,7 +200,9 @@ def _group(
 
 
 def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> Steps[int | None]:
-    """Entries between two checkpoints; None where the first is beyond the second, or past its epoch's last entry."""
+    """Count the entries between two checkpoints; None where the first one is not on the chain before the
+    second.
+    """
     if start > end:
         return None
     count = end.offset if end.epoch > start.epoch else end.offset - start.offset

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioned:
-    """Read and write units a second of a table, and of each of its indexes: so many where they are `fixed`; else at
-    most, on demand, None without a ceiling.
+    """Read and write units a second of a table and of each of its indexes.
+
+    Attributes:
+        read: read units a second; None for no limit on demand.
+        write: write units a second; None for no limit on demand.
+        fixed: True for provisioned capacity; False for on-demand capacity with these limits.
     """
 
     read: int | None = None
@@ -32,13 +36,13 @@ def create_table(
     protect: bool = False,
     recover: bool = False,
 ) -> None:
-    """Create a table and wait until it can be used. Raises boto's error where it exists.
+    """Create a table from its specification, and wait until it can be used. Raises boto's error where it exists.
 
     Args:
-        units: what is paid for, or a ceiling of it.
-        regions: it can be given a replica later, which takes a stream, as the stacks' tables.
-        protect: its deletion is refused.
-        recover: it can be restored to any second of the last 35 days.
+        units: provisioned capacity, or a limit of on-demand capacity; no limit where None.
+        regions: whether the table can get a replica later, for which it needs a stream, as the stacks' tables do.
+        protect: whether its deletion is refused.
+        recover: whether it can be restored to any second of the last 35 days.
     """
     bound = _bound(units or Provisioned())
     request: dict[str, Any] = {
@@ -61,7 +65,7 @@ def create_table(
 def complete(
     client: DynamoDBClient, name: str, described: Any, spec: TableSpec, *, recover: bool = False
 ) -> None:
-    """Wait until a table can be used, and turn on what is not made with it: its creator may have got no further."""
+    """Wait until a table can be used, and turn on its TTL and recovery, which are not part of its creation."""
     if described["TableStatus"] != "ACTIVE":  # a stand-in's is at once
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     if spec.ttl is not None:
@@ -77,7 +81,7 @@ def complete(
 
 
 def differs(described: Any, spec: TableSpec) -> str | None:
-    """What a table has otherwise than its specification asks, as DynamoDB describes it; None where nothing matters."""
+    """Compare a described table with its specification, and name what differs; None where nothing does."""
     types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
     if described["KeySchema"] != _schema(spec.partition, spec.sort):
         return "keys"
@@ -91,11 +95,12 @@ def differs(described: Any, spec: TableSpec) -> str | None:
 
 
 def _bound(units: Provisioned) -> dict[str, Any]:
+    """The request's fields for provisioned capacity, or for limits of on-demand capacity."""
     if units.fixed:
         return {"ProvisionedThroughput": {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}}
     ceiling = {"MaxReadRequestUnits": units.read, "MaxWriteRequestUnits": units.write}
-    found = {name: most for name, most in ceiling.items() if most is not None}
-    return {"OnDemandThroughput": found} if found else {}
+    limits = {name: most for name, most in ceiling.items() if most is not None}
+    return {"OnDemandThroughput": limits} if limits else {}
 
 
 def _schema(partition: KeyAttribute, sort: KeyAttribute | None) -> list[dict[str, str]]:

@@ -22,13 +22,14 @@ ADVICE: Final = MappingProxyType[Kind, str](
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torn:
-    """Something that came in part.
+    """Something of which a replica has only a part.
 
     Attributes:
-        stream: whose pages these are; of a key, the name of its record.
+        kind: what is incomplete; the kinds are listed in `partial_replication`.
+        stream: name of the stream; for a key, the name of its record.
         index, end: events `index` to `end` - 1 are concerned.
-        cause: what else is known.
-        mended: it is no longer so.
+        cause: further details; may be empty.
+        mended: whether it has been mended.
     """
 
     kind: Kind

@@ -25,9 +25,7 @@ MOST: Final = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A write of a page: the page's index, the time, and the first event or, without any, the version. A `state` is
-    known to have none.
-    """
+    """A write of a page: the page's index, the time, and the first event or, without any, the version."""
 
     index: int
     time: Ticks
@@ -37,8 +35,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Later:
-    """A page that was written to, so that it may lack what it has had: events since they were pruned, and a state since
-    it has another, or none.
+    """A page that was written to, and may have held earlier writes of which it shows nothing any more.
 
     Attributes:
         writes: those that it tells of.
@@ -52,7 +49,7 @@ class _Later:
     stateless: bool
 
     def may_have_had(self, part: _Part) -> bool:
-        """Whether it may have had a write that it does not tell of, which then was before and after what it does."""
+        """Whether the page may have held a write that it does not show."""
         if self.time <= part.time or self.version < part.first:
             return False
         if self.base > part.first:
@@ -64,14 +61,16 @@ class _Later:
 
 @dataclass(slots=True, kw_only=True)
 class RecentWrites:
-    """What was written in the time before the latest write.
+    """The writes of pages in the seconds before the latest write, and the records of keys of that time.
 
     Attributes:
-        until: no write was later; a clock that is ahead does not count.
-        within: ticks before the latest write.
-        latest: time of that.
-        writes: each, with the streams of whose pages it is.
-        pages: by the index.
+        until: the present; a write with a later time comes from a clock that is ahead, and does not count as latest.
+        within: how far before the latest write to remember writes, in ticks.
+        latest: time of the latest write.
+        writes: the writes, each with the streams that have a page with it.
+        pages: pages that were written to, by their index.
+        records: by the name of a key's record, the writes of its append.
+        most: number of writes after which those that are too old are forgotten.
     """
 
     until: Ticks
@@ -84,11 +83,11 @@ class RecentWrites:
 
     @property
     def since(self) -> int:
-        """What was before is not looked at."""
+        """Time from which writes and records are remembered."""
         return self.latest - self.within
 
     def add(self, page: Page) -> None:
-        """Remember a page, if it was written to."""
+        """Remember the writes that a page shows, if it was written to recently."""
         if page.time <= self.until:
             self.latest = max(self.latest, page.time)
         if page.time < self.since:
@@ -109,13 +108,13 @@ class RecentWrites:
             self._forget()
 
     def remember(self, name: str, found: Remembered) -> None:
-        """Remember a record, if it says what was made."""
+        """Remember a record of a key, if it says what its append wrote."""
         parts = tuple(_parts(found))
         if any(part.time >= self.since for part in parts):
             self.records[name] = parts
 
     def torn(self) -> Iterator[tuple[str, Torn]]:
-        """Records that have come without all of their appends."""
+        """Yield the records whose appends have come only in part, or not at all."""
         for name, parts in self.records.items():
             moment = max(part.time for part in parts)
             streams = {part: self.writes.get(part, ()) for part in parts}
@@ -128,10 +127,11 @@ class RecentWrites:
             yield name, Torn(kind=kind, stream=name, cause=f"of an append at {format_ticks(moment)}{has}")
 
     def _may_be(self, part: _Part) -> bool:
-        """Whether a page that was written to since may have had the part."""
+        """Whether a page that was written to since may have held this write."""
         return any(each.may_have_had(part) for each in self.pages.get(part.index, ()))
 
     def _forget(self) -> None:
+        """Forget the writes and pages that are too old."""
         self.writes = {place: each for place, each in self.writes.items() if place.time >= self.since}
         kept = {
             index: [each for each in pages if each.time >= self.since] for index, pages in self.pages.items()
@@ -141,7 +141,7 @@ class RecentWrites:
 
 
 def _writes(page: Page) -> Iterator[_Part]:
-    """Those that a page tells of."""
+    """Yield the writes that a page shows."""
     at = page.base
     for frame in page.frames:
         yield _Part(index=page.index, time=time_of(frame.stamp), first=at)
@@ -151,7 +151,7 @@ def _writes(page: Page) -> Iterator[_Part]:
 
 
 def _parts(found: Remembered) -> Iterator[_Part]:
-    """What the append of a record left of each stream that it wrote to."""
+    """Yield what the append of a record wrote to each of its streams."""
     if found.etag is not None and (state := state_of(found.etag)) is not None:
         yield _Part(index=state.index, time=state.time, first=found.first, state=True)
     source = ByteReader(found.made)

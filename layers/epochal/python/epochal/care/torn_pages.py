@@ -12,13 +12,17 @@ from epochal.pages.items import Page
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFacts:
-    """What a page says besides its events.
+    """What a page says about its stream, without its events.
 
     Attributes:
-        base: the first event that it was not emptied of.
-        held: the first that readers get.
-        state: it has unfolds itself.
-        unfolds_at: the page that has them, where that is another.
+        index: index of the page's first event.
+        version: index after its last event.
+        base: index of the first event that it still holds.
+        held: index of the first event that readers get.
+        low_water: index below which the stream is pruned, as this page says.
+        full: whether the page is closed.
+        state: whether the page holds unfolds itself.
+        unfolds_at: index of the page that holds them, where that is another; else None.
     """
 
     index: int
@@ -46,10 +50,10 @@ class PageFacts:
 
 
 def pruned_below(pages: Sequence[PageFacts]) -> int:
-    """Below which all is gone, as far as the stream has come: up to what is missing, and was not pruned."""
+    """The index below which the stream is pruned, as far as its pages have come without a hole."""
     end = pages[-1].version
-    told = (each.low_water for each in pages if each.low_water <= end)
-    mark = max(0, *told, *(each.base for each in pages if each.base > each.index))
+    low_waters = (each.low_water for each in pages if each.low_water <= end)
+    mark = max(0, *low_waters, *(each.base for each in pages if each.base > each.index))
     at = 0
     for page in pages:
         if page.index > max(at, mark):
@@ -59,7 +63,7 @@ def pruned_below(pages: Sequence[PageFacts]) -> int:
 
 
 def torn_pages(stream: str, pages: Sequence[PageFacts]) -> Iterator[Torn]:
-    """What is wrong with pages that are all of a stream."""
+    """Yield what is wrong with the pages of one stream, given all of them in order."""
     mark, head, at = pruned_below(pages), pages[-1], 0
     lacking = head.low_water < mark and any(page.held < min(page.version, mark) for page in pages)
     if lacking or pages[0].low_water > head.version or any(_filled(pages, mark)):
@@ -76,12 +80,12 @@ def torn_pages(stream: str, pages: Sequence[PageFacts]) -> Iterator[Torn]:
 
 
 def lacks_state(pages: Sequence[PageFacts]) -> bool:
-    """Whether the page that has the unfolds is not there, or not as it was left."""
+    """Whether the page that should hold the stream's unfolds is missing, or not as it was left."""
     at = pages[-1].unfolds_at
     return at is not None and not any(page.index == at and page.state and page.full for page in pages)
 
 
 def _filled(pages: Sequence[PageFacts], mark: int) -> Iterator[int]:
-    """Where pages lack whose events are gone."""
+    """Yield the indexes of pages before which pages of pruned events are missing."""
     ends = (0, *(page.version for page in pages))
     return (page.index for page, end in zip(pages, ends, strict=False) if end < page.index <= mark)

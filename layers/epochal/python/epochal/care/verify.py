@@ -56,20 +56,21 @@ Tell = Callable[[str], object]
 
 
 def has_heads(driver: Driver, source: Source) -> bool:
-    """Whether a source has any head: an unused source need not be on record."""
+    """Whether a source's table has any head; a source without one need not be on record."""
     return any(read_heads(source, page) for page in heads(driver, source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
-    """Compares an index with itself and with the heads of its sources.
+    """Compares an index with itself, and with the heads of its sources.
 
     Attributes:
-        mender: knows the index, and reads what is looked at again.
-        sources: each with its number of partitions.
-        streams: followed at once, which is what bounds memory.
-        segments: of a scan, which are read at the same time.
-        settle: seconds that an event may be late.
+        mender: compares heads with the index, and reads heads again.
+        sources: the sources that the index covers.
+        streams: number of streams followed at once, which bounds memory.
+        segments: number of segments of a table that are scanned at once.
+        settle: seconds to wait before an event that seems missing is looked for again.
+        tell: called with a line of progress.
     """
 
     mender: Mender
@@ -80,7 +81,7 @@ class Verifier:
     tell: Tell = str
 
     def findings(self) -> Iterator[Finding]:
-        """Whatever is wrong, source by source; nothing where all is well."""
+        """Yield everything that is wrong with the index, source by source; nothing where all is well."""
         series = self.mender.driver.run(read_series(self.mender.index_table))
         for source in self.sources:
             if source.name not in series.partitions and has_heads(self.mender.driver, source):
@@ -96,10 +97,14 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """One walk over the chains of a source, for as many of its streams as fit.
+    """One walk over the chains of a source, for as many of its streams as memory allows.
 
     Attributes:
-        first: it also tells what is wrong with the epochs themselves.
+        of: the verifier whose source is walked.
+        source: the source.
+        series: the newest epochs of all partitions.
+        following: the streams that are followed in this pass.
+        first: whether this pass also reports what is wrong with the epochs themselves.
     """
 
     of: Verifier
@@ -109,6 +114,7 @@ class _Pass:
     first: bool
 
     def findings(self) -> Iterator[Finding]:
+        """Yield what is wrong with the chains, the marks and the heads of the followed streams."""
         base = self.source.base
         for number in range(base, base + self.source.partitions):
             last = yield from self._chain(number)
@@ -124,7 +130,7 @@ class _Pass:
     # ------------------------------------------------------------------------------------------------------ the chain
 
     def _chain(self, number: int) -> Generator[Finding, None, int]:
-        """Walk a partition's epochs; the number of the last."""
+        """Walk the epochs of a partition, yield what is wrong with them, and return the number of the last."""
         place: ChainPosition | None = ChainPosition(
             partition=number, reached=self.series.active.get(number, 0)
         )
@@ -143,6 +149,7 @@ class _Pass:
         return last
 
     def _entry(self, number: int, entry: Entry, at: Checkpoint) -> Iterator[Finding]:
+        """Follow the streams of an entry of the chain, and yield those that belong to another partition."""
         for span in entry.spans:
             if self.source.partition_of(span.stream) != number:
                 if self.first:
@@ -155,6 +162,7 @@ class _Pass:
             self.following.remove(removal, at)
 
     def _breaks(self, number: int) -> Iterator[Finding]:
+        """Yield the streams of a partition whose chain has a gap, or goes back."""
         for stream, followed in self.following.of(number):
             broken = followed.broken
             if broken is None:
@@ -176,7 +184,7 @@ class _Pass:
     # ------------------------------------------------------------------------------------------------------ the marks
 
     def _marks(self, number: int, last: int) -> Iterator[Finding]:
-        """Marks of a partition whose chain ended in epoch `last`."""
+        """Yield the marks of a partition that do not fit its chain, which ended in epoch `last`."""
         high: dict[str, int] = {}
         leaves = Leaves(lenient=True)
         for some in _in_parts(self.following.of(number), AT_ONCE):
@@ -199,20 +207,21 @@ class _Pass:
         return self.of.mender.driver.run(read_marks(self.of.mender.index_table, number, leaves, streams))
 
     def _grown(self, number: int, epoch: int, streams: Collection[str]) -> dict[str, int]:
-        """How far streams have come since, beginning with an epoch that has been walked before."""
-        found: dict[str, int] = {}
+        """Read how far some streams have come since, from an epoch that has been walked before."""
+        indexes: dict[str, int] = {}
         place: ChainPosition | None = ChainPosition(partition=number, epoch=epoch)
         while place is not None:
             page = self.of.mender.driver.run(step(self.of.mender.index_table, place))
             for span in (part for entry, _ in page.entries for part in entry.parts):
                 if span.stream in streams:
-                    found[span.stream] = max(span.next, found.get(span.stream, 0))
+                    indexes[span.stream] = max(span.next, indexes.get(span.stream, 0))
             place = page.place
-        return found
+        return indexes
 
     # ------------------------------------------------------------------------------------------------------ the heads
 
     def _heads(self) -> Iterator[Finding]:
+        """Compare all heads of the source with the chains, and yield what the index lacks."""
         late: list[ScannedHead] = []
         count = 0
         for page in heads(self.of.mender.driver, self.source, self.of.segments):
@@ -230,7 +239,7 @@ class _Pass:
         yield from self._late(late)
 
     def _head(self, head: ScannedHead, late: list[ScannedHead]) -> None:
-        """Compare a head with the chain; what the index lacks goes to `late`."""
+        """Compare a head with the chain; where the index lacks something, add the head to `late`."""
         stream, mender = head.end.stream, self.of.mender
         followed = self.following.streams.get(stream)
         reached = 0 if followed is None else followed.next
@@ -244,7 +253,7 @@ class _Pass:
             )
 
     def _late(self, heads: list[ScannedHead]) -> Iterator[Finding]:
-        """What is still missing of what these heads told when they were read."""
+        """Wait, then yield what the index still lacks of the streams of these heads."""
         if heads:
             self.of.mender.driver.sleep(self.of.settle)
         for some in _in_parts(heads, AT_ONCE):
@@ -252,6 +261,9 @@ class _Pass:
                 yield from self._missing(number, mine)
 
     def _missing(self, number: int, heads: list[ScannedHead]) -> Iterator[Finding]:
+        """Yield the events that the index lacks of some streams of a partition, read again from index and
+        heads.
+        """
         mender, cause = self.of.mender, ""
         try:
             late = {behind.head.end.stream: behind for behind in mender.behind(self.source, number, heads)}
@@ -283,6 +295,7 @@ class _Pass:
         cause: str = "",
         key: Key | None = None,
     ) -> Finding:
+        """Make a finding about a stream of this source."""
         return Finding(
             kind=kind,
             source=self.source.name,
