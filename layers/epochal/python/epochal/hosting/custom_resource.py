@@ -19,7 +19,7 @@ MOST_BYTES: Final = 4_096
 
 
 def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
-    """Do what a deployment asks for, unless it deletes the resource, and say whether that went well."""
+    """Call `do` unless the resource is deleted, and answer CloudFormation whether that went well."""
     failure = None
     try:
         if event["RequestType"] != "Delete":
@@ -32,6 +32,7 @@ def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
 
 
 def _put(event: dict[str, Any], failure: str | None) -> None:
+    """Send the answer to the address that CloudFormation gave."""
     answer = {
         "Status": "SUCCESS" if failure is None else "FAILED",
         "Reason": failure or "",
@@ -50,7 +51,7 @@ def _put(event: dict[str, Any], failure: str | None) -> None:
 
 
 def _fitted(answer: dict[str, str]) -> bytes:
-    """The answer as it is sent; of a long reason the beginning, the log has the rest."""
+    """The answer as JSON, its reason shortened until CloudFormation accepts the size."""
     body = json.dumps(answer).encode()
     while len(body) > MOST_BYTES and answer["Reason"]:
         answer = {**answer, "Reason": answer["Reason"][: len(answer["Reason"]) * 3 // 4]}

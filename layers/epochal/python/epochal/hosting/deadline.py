@@ -36,7 +36,7 @@ Alarm = Callable[[float, Callable[[], object]], Callable[[], object]]
 
 
 def in_timer(seconds: float, act: Callable[[], object]) -> Callable[[], object]:
-    """A timer in a thread, which ends with its process."""
+    """Call a function after some seconds from a thread that ends with its process; returns how to cancel it."""
     timer = threading.Timer(seconds, act)
     timer.daemon = True
     timer.start()
@@ -44,12 +44,14 @@ def in_timer(seconds: float, act: Callable[[], object]) -> Callable[[], object]:
 
 
 class Deadline:
-    """The timeout of one invocation, as a context: the timer runs within it.
+    """The timeout of one invocation, as a context manager: within it, a timer is running.
 
     Args:
-        handler: its name.
-        seconds: until the timeout.
-        clock: seconds, from any moment on.
+        handler: name of the handler.
+        seconds: seconds until the timeout.
+        logger: gets a line for each delivery that is being handled shortly before the timeout.
+        clock: a monotonic clock, in seconds.
+        alarm: starts the timer.
         on_timeout: called after the lines are logged, once for each partition of which a delivery is being handled
             shortly before the timeout: with the delivery that takes longest.
     """
@@ -81,7 +83,10 @@ class Deadline:
         self._cancel()
 
     def call(self, handle: Callable[[Delivery], object], delivery: Delivery) -> None:
-        """Handle a delivery, which is known to be under way meanwhile; raises what the handler raises."""
+        """Call a handler with a delivery, and log the call if it takes more than a fifth of the timeout.
+
+        Raises whatever the handler raises.
+        """
         thread, begun = threading.get_ident(), self._clock()
         self._under_way[thread] = delivery, begun
         try:
@@ -99,6 +104,7 @@ class Deadline:
         return min(WARN_SECONDS, self._seconds / 10)
 
     def _tell(self) -> None:
+        """Log every delivery that is being handled, and report the longest of each partition as timed out."""
         now = self._clock()
         under_way = list(self._under_way.values())
         for delivery, begun in under_way:
@@ -114,6 +120,7 @@ class Deadline:
             self._on_timeout(delivery, self._notice + GRACE_SECONDS)
 
     def _described(self, delivery: Delivery, took: float) -> dict[str, Any]:
+        """The log fields of a delivery that is being handled."""
         return {
             "handler": self._handler,
             **place(delivery),
@@ -127,7 +134,7 @@ def _begun(call: tuple[Delivery, float]) -> float:
 
 
 def place(delivery: Delivery) -> dict[str, Any]:
-    """Where a delivery is of, and what it has."""
+    """The log fields of a delivery: partition, stream, first index, number and types of its events."""
     removal = delivery.removal
     if removal is not None:
         events: dict[str, Any] = {"index": removal.end, "removal": removal.kind}

@@ -26,11 +26,11 @@ PATIENCE: Final = Patience(seconds=1.0, retries=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRecords:
-    """Records of failed runs of a group.
+    """Writes the failed runs of a group's members to the index table.
 
     Attributes:
-        member: whose runs fail.
-        keeps_words: the words of errors of handlers are kept, which may quote events, and not their kinds alone.
+        member: the member of the group whose runs are recorded.
+        keeps_words: whether the words of a handler's errors are kept, which may quote events, or only their kinds.
         on_unrecorded: called with the kinds of the error where a record cannot be written.
     """
 
@@ -39,7 +39,7 @@ class FailureRecords:
     on_unrecorded: Callable[[str], object]
 
     def record_error(self, unit: Unit, error: Exception, due: float | None) -> None:
-        """Record a run that raised.
+        """Record a run that raised an error.
 
         Args:
             due: seconds until the next run; None where the process ends.
@@ -74,6 +74,7 @@ class FailureRecords:
     def _record(
         self, unit: Unit, cause: str, due: float | None, stream: str = "", index: int | None = None
     ) -> None:
+        """Write a failed run to the index table, or report that it cannot be written."""
         member = self.member
         group, table = member.reaction.name, member.table
         try:

@@ -28,14 +28,14 @@ from epochal.settings import DECLARED
 
 
 def fixed(layout: Layout) -> Iterator[Setting]:
-    """The settings that the events of a layout depend on, but for its number of partitions."""
+    """The settings that stored events of a layout depend on, except for the number of partitions."""
     of_tags = DECLARED.values() if layout.name == NATIVE else ()
     return (each for each in (*of_tags, *own_settings(layout).values()) if each.broken is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Broken:
-    """A rule that a change breaks if the layout has events."""
+    """A rule that a changed setting breaks if the layout has events."""
 
     layout: str
     setting: str
@@ -46,7 +46,7 @@ class _Broken:
 def check_settings(
     now: Mapping[str, Any], before: Mapping[str, Any], deployment: Deployment, seconds: float
 ) -> None:
-    """Refuse settings that do not fit what is stored.
+    """Refuse a deployment whose settings do not fit the events that are stored.
 
     Args:
         now: the properties of the custom resource.
@@ -82,6 +82,7 @@ def check_settings(
 
 
 def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[_Broken]:
+    """Yield the rules that changed settings break, layout by layout."""
     were = before.get("Layouts", {})
     for layout in layouts():
         old, new = (each.get(layout.name, {}).get("Settings", {}) for each in (were, now["Layouts"]))
@@ -93,6 +94,7 @@ def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[_Bro
 
 
 def _check_partitions(now: Mapping[str, Any], recorded: Mapping[str, int]) -> None:
+    """Refuse a number of partitions that differs from the one that the index has on record."""
     for layout in layouts():
         chosen = now["Layouts"].get(layout.name, {}).get("Partitions", "")
         if chosen and layout.name in recorded and int(chosen) != recorded[layout.name]:
@@ -113,11 +115,11 @@ def _table(deployment: Deployment, layout: str) -> str:
 
 
 def is_rolling_back(client: Any, stack: str) -> bool:
-    """Whether CloudFormation is taking a stack back to what it was; False where it does not say.
+    """Whether CloudFormation is rolling a stack back; False where it does not say.
 
     Args:
-        client: of CloudFormation.
-        stack: the stack's id.
+        client: a CloudFormation client.
+        stack: id of the stack.
     """
     try:
         with translate_errors("DescribeStacks"):

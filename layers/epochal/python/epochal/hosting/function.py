@@ -58,8 +58,9 @@ WATCH_SECONDS: Final = 6.0
 def lambda_handler(
     reaction: Reaction | Composite | type, environment: Mapping[str, str] = os.environ
 ) -> Handler:
-    """The handler of a function that runs `reaction`, or that of a process's two which the function was deployed for;
-    call it once, where the module is loaded.
+    """Make the Lambda handler of a function that runs `reaction`; call it once, where the module is loaded.
+
+    A process has two reactions: the handler runs the one that the function was deployed for.
 
     Raises:
         InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
@@ -100,7 +101,7 @@ def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
 
 
 def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
-    """A line for a call that failed: where, at which attempt, and the trace, which is code and no values.
+    """Log a call of a handler that failed: stream, event, attempt and trace, without the event's values.
 
     The words of a handler's errors may quote an event, and a log outlives it: the line has them where the level is
     DEBUG, and `parked` has them for as long as the stream waits.
@@ -131,12 +132,15 @@ def logger_of(service: str) -> Logger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionFunction:
-    """A reaction's function.
+    """The function of a reaction: answers the events that Lambda hands it.
 
     Attributes:
+        reactor: runs the reaction.
+        queue: the queue whose messages wake the reaction.
         logger, metrics: made once, not for each batch.
+        now: the clock, in seconds since 1970.
         beats: renews the lease on messages while they are handled.
-        alarm: goes off shortly before the function's timeout.
+        alarm: calls a function shortly before the function's timeout.
     """
 
     reactor: Reactor
@@ -148,7 +152,7 @@ class ReactionFunction:
     alarm: Alarm = in_timer
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event."""
+        """Answer one event: messages of the queue, an operator's command, or the schedule's tick."""
 
         def left() -> float:
             return context.get_remaining_time_in_millis() / 1000
@@ -169,6 +173,8 @@ class ReactionFunction:
         return {"woken": self._wake_all()}
 
     def _record_timeout(self, timeout: float) -> OnTimeout:
+        """Make a function that puts on record which delivery was being handled shortly before the timeout."""
+
         def record(delivery: Delivery, due: float) -> None:
             index = place(delivery)["index"]
             self._failures.record_timeout(
@@ -189,6 +195,7 @@ class ReactionFunction:
         self.logger.warning("a failed run could not be put on record", error=error)
 
     def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
+        """The deadline of this invocation, which logs what is being handled shortly before it."""
         member = self.reactor.member
         return Deadline(
             member.reaction.handler_name,
@@ -202,6 +209,8 @@ class ReactionFunction:
     def _wake(
         self, event: dict[str, Any], remaining: Callable[[], float], deadline: Deadline, beat: Beat
     ) -> dict[str, Any]:
+        """Run the partitions that messages of the queue name, and answer which messages have failed."""
+
         def call(handle: Callable[[Delivery], object], delivery: Delivery) -> None:
             beat.wait()
             deadline.call(handle, delivery)
@@ -238,8 +247,9 @@ class ReactionFunction:
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
 
     def _without_running(self, wake_ups: list[WakeUp], remaining: Callable[[], float]) -> list[WakeUp]:
-        """Wake-ups but for those that came aside of a partition which is run: that run goes on by what was changed, and
-        two would do everything twice.
+        """Drop wake-ups sent aside for partitions that another process is running now.
+
+        That run reads the changed state itself, and two runs would do everything twice.
         """
         aside = {each.partition for each in wake_ups if each.aside}
         if not aside:
@@ -251,7 +261,7 @@ class ReactionFunction:
         return [each for each in wake_ups if not (each.aside and each.partition in running)]
 
     def _tell_members(self, wake_ups: list[WakeUp]) -> None:
-        """Wake the members of a partition that are not there yet: notices are for the first one.
+        """Wake the other members of partitions, since notices of the indexer wake only the first member.
 
         A wake-up may have been sent when the group had more members. Whoever has the streams of that share now is woken
         by a message of its own: those of one share come one after another, so no two functions run one member.
@@ -274,18 +284,24 @@ class ReactionFunction:
             self.queue.send(WakeUpCall(unit=unit, position=last.position, occasion=last.id) for unit in late)
 
     def _again(self, unit: Unit, position: Checkpoint, standing: Standstill) -> None:
-        """A long catch-up sends itself a wake-up: a failed message would count towards its last delivery."""
+        """Send a wake-up to the function itself, for a catch-up that takes longer than one invocation.
+
+        A failed message would do so as well, but would count towards its last delivery.
+        """
         occasion = f"at-{int(standing.at)}-{self.now():.3f}"
         self.queue.send([WakeUpCall(unit=unit, position=position, occasion=occasion, standing=standing)])
 
     def _wake_all(self) -> int:
+        """Send a wake-up for every partition that the reaction reads, and return how many were sent."""
         tails = self.reactor.member.reader.partitions()
         return self.queue.send(tick((each for each in tails if self._concerned(each.partition)), self.now()))
 
     def _concerned(self, partition: int) -> bool:
+        """Whether the reaction reads the source of a partition."""
         return source_of(partition) in self.reactor.member.reaction.sources
 
     def _emit(self, woken: Woken) -> None:
+        """Log what was parked, blocked or stuck in an invocation, and count it in the metrics."""
         for (partition, _), ran in woken.runs.items():
             for failure in ran.parked:
                 self.logger.error(
@@ -315,7 +331,7 @@ class ReactionFunction:
         )
 
     def _place(self, partition: int, failure: Failure) -> dict[str, Any]:
-        """Where a failure was, and of what kind; the error's words at the level DEBUG alone, as of each attempt."""
+        """The log fields of a failure; the error's words only at the level DEBUG."""
         fields = {
             "partition": partition,
             "stream": failure.stream,
@@ -327,11 +343,14 @@ class ReactionFunction:
         return fields
 
     def _tell_behind(self, seconds: float) -> None:
-        """While a catch-up runs as well: each of its runs replaces the message whose age the queue would tell."""
+        """Emit the metric of how many seconds the reaction is behind, during a catch-up too.
+
+        Each run of a catch-up replaces the message whose age the queue would show.
+        """
         self.metrics.add(times={"Reaction.behind": seconds * 1000})
 
     def _tell_of_unmet(self) -> None:
-        """Categories and types of which nothing has come since the group began: misspelt, or early."""
+        """Warn of categories and types of which nothing has come since the group began: they may be misspelt."""
         found = unmet_filters(self.reactor.member)
         if found:
             self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
@@ -348,10 +367,13 @@ COMMANDS = ("parked", "replay", "discard", "skip")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A request: `parked` lists a partition's streams, the others change one of them.
+    """An operator's request about parked streams: `parked` lists a partition's, the others change one of them.
 
     Attributes:
-        index: of the event that `skip` is to give up; None for whichever the stream waits for.
+        name: one of `COMMANDS`.
+        partition: number of the partition.
+        stream: name of the stream; empty for `parked`.
+        index: index of the event that `skip` gives up; None for the one that the stream waits for.
     """
 
     name: str
@@ -361,10 +383,10 @@ class Command:
 
 
 def parse_command(fields: dict[str, Any]) -> Command:
-    """Read a request.
+    """Read an operator's request, and check its fields.
 
     Raises:
-        InvalidInput: naming the field.
+        InvalidInput: a field is missing or wrong; the error names it.
     """
     name, partition, stream = fields.get("command"), fields.get("partition"), fields.get("stream", "")
     if name not in COMMANDS:
@@ -380,7 +402,7 @@ def parse_command(fields: dict[str, Any]) -> Command:
 
 
 def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Do what is asked, and answer; errors are answers too."""
+    """Do what an operator asks for, and answer as JSON; an error is an answer as well."""
     try:
         return _answer(parking, parse_command(fields), seconds)
     except EpochalError as error:
@@ -388,6 +410,7 @@ def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[st
 
 
 def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any]:
+    """Do what a checked request asks for, and answer as JSON."""
     match command.name:
         case "parked":
             return {"parked": [parked_view(each) for each in parking.streams(command.partition)]}
@@ -443,7 +466,9 @@ def _handler() -> Handler:
 
 
 def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.environ) -> Handler:
-    """The handler that is loaded; where that fails, one that puts its wake-ups back and raises the error."""
+    """Load the handler of a function; where that fails, make one that puts its wake-ups back and raises the
+    error.
+    """
     try:
         return load()
     except Exception as error:  # noqa: BLE001  the code is a user's

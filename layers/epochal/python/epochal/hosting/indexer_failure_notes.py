@@ -27,10 +27,10 @@ PATIENCE: Final = Patience(seconds=2.0, retries=2)
 
 @dataclass(slots=True, kw_only=True)
 class FailureNotes:
-    """Of one process of an indexer.
+    """Records the failures of one process of the indexer, and removes them when it has got on.
 
     Attributes:
-        indexer: whose failures they are.
+        indexer: the indexer whose failures are recorded.
     """
 
     indexer: Indexer
@@ -38,7 +38,7 @@ class FailureNotes:
     _written: dict[str, int] = field(default_factory=dict)
 
     def raised(self, error: Exception, records: Sequence[dict[str, Any]]) -> None:
-        """Put on record that a batch raised. Whoever calls raises the same."""
+        """Record that a batch raised an error; the caller raises the same error afterwards."""
         first = numbers_of(records[:1])
         tables = {table_of(str(each.get("eventSourceARN", ""))) for each in records[:1]}
         every = [source.name for source in self.indexer.sources]
@@ -48,7 +48,7 @@ class FailureNotes:
             self._record(dict.fromkeys(named, (first[0], error)))
 
     def settle(self, report: Report, records: Sequence[dict[str, Any]]) -> None:
-        """Put on record what failed of a batch, and remove what has passed.
+        """Record what failed of a batch, and remove the records of what has passed.
 
         Raises:
             EpochalError: why records failed, where that may not be put on record: Lambda counts it, and shows it as
@@ -70,11 +70,12 @@ class FailureNotes:
             raise next(iter(report.failing.values()))[1] from refused
 
     def _record(self, failing: Mapping[str, tuple[str, Exception]]) -> None:
+        """Record the failures of sources, unless each was recorded a short while ago."""
         now = self.indexer.now()
         self._first.update({source: first for source, (first, _) in failing.items() if source in self._first})
         due = {
-            source: each
-            for source, each in failing.items()
+            source: failure
+            for source, failure in failing.items()
             if source not in self._written or now >= self._written[source] + AGAIN
         }
         if not due:
@@ -86,6 +87,7 @@ class FailureNotes:
             self._written[source] = now
 
     def _forget(self, sources: Collection[str]) -> None:
+        """Remove the recorded failures of sources."""
         if not sources:
             return
         self._driver.run(forget_failures(self.indexer.index_table, sources, self.indexer.ids()))

@@ -39,10 +39,10 @@ FAILED: Final = ("PROBLEM", "FAILED")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexerState:
-    """Of the indexer of a source.
+    """Whether the indexer of a source works.
 
     Attributes:
-        failure: why it puts nothing into the index; empty where nothing says that it fails.
+        failure: why the indexer puts nothing into the index; empty where nothing says that it fails.
         missing: what the index lacks of the events in the table; empty where nothing is known to be missing.
         unknown: why nobody knows whether it works; empty where that is known.
         works: what says that it works; empty where it fails, lags, or nobody knows.
@@ -61,7 +61,7 @@ class IndexerState:
 
     @property
     def view(self) -> dict[str, str | None]:
-        """As JSON."""
+        """The state as JSON."""
         return {
             "failure": self.failure or None,
             "missing": self.missing or None,
@@ -73,11 +73,11 @@ class IndexerState:
 def indexer_states(
     deployment: Deployment, client: Callable[[], LambdaClient], now: Callable[[], int] = time.time_ns
 ) -> dict[str, IndexerState]:
-    """The state of the indexer by source, of those that have ever had an event.
+    """Find out whether the indexer works, for each source that has ever had an event.
 
     Args:
-        client: makes a client of Lambda's; it is called once.
-        now: nanoseconds since 1970.
+        client: makes a Lambda client; it is called once.
+        now: the clock, in nanoseconds since 1970.
     """
     driver, table = deployment.driver, deployment.settings.index_table
     series = driver.run(read_series(table))
@@ -97,6 +97,9 @@ def indexer_states(
 
 
 def _joined(failure: str, mapping: IndexerState, heads: IndexerState) -> IndexerState:
+    """Combine what the records, the mappings and the heads say: a failure counts before a gap, and both before
+    success.
+    """
     if failure:
         return IndexerState(failure=failure, missing=heads.missing)
     if heads.missing:
@@ -107,7 +110,7 @@ def _joined(failure: str, mapping: IndexerState, heads: IndexerState) -> Indexer
 
 
 def _of_heads(mender: Mender, source: Source, series: Series, now: Ticks) -> IndexerState | None:
-    """What the heads of a source say; None where it has no streams."""
+    """The state of the indexer as the heads of a source show it; None where it has no streams."""
     try:
         compared = compare_heads(mender, source, series)
     except EpochalError as error:
@@ -126,6 +129,7 @@ def _of_heads(mender: Mender, source: Source, series: Series, now: Ticks) -> Ind
 
 
 def _missing(compared: HeadComparison, now: Ticks) -> str:
+    """Say how many events the index lacks, of how many streams, and for how long."""
     events, streams = quantity(compared.events), quantity(compared.lacking, "stream")
     least = "" if compared.whole else "at least "
     oldest = compared.oldest
@@ -134,7 +138,7 @@ def _missing(compared: HeadComparison, now: Ticks) -> str:
 
 
 def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[MappingState], str]:
-    """The mappings to the indexer, or why they cannot be known."""
+    """List the mappings to the indexer, or say why they are not known."""
     try:
         mappings = mappings_to(client(), function)
     except Refused as error:
@@ -147,6 +151,7 @@ def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[Mappin
 def _of_mappings(
     source: Source, function: str, mappings: Sequence[MappingState], unknown: str
 ) -> IndexerState:
+    """The state of the indexer as its mappings show it."""
     if unknown:
         return IndexerState(unknown=unknown)
     # A Kinesis stream has the changes of all tables.

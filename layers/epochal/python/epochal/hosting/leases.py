@@ -47,24 +47,26 @@ WAIT_SECONDS: Final = 10.0
 
 
 def hidden_seconds(timeout: float) -> int:
-    """The visibility timeout of a queue, by the timeout of its function: the least that AWS takes, since a function
-    says for how long its messages are hidden. It holds as long as Lambda has no process to spare for them, too.
+    """The visibility timeout of a wake-up queue, for a function with this timeout, in seconds.
+
+    It is the least that AWS accepts, since a function says itself for how long its messages are hidden. It also holds
+    while Lambda has no process to spare for the messages.
     """
     return max(int(timeout), LEASE_SECONDS)
 
 
 def pause_after(receives: int) -> int:
-    """Seconds until a message comes again that has failed, and was received so many times."""
+    """Seconds until a failed message comes again, after it was received so many times."""
     return min(1 << receives, LEASE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """Renewals under way.
+    """A running series of renewals.
 
     Attributes:
-        wait: returns when the first one has been tried.
-        stop: ends them; none is under way afterwards.
+        wait: waits until the first renewal has been tried.
+        stop: ends the series, and waits for a renewal under way.
     """
 
     wait: Callable[[], object]
@@ -76,7 +78,7 @@ Beats = Callable[[Callable[[], object]], Beat]
 
 
 def in_thread(renew: Callable[[], object]) -> Beat:
-    """Renewals in a thread, which ends with its process."""
+    """Renew in a thread, at once and every `RENEW_SECONDS`; the thread ends with its process."""
     tried, over = threading.Event(), threading.Event()
 
     def run() -> None:
@@ -97,11 +99,13 @@ def in_thread(renew: Callable[[], object]) -> Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leases:
-    """Leases on messages of one queue.
+    """Leases on the messages of one queue.
 
     Attributes:
-        client: of SQS.
-        url: the queue's.
+        client: an SQS client.
+        url: URL of the queue.
+        logger: gets a line where a lease cannot be renewed, or messages failed.
+        beats: starts a series of renewals.
     """
 
     client: Any
@@ -115,8 +119,9 @@ class Leases:
         remaining: Callable[[], float],
         work: Callable[[Beat], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Do some work that messages ask for, and answer what it answers: `batchItemFailures`. What fails, or all where
-        it raises, comes again after a pause.
+        """Hold a lease on messages while `work` runs, and return its answer; messages that failed come again.
+
+        Where `work` raises, all messages come again after a pause.
 
         Args:
             remaining: seconds until Lambda ends the function.
@@ -133,6 +138,7 @@ class Leases:
         return answer
 
     def _renew(self, records: Sequence[Mapping[str, Any]], remaining: Callable[[], float]) -> None:
+        """Hide the messages for another lease, but not for longer than the function can run."""
         if (left := remaining()) > 0:
             seconds = min(LEASE_SECONDS, int(left) + GRACE_SECONDS)
             self._hide([(each, seconds) for each in records])
@@ -151,7 +157,7 @@ class Leases:
         self._hide(pauses)
 
     def _hide(self, pauses: Sequence[tuple[Mapping[str, Any], int]]) -> None:
-        """Show messages again after so many seconds; or say that they wait for longer."""
+        """Hide each message for so many seconds; where SQS refuses, log that they wait for longer."""
         entries = [
             {"Id": str(number), "ReceiptHandle": record["receiptHandle"], "VisibilityTimeout": seconds}
             for number, (record, seconds) in enumerate(pauses)

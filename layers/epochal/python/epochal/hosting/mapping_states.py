@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingState:
-    """A mapping that brings changes to a function.
+    """The state of a mapping that brings changes to a function.
 
     Attributes:
-        source: ARN of the stream that they come from.
-        state: of the mapping, as Lambda calls it.
+        source: ARN of the stream that the changes come from.
+        state: state of the mapping, in Lambda's words.
         result: how the last batch ended, in Lambda's words.
     """
 
@@ -28,25 +28,25 @@ class MappingState:
 
 
 def mappings_to(client: LambdaClient, function: str) -> list[MappingState]:
-    """The mappings to a function; none where there is no such function.
+    """List the mappings to a function; none where there is no such function.
 
     Raises:
         Refused: the credentials may not list them.
         Unavailable: throttling, an outage, or no answer in time.
     """
-    found: list[MappingState] = []
+    mappings: list[MappingState] = []
     try:
         with translate_errors("ListEventSourceMappings"):
             for page in client.get_paginator("list_event_source_mappings").paginate(FunctionName=function):
-                found += (
+                mappings += (
                     MappingState(
-                        source=each.get("EventSourceArn", ""),
-                        state=each.get("State", ""),
-                        result=each.get("LastProcessingResult", ""),
+                        source=mapping.get("EventSourceArn", ""),
+                        state=mapping.get("State", ""),
+                        result=mapping.get("LastProcessingResult", ""),
                     )
-                    for each in page["EventSourceMappings"]
+                    for mapping in page["EventSourceMappings"]
                 )
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
             raise
-    return found
+    return mappings

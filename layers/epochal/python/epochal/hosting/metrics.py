@@ -51,7 +51,7 @@ _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 @dataclass(slots=True, kw_only=True)
 class _Line:
-    """Values of one operation since `began`, in seconds since 1970."""
+    """The values of one operation since `began`, which become one line of the log."""
 
     began: float
     times: dict[str, list[float]] = field(default_factory=dict)
@@ -61,6 +61,7 @@ class _Line:
     def add(
         self, times: Mapping[str, float], counts: Mapping[str, float], notes: Mapping[str, float]
     ) -> None:
+        """Add the times, counts and notes of one invocation."""
         for name, milliseconds in times.items():
             self.times.setdefault(name, []).append(round(milliseconds, 1))
         for sums, added in ((self.counts, counts), (self.notes, notes)):
@@ -72,7 +73,7 @@ class _Line:
         return any(len(values) >= MOST_TIMES for values in self.times.values())
 
     def text(self, dimensions: Mapping[str, str]) -> str:
-        """The line; empty where it would tell nothing."""
+        """The line in CloudWatch's embedded metric format; empty where it has no values."""
         units = dict.fromkeys(self.times, "Milliseconds") | dict.fromkeys(self.counts, "Count")
         if not units:
             return ""
@@ -89,11 +90,13 @@ def _print(text: str) -> None:
 
 
 class Metrics:
-    """What one function counts and times.
+    """Collects what one function counts and times, and writes it to the log.
 
     Args:
-        service: what the function is called.
-        kept: values may be kept from one invocation to the next, since `write_all` is called before the end.
+        service: name of the function, a dimension of its metrics.
+        kept: whether values are kept from one invocation to the next; `write_all` must be called before the end.
+        now: the clock, in seconds since 1970.
+        write: writes a line to the log.
     """
 
     def __init__(
@@ -123,7 +126,7 @@ class Metrics:
         notes: Mapping[str, float] = _NONE,
         urgent: bool = False,
     ) -> None:
-        """Add values of one invocation, and write what is due.
+        """Add values of one invocation, and write the lines that are due.
 
         Args:
             times: milliseconds.
@@ -168,7 +171,7 @@ _ANSWER_SECONDS: Final = 1.0
 
 
 def metrics_of(service: str, environment: Mapping[str, str] = os.environ) -> Metrics:
-    """The metrics of a function, kept over its invocations where Lambda will say when it is over.
+    """Make the metrics of a function, kept over its invocations where Lambda announces the process's end.
 
     Call it while the function's module is loaded: later Lambda takes no extension.
     """
@@ -179,7 +182,7 @@ def metrics_of(service: str, environment: Mapping[str, str] = os.environ) -> Met
 
 
 def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
-    """Have `act` called when Lambda ends this environment; False where nobody would say so."""
+    """Have `act` called when Lambda ends this process; False where it would not announce that."""
     place = environment.get(RUNTIME, "")
     if not place or threading.current_thread() is not threading.main_thread():
         return False
@@ -211,7 +214,7 @@ def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
 
 
 def _register(connection: HTTPConnection) -> str:
-    """The identifier of the extension; empty where it was refused."""
+    """Register this process as an extension, and return its identifier; empty where that is refused."""
     try:
         headers = {"Lambda-Extension-Name": _NAME, "Content-Type": "application/json"}
         connection.request("POST", f"{_FROM}/register", body='{"events": []}', headers=headers)

@@ -43,15 +43,16 @@ OnTurn = Callable[[int, Ran], None]
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """One of the processes of a group.
+    """One of the processes that run a reaction outside of Lambda, and share its partitions.
 
     Attributes:
-        owner: its name, different from all others'.
-        on_turn: called after every turn that handled, parked or was blocked.
+        reactor: runs the reaction.
+        owner: name of the process, unique in the group.
+        on_turn: called after each turn that handled events, parked a stream or was blocked.
         on_rest: called once, when there is nothing to do for the first time.
         on_unrecorded: called with the kinds of the error where a failed run cannot be put on record.
-        stop: ends the run when set.
-        now: seconds since 1970.
+        stop: ends the run when it is set.
+        now: the clock, in seconds since 1970.
     """
 
     reactor: Reactor
@@ -68,12 +69,17 @@ class Runner:
     _blocked: dict[Unit, float] = field(default_factory=dict)
 
     def run(self, *, until_done: bool = False) -> bool:
-        """Run until told to stop, or until everything that is the process's to do is done; whether nothing blocks."""
+        """Run until told to stop or, with `until_done`, until all is done; returns whether no partition is
+        blocked.
+        """
         with self.reactor.calls:
             self._run(until_done=until_done)
         return not self._blocked
 
     def _run(self, *, until_done: bool) -> None:
+        """Take turns at the process's own partitions until told to stop or, with `until_done`, until all is
+        done.
+        """
         try:
             while not self.stop.is_set():
                 self._sign()
@@ -91,7 +97,7 @@ class Runner:
             self._leave()
 
     def _turn(self, unit: Unit, *, until_done: bool) -> bool:
-        """One turn over a partition, or a share of it; whether anything came of it."""
+        """Run one partition, or a share of it, for a few seconds, and return whether there may be more to do."""
         if self._blocked.get(unit, 0.0) > self.now():
             return False
         partition, share_ = unit
@@ -116,7 +122,7 @@ class Runner:
         return ran.moved or not (ran.at_tail or ran.blocked or ran.paused)
 
     def _sign(self) -> None:
-        """Give a sign when it is time, and see from the others' which partitions are one's own."""
+        """Renew the process's sign of life when it is due, and work out which partitions are its own."""
         now, member = self.now(), self.reactor.member
         if now < self._signed + SIGN_SECONDS:
             return
@@ -125,24 +131,25 @@ class Runner:
         member.driver.run(write_sign(member.table, group, Sign(owner=self.owner, until=until)))
         signs = member.driver.run(read_signs(member.table, group))
         owners = {sign.owner for sign in signs if sign.until > now * 1000} | {self.owner}
-        mine = assign_units(self.owner, owners, self._units())
+        units = assign_units(self.owner, owners, self._units())
         if any(sign.until <= now * 1000 for sign in signs):
             # A process went without leaving: it may have died of something in the new partitions.
-            self._careful |= set(mine).difference(self._mine)
-        self._mine, self._signed = mine, now
+            self._careful |= set(units).difference(self._mine)
+        self._mine, self._signed = units, now
         for sign in signs:
             if sign.until < (now - FORGOTTEN_SECONDS) * 1000:
                 member.driver.run(remove_sign(member.table, group, sign.owner))
 
     def _units(self) -> list[Unit]:
+        """The partitions that the reaction reads, or the shares of them that are run on their own."""
         member = self.reactor.member
-        found = (each.partition for each in member.reader.partitions())
+        partitions = (tail.partition for tail in member.reader.partitions())
         sharing = member.reaction.sharing
         return [
             unit
-            for each in found
-            if source_of(each) in member.reaction.sources
-            for unit in sharing.units(each)
+            for partition in partitions
+            if source_of(partition) in member.reaction.sources
+            for unit in sharing.units(partition)
         ]
 
     def _leave(self) -> None:

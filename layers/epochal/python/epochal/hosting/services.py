@@ -18,7 +18,7 @@ Invoke = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 def invoker(client: Any) -> Invoke:
-    """Invokes functions with a client of Lambda's.
+    """Make a function that invokes Lambda functions with a client of Lambda's.
 
     Raises, when called:
         Refused: the credentials may not.
@@ -29,22 +29,22 @@ def invoker(client: Any) -> Invoke:
     def invoke(function: str, payload: dict[str, Any]) -> dict[str, Any]:
         with translate_errors("Invoke"):
             answer = client.invoke(FunctionName=function, Payload=json.dumps(payload).encode())
-            told = json.loads(answer["Payload"].read())
+            reply = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
             raise InvalidRequest(
-                "Invoke", str(told.get("errorType", "")), str(told.get("errorMessage", told))
+                "Invoke", str(reply.get("errorType", "")), str(reply.get("errorMessage", reply))
             )
-        return dict(told)
+        return dict(reply)
 
     return invoke
 
 
 def reactions_of(client: Any, prefix: str) -> list[str]:
-    """The reactions of a deployment, by the names of their queues: one request finds up to a thousand.
+    """Find the reactions of a deployment, by the names of their queues, in one request for up to a thousand.
 
     Args:
-        client: of SQS.
-        prefix: of the names of the deployment's functions.
+        client: an SQS client.
+        prefix: how the names of the deployment's functions begin, as `epochal-dev`.
 
     Raises:
         Refused: the credentials may not list queues.
@@ -62,7 +62,7 @@ IDLE: Final = ("Disabling", "Disabled", "Deleting")
 
 
 def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
-    """Those that bring nothing, or are gone."""
+    """The mappings that bring no changes to their function any more, or are gone."""
     return [each for each in mappings if _state(client, each) in IDLE]
 
 
@@ -90,7 +90,13 @@ Measure = Callable[[Sequence[Metric], float, float, int], "list[dict[float, floa
 
 
 def measuring(client: Any) -> Measure:
-    """Asks with a client of CloudWatch's. What it raises when called: `Refused`, `InvalidRequest`, `Unavailable`."""
+    """Make a function that asks CloudWatch for the sums of metrics, with one of its clients.
+
+    Raises, when called:
+        Refused: the credentials may not read metrics.
+        InvalidRequest: CloudWatch takes the request for wrong.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
 
     def measure(metrics: Sequence[Metric], start: float, end: float, period: int) -> list[dict[float, float]]:
         with translate_errors("GetMetricData"):
@@ -99,11 +105,11 @@ def measuring(client: Any) -> Measure:
                 StartTime=datetime.fromtimestamp(start, UTC),
                 EndTime=datetime.fromtimestamp(end, UTC),
             )
-        found: dict[str, dict[float, float]] = {}
+        sums_by_query: dict[str, dict[float, float]] = {}
         for result in answer["MetricDataResults"]:
             sums = zip((at.timestamp() for at in result["Timestamps"]), result["Values"], strict=True)
-            found.setdefault(result["Id"], {}).update(sums)
-        return [found.get(f"m{number}", {}) for number in range(len(metrics))]
+            sums_by_query.setdefault(result["Id"], {}).update(sums)
+        return [sums_by_query.get(f"m{number}", {}) for number in range(len(metrics))]
 
     return measure
 

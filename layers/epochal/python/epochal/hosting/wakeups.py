@@ -30,7 +30,10 @@ ASIDE: Final = "!"
 
 
 def read_wake_ups(records: Iterable[dict[str, Any]]) -> list[WakeUp]:
-    """Messages of a queue, as a function is given them: the body is the position, the group the partition or share."""
+    """Read wake-ups from the messages of a queue, as Lambda hands them to a function.
+
+    The body of a message is the position, its group the partition or share.
+    """
     return [
         WakeUp(
             id=record["messageId"],
@@ -50,7 +53,7 @@ def _unit(group: str) -> Unit:
 
 
 def _standing(attributes: dict[str, Any]) -> Standstill:
-    """What a wake-up of one's own says; notices say nothing of it."""
+    """Read how often a group has woken itself at one checkpoint, from the attributes of a message."""
     if not {"At", "Hops"} <= attributes.keys():
         return Standstill()
     return Standstill(
@@ -60,8 +63,14 @@ def _standing(attributes: dict[str, Any]) -> Standstill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WakeUpCall:
-    """A wake-up to be sent: for a position, and where a group stands that wakes itself. Two of the same `occasion`
-    count as one. One that goes `aside` has a message group of its own.
+    """A wake-up to be sent.
+
+    Attributes:
+        unit: the partition, or the share of it.
+        position: checkpoint up to which there are events.
+        occasion: what causes it; two of the same occasion count as one.
+        standing: how often the group has woken itself at one checkpoint; None unless it wakes itself.
+        aside: whether it has a message group of its own, so that it waits for no other.
     """
 
     unit: Unit
@@ -71,7 +80,7 @@ class WakeUpCall:
     aside: bool = False
 
     def entry(self, id_: str) -> SendMessageBatchRequestEntryTypeDef:
-        """Of a request."""
+        """The entry of this wake-up in a request to SQS."""
         at = self.standing
         group = f"{self.unit}{ASIDE}{self.occasion}" if self.aside else str(self.unit)
         told = {} if at is None else {"At": int(at.at), "Hops": at.hops}
@@ -87,7 +96,7 @@ class WakeUpCall:
 
 
 def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
-    """Wake-ups by schedule or deployment; those within the same minute count as one."""
+    """Make the wake-ups of a schedule; those within the same minute count as one."""
     minute = int(now // TICK_SECONDS)
     return (
         WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=f"tick-{minute}") for each in tails
@@ -95,9 +104,10 @@ def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
 
 
 def steered(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCall]:
-    """Wake-ups of every partition after a command or a deployment, which take effect at once. One goes with the others
-    of its partition. One goes aside, since the others wait where a run has failed; where none has, it finds nothing
-    left to do.
+    """Make the wake-ups of every partition after a command or a deployment, which take effect at once.
+
+    Each partition has two. One goes with the others of its partition. One goes aside, since the others wait where a
+    run has failed; where none has, it finds nothing left to do.
     """
     for each in tails:
         for aside in (False, True):
@@ -112,7 +122,7 @@ class Queue:
     url: str
 
     def send(self, calls: Iterable[WakeUpCall]) -> int:
-        """Send wake-ups; how many there were.
+        """Send wake-ups, and return how many there were.
 
         Raises:
             Unavailable: one was not taken. All may be sent again.
@@ -152,13 +162,18 @@ by side, with calls of 12 seconds each, it takes 350 runs of a function of a min
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """So many wake-ups of one's own in a row have found the group `at` one checkpoint."""
+    """How many wake-ups of a group's own in a row have found it at one checkpoint.
+
+    Attributes:
+        at: the checkpoint.
+        hops: the number of wake-ups.
+    """
 
     at: Checkpoint = BEGINNING
     hops: int = 0
 
     def then(self, at: Checkpoint) -> Standstill:
-        """What the next wake-up is told, of a group that is `at` a checkpoint by now."""
+        """The count for the next wake-up, of a group whose checkpoint is `at` by now."""
         return Standstill(at, self.hops + 1 if at <= self.at else 1)
 
 
@@ -248,10 +263,10 @@ def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, a
 
 
 def deployed_queue(client: SQSClient, prefix: str, group: str) -> Queue | None:
-    """The queue that wakes a deployed reaction; None where none of that name is deployed.
+    """Find the queue that wakes a deployed reaction; None where no reaction of that name is deployed.
 
     Args:
-        prefix: of the names of the deployment's functions, as `epochal-dev`.
+        prefix: how the names of the deployment's functions begin, as `epochal-dev`.
 
     Raises:
         Refused: the credentials may not look for it.
@@ -269,9 +284,10 @@ def deployed_queue(client: SQSClient, prefix: str, group: str) -> Queue | None:
 
 
 def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[PartitionTail]) -> bool:
-    """Wake a deployed reaction in every partition, so that a group that was steered goes on at once; False where none
-    of that name is deployed. Unlike those of a schedule no two of these count as one: the one before may have found
-    that the group pauses.
+    """Wake a deployed reaction in every partition, so that it takes up a command at once.
+
+    Returns False where no reaction of that name is deployed. Unlike the wake-ups of a schedule, no two of these count
+    as one: the one before may have found that the group is paused.
 
     Args:
         tails: as `feed.partitions()` has them.
@@ -294,8 +310,9 @@ PAUSE_SECONDS: Final = 5.0
 
 
 def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
-    """Wake every partition of the index, since only the reaction knows what it asks for; raises what the last attempt
-    does.
+    """Wake every partition of the index, and try again until time is nearly over.
+
+    Raises whatever the last attempt raises.
     """
 
     def wake() -> None:
@@ -305,7 +322,7 @@ def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
 
 
 def patiently(do: Callable[[], T], seconds: float, sleep: Callable[[float], None] = time.sleep) -> T:
-    """Do it, again and again for so long: a permission that was granted a moment ago does not hold everywhere yet."""
+    """Call a function until it succeeds or time is over: a new permission may not hold everywhere yet."""
     for _ in range(int(seconds // PAUSE_SECONDS)):
         try:
             return do()
