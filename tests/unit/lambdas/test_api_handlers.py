@@ -37,6 +37,7 @@ NOT_ON_THE_WAY = (
     "click",
     "epochal.cli",
     "epochal.http.openapi",
+    "epochal.http.client_profile",
     "epochal.contrib.sekiban.http.operations",
     "epochal.contrib.sekiban.http.tagged",
     "epochal.http.tagged",

@@ -1,4 +1,6 @@
-"""The names that the HTTP API has, from its OpenAPI document: operations, parameters, headers, problems and fields."""
+"""The names that the HTTP API has: operations, parameters, headers, problems and fields, from the OpenAPI document of
+all operations.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Final
 
 from tests.unit.public.library_names import ROOT
 
-DOCUMENT: Final = ROOT / "docs" / "reference" / "openapi.json"
+DOCUMENT: Final = ROOT / "docs" / "reference" / "openapi-rules.json"
 METHODS: Final = ("get", "put", "post", "delete", "patch", "head")
 
 

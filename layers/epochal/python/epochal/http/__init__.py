@@ -11,7 +11,8 @@
     metering, answers                               a store for one request, and its answer with what it cost
     problems            every error as an RFC 9457 document
     gateway             what runs them on a deployment, logs and metrics; the only module that knows AWS Lambda
-    openapi             the document; nothing on the way of a request imports it
+    openapi             the documents; nothing on the way of a request imports it
+    client_profile, openapi_3_0                     documents for generators of clients, made from that of rules
 
 Parsing and showing are pure. Nothing is imported here, so that stacks can read `operation` without the rest.
 """

@@ -59,7 +59,7 @@ PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{schemas.MOMEN
 NUMBER: Final = schemas.whole("Its number.")
 
 PARTITIONS: Final = Shown(
-    "Partitions",
+    "PartitionTails",
     {
         "partitions": schemas.array(
             schemas.record({"partition": NUMBER, "tail": CHECKPOINT}),

@@ -1,17 +1,23 @@
-"""The API as an OpenAPI 3.1 document, made of what serves it: routes, declarations of operations, limits, problems.
+"""The API as OpenAPI documents, made of what serves it: routes, declarations of operations, limits, problems.
 
-    python -m epochal.http.openapi > docs/reference/openapi.json
+    python -m epochal.http.openapi                          prints openapi.json
+    python -m epochal.http.openapi openapi-3.0.json         prints another one
+    python -m epochal.http.openapi --write docs/reference   writes all of them
 
-The document is committed; a test compares it, and every other test of the API holds each answer to it. Nothing on the
-way of a request imports this.
+`openapi.json` is for generators of clients (`client_profile`), and `openapi-3.0.json` is the same in OpenAPI 3.0.3.
+Other layouts have documents of their own, named after them. `openapi-rules.json` has all operations and every rule of
+their requests; every test of the API holds each answer to it. The documents are committed, and a test compares them.
+Nothing on the way of a request imports this.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -28,16 +34,18 @@ from epochal.http import (
     tagged,
     whole_feed,
 )
+from epochal.http.client_profile import client_profile
 from epochal.http.components import Component
 from epochal.http.declarations import PARAGRAPH
 from epochal.http.events import INDEX, POSITION
-from epochal.http.operation import JSON, PROBLEM, Operation, operations
+from epochal.http.openapi_3_0 import in_3_0
+from epochal.http.operation import JSON, PROBLEM, Operation, operations, operations_of_layout
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.schemas import Schema, array, flag, ref, whole
 from epochal.http.schemas import text as text_schema
 from epochal.http.several import IN_THE_WAY
 from epochal.http.streams import APPEND, APPEND_UNTAGGED, TOKEN, VERSION
-from epochal.plugins import layouts, parts
+from epochal.plugins import NATIVE, layouts, parts
 
 ALWAYS: Final = (
     problems.INVALID_INPUT,
@@ -73,10 +81,7 @@ _PROBLEM: Final[Schema] = {
         "limit": whole("How large it may be."),
         "stream": text_schema("The stream concerned."),
         "streams": array(IN_THE_WAY, "The streams in the way of an append to several."),
-        "version": {
-            "description": "Where what is concerned stands; of a state, the projection's version.",
-            "anyOf": [VERSION, text_schema("A projection's version.")],
-        },
+        "version": {**VERSION, "description": "Where what is concerned stands."},
         "token": {
             **TOKEN,
             "description": "The state that the stream is in, where it exists: its ETag, without the quotes.",
@@ -92,15 +97,26 @@ _PROBLEM: Final[Schema] = {
 }
 
 
-def text() -> str:
-    """The document as it is committed."""
-    return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+RULES: Final = "openapi-rules.json"
+"""The file of the document that has every operation and every rule."""
 
 
-def document() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+def documents() -> dict[str, str]:
+    """The documents as they are committed, by the names of their files."""
+    made: dict[str, dict[str, Any]] = {}
+    for layout in sorted(layouts(), key=lambda each: each.name != NATIVE):
+        name = "openapi" if layout.name == NATIVE else f"openapi-{layout.name}"
+        profile = client_profile(document(operations_of_layout(layout.name)))
+        made |= {f"{name}.json": profile, f"{name}-3.0.json": in_3_0(profile)}
+    made[RULES] = document()
+    return {name: json.dumps(each, indent=2, ensure_ascii=False) + "\n" for name, each in made.items()}
+
+
+def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
+    """OpenAPI 3.1 with every rule, of all operations or of these."""
+    served = operations() if served is None else served
     paths: dict[str, dict[str, Any]] = {}
-    for operation in operations():
+    for operation in served:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -111,18 +127,19 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "Where the stack's output ApiUrl says"}],
-        "tags": [{"name": name} for name in sorted({operation.function for operation in operations()})],
+        "tags": [{"name": name} for name in sorted({operation.function for operation in served})],
         "paths": paths,
         "components": {
-            "schemas": _components(),
-            "responses": dict(sorted(_problems().items())),
+            "schemas": _components(served),
+            "responses": dict(sorted(_problems(served).items())),
             "securitySchemes": _security(),
         },
     }
 
 
-def _components() -> dict[str, Schema]:
-    of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in _declaring()]
+def _components(served: Iterable[Operation]) -> dict[str, Schema]:
+    serving = map(import_module, sorted({each.module for each in served}))
+    of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in serving]
     properties = {
         name: each for fields in (_PROBLEM["properties"], *of_plugins) for name, each in fields.items()
     }
@@ -214,9 +231,9 @@ def _by_status(described: declarations.operation) -> dict[int, list[Kind]]:
     return found
 
 
-def _problems() -> dict[str, Any]:
+def _problems(served: Iterable[Operation]) -> dict[str, Any]:
     """Every answer that is a problem, by name: several kinds may share a status."""
-    groups = (kinds for each in operations() for kinds in _by_status(described_by(each)).values())
+    groups = (kinds for each in served for kinds in _by_status(described_by(each)).values())
     return {_name(kinds): _problem(kinds) for kinds in groups}
 
 
@@ -254,5 +271,21 @@ def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
     }
 
 
+def main(arguments: Sequence[str]) -> None:
+    """Print a document, or write all of them."""
+    made = documents()
+    parser = argparse.ArgumentParser(prog="python -m epochal.http.openapi", description="OpenAPI documents.")
+    parser.add_argument(
+        "name", nargs="?", choices=list(made), default="openapi.json", help="the one to print"
+    )
+    parser.add_argument("--write", type=Path, metavar="DIRECTORY", help="write all of them there instead")
+    asked = parser.parse_args(arguments)
+    if asked.write is None:
+        sys.stdout.write(made[asked.name])
+        return
+    for name, text in made.items():
+        (asked.write / name).write_text(text, "utf-8")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(text())
+    main(sys.argv[1:])

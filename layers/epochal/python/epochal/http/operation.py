@@ -250,6 +250,15 @@ def operations() -> tuple[Operation, ...]:
     return (*streams, *_SEVERAL, *_TAGGED, *optional, *brought, _HEALTH, *_FEED)
 
 
+def operations_of_layout(name: str) -> tuple[Operation, ...]:
+    """The operations that a layout brings; those of our own layout are all that no other one brings."""
+    brought = {each.name: tuple(_brought_by(each)) for each in layouts()}
+    if name != NATIVE:
+        return brought[name]
+    others = {operation for each in brought.values() for operation in each}
+    return tuple(operation for operation in operations() if operation not in others)
+
+
 def operations_of(function: Function) -> tuple[Operation, ...]:
     """The operations that one function serves."""
     return tuple(operation for operation in operations() if operation.function == function)

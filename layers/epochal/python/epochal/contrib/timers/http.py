@@ -76,7 +76,7 @@ TAG_TIMERS: Final = Shown(
     {"timers": schemas.array(schemas.ref("TagTimer"), "In the order of their due times."), "more": _MORE},
 )
 TIMERS: Final = Shown(
-    "Timers",
+    "PendingTimers",
     {
         "stream": STREAM,
         "timers": schemas.array(schemas.ref("Timer"), "In the order of their due times."),

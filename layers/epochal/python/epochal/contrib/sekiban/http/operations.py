@@ -41,6 +41,7 @@ from epochal.http.problems import Kind, Problem, problem_of
 from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.tags import parse_place
+from epochal.model.versions import MAX_VERSION
 
 Content = Callable[[], Iterator[bytes]]
 """Opens a state, which comes a chunk at a time."""
@@ -59,6 +60,13 @@ MAX_PROCESSED: Final = 2**53 - 1
 OF_PROBLEMS: Final = {
     "name": schemas.text("The projection concerned."),
     "eventsProcessed": schemas.whole("How many events the stored state has processed.", 0, MAX_PROCESSED),
+    "version": {
+        "description": "Where what is concerned stands; of a state, the projection's version.",
+        "anyOf": [
+            schemas.whole("A version.", 0, MAX_VERSION),
+            schemas.text("A projection's version."),
+        ],
+    },
 }
 """What problems say of states."""
 

@@ -1,0 +1,162 @@
+"""The client profile of the OpenAPI document: the shapes of values, as generators of clients understand them.
+
+Generators make a type of every subschema. A rule such as "at least one of these fields" has no type, and made of it one
+unties the type of the whole object: a misspelt field compiles, or the object cannot be built. So rules between fields
+are left out here; the API holds every request to them, and the document with all rules says them (`openapi`).
+
+- Problems are one schema for all statuses. Their `type` is text, since later versions may have further ones.
+- What is only answered may get further fields, so it is not closed.
+- API Gateway's own answers are described, also where a problem of the API has the same status.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from epochal.http.operation import JSON, PROBLEM
+from epochal.http.schemas import Schema, ref, words
+
+Document = dict[str, Any]
+
+_RULES: Final = frozenset({"not", "if", "then", "else", "dependentRequired"})
+"""Keywords that only ever say which values go together."""
+
+_CHOICES: Final = ("allOf", "anyOf", "oneOf")
+"""Keywords that say so beside `properties`, and elsewhere of which types a value may be."""
+
+_TYPED: Final = frozenset({"type", "$ref", "enum", "const", *_CHOICES})
+"""Keywords by which a schema has a type."""
+
+_OF_THE_GATEWAY: Final[Mapping[str, str]] = {
+    "401": "The token is missing or not valid (the gateway's own answer).",
+    "403": "The request is not signed, or its caller is not allowed to send it (the gateway's own answer).",
+    "429": "Too many requests: wait, and send it again (the gateway's own answer).",
+}
+"""Statuses that the gateway alone answers with."""
+
+_OF_BOTH: Final = frozenset({"404", "413", "500", "503"})
+"""Statuses that the gateway answers with, too: no such route, a body above 10 MB, and a function that fails."""
+
+_GATEWAY_MESSAGE: Final[Schema] = {
+    "type": "object",
+    "description": "What API Gateway answers by itself, before or instead of the API.",
+    "properties": {"message": words("What is wrong, in the gateway's words.")},
+}
+_REFUSAL: Final[Schema] = {
+    "description": "A problem of the API, or the gateway's own answer, which has no `type`.",
+    "anyOf": [ref("Problem"), ref("GatewayMessage")],
+}
+
+
+def client_profile(document: Document) -> Document:
+    """The profile of a document that has all rules."""
+    components = document["components"]
+    sent = _reached(
+        components["schemas"],
+        [each["requestBody"] for each in _operations(document) if "requestBody" in each],
+    )
+    found = {name: _shape(each, closed=name in sent) for name, each in components["schemas"].items()}
+    found["Problem"]["properties"]["type"]["x-extensible-enum"] = _types(components["responses"])
+    found |= {"GatewayMessage": _GATEWAY_MESSAGE, "Refusal": _REFUSAL}
+    paths = {
+        path: {method: _operation(each) for method, each in methods.items()}
+        for path, methods in document["paths"].items()
+    }
+    responses = {
+        name: _problem(each, _status(document, name)) for name, each in components["responses"].items()
+    }
+    responses |= {f"gateway-{status}": _by_the_gateway(said) for status, said in _OF_THE_GATEWAY.items()}
+    reached = _reached(found, [paths, responses])
+    return {
+        **document,
+        "paths": paths,
+        "components": {
+            **components,
+            "schemas": {name: each for name, each in sorted(found.items()) if name in reached},
+            "responses": dict(sorted(responses.items())),
+        },
+    }
+
+
+def _operations(document: Document) -> Iterator[Document]:
+    for methods in document["paths"].values():
+        yield from methods.values()
+
+
+def _operation(operation: Document) -> Document:
+    made = {**operation}
+    if "parameters" in operation:
+        made["parameters"] = [
+            {**each, "schema": _shape(each["schema"], closed=True)} for each in operation["parameters"]
+        ]
+    gateway = {status: {"$ref": f"#/components/responses/gateway-{status}"} for status in _OF_THE_GATEWAY}
+    made["responses"] = dict(sorted({**operation["responses"], **gateway}.items()))
+    return made
+
+
+def _problem(response: Document, status: str) -> Document:
+    """A response that is a problem, or the gateway's own answer where that may have the same status."""
+    if status in _OF_BOTH:
+        return {**response, "content": {media: {"schema": ref("Refusal")} for media in (PROBLEM, JSON)}}
+    return {**response, "content": {PROBLEM: {"schema": ref("Problem")}}}
+
+
+def _by_the_gateway(description: str) -> Document:
+    return {"description": description, "content": {JSON: {"schema": ref("GatewayMessage")}}}
+
+
+def _status(document: Document, response: str) -> str:
+    """The status of a response that operations share."""
+    where = {"$ref": f"#/components/responses/{response}"}
+    found: str = next(
+        status
+        for operation in _operations(document)
+        for status, each in operation["responses"].items()
+        if each == where
+    )
+    return found
+
+
+def _types(responses: Document) -> list[str]:
+    """The types of problems that responses may have."""
+    schemas = [each["content"][PROBLEM]["schema"]["allOf"][1] for each in responses.values()]
+    return sorted({kind for each in schemas for kind in each["properties"]["type"]["enum"]})
+
+
+def _shape(schema: Schema, *, closed: bool) -> Schema:
+    """A schema without rules between fields. One that is not `closed` admits further fields."""
+    made = {name: each for name, each in schema.items() if name not in _RULES}
+    if "properties" in made:
+        made = {name: each for name, each in made.items() if name not in _CHOICES}
+        made["properties"] = {name: _shape(each, closed=closed) for name, each in made["properties"].items()}
+        if not closed:
+            made.pop("additionalProperties", None)
+        if not made["required"]:
+            del made["required"]  # OpenAPI 3.0 allows no empty list
+    elif isinstance(made.get("additionalProperties"), dict):
+        made["additionalProperties"] = _shape(made["additionalProperties"], closed=closed)
+    if "items" in made:
+        made["items"] = _shape(made["items"], closed=closed)
+    for choice in _CHOICES:
+        if choice in made:
+            made[choice] = [_shape(each, closed=closed) for each in made[choice] if _TYPED & each.keys()]
+    if len(made.get("allOf", ())) == 1:
+        (only,) = made.pop("allOf")
+        made = {**only, **made}
+    if "const" in made:
+        value = made.pop("const")
+        made |= {"type": "boolean"} if isinstance(value, bool) else {"type": "string", "enum": [value]}
+    return {"type": "string", **made} if "enum" in made else made
+
+
+def _reached(schemas: Mapping[str, Schema], places: list[Any]) -> set[str]:
+    """Names of the schemas that these places refer to, directly or through others."""
+    reached: set[str] = set()
+    waiting = places
+    while waiting:
+        for name in set(re.findall(r"'#/components/schemas/([^']+)'", repr(waiting.pop()))) - reached:
+            reached.add(name)
+            waiting.append(schemas[name])
+    return reached
