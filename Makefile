@@ -59,7 +59,7 @@ pure:
 	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" \
 		--ignore tests/unit/stacks tests/core tests/unit tests/doors tests/docs tests/examples tests/simulation
 
-test: tested $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
+test: tested node_modules/.dev $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \
 		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml; exit $$failed
 
@@ -150,7 +150,7 @@ node_modules/.installed: package.json package-lock.json
 	@touch $@
 
 node_modules/.dev: node_modules/.installed
-	@echo "==> installing the type checker of the documents into node_modules"
+	@echo "==> installing what tests need into node_modules"
 	npm ci --ignore-scripts --loglevel=error
 	@touch $< $@
 
