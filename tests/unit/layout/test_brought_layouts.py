@@ -84,7 +84,7 @@ def test_what_is_named_and_is_no_layout_of_its_own_is_refused(
 
 SHELF = """
 from epochal.layout.port import Port
-from epochal.plan.ops import KeyAttribute, TableSpec
+from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plugins import Layout, Plugin
 
 BOOKS = TableSpec(kind="books", partition=KeyAttribute(name="book", type="S"), stream=True)
