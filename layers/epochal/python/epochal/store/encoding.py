@@ -266,8 +266,8 @@ def recorded_events(
     fetch: bool = True,
     limit: int = MAX_DECODED,
 ) -> list[Recorded]:
-    """Decode events, which have these indices. Raises `CorruptData`, which names the event where it is one, and as
-    `unpack` does.
+    """Decode events, which have these indices. Raises as `unpack` does; `CorruptData` names the event, unless several
+    were to be decoded within a `limit` of the caller's, who then decodes one after another.
     """
     try:
         packed = [body for event in events for body in (event.data, event.meta)]
@@ -275,6 +275,9 @@ def recorded_events(
     except CorruptData as fault:
         if len(events) == 1:
             fault.args = (f"{stream} (index {indices[0]}): {fault}",)
+        elif limit == MAX_DECODED:
+            for index, event in zip(indices, events, strict=True):
+                recorded_events(stream, range(index, index + 1), [event], codec, fetch=fetch)
         raise
     return [
         recorded(
