@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.codec.bodies import decode
 from epochal.errors import CorruptData
 from epochal.model.events import Event
 from epochal.plan.ops import Put
@@ -24,9 +25,7 @@ def test_a_load_names_the_event_whose_body_is_too_large(
     bodies = [b"1", b"2", b"3"]
     bodies[place] = LARGE
     streams.append(STREAM, [Event(type="Placed", data=body) for body in bodies])
-    monkeypatch.setattr(
-        encoding, "decode", lambda body, limit, decode=encoding.decode: decode(body, min(limit, 100_000))
-    )
+    monkeypatch.setattr(encoding, "decode", lambda body, limit: decode(body, min(limit, 100_000)))
     with pytest.raises(CorruptData, match=rf"^Order-1 \(index {place}\): a body under encoding 2 "):
         streams.load(STREAM, since=since)
 
