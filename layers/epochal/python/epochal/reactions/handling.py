@@ -84,9 +84,9 @@ class Attempt:
         events: number of events.
         number: number of the attempt, from 1.
         error: what the handler raised. It is not in the `repr`, since it may quote what is sealed.
-        sealed: whether an event of the call has a sealed body, or what the reaction keeps is sealed, so that the
-            error's message must not be written down.
         type: type of the first event; for a removal, its kind.
+        keeps_sealed: whether what the reaction keeps is sealed.
+        batch: events of the call.
     """
 
     partition: int
@@ -95,8 +95,16 @@ class Attempt:
     events: int
     number: int
     error: Exception = field(repr=False)
-    sealed: bool = False
     type: str = ""
+    keeps_sealed: bool = False
+    batch: tuple[FeedEvent, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether an event of the call has a sealed body, or what the reaction keeps is sealed, so that the error's
+        message must not be written down. Bodies are searched for it, which takes time where they are large.
+        """
+        return self.keeps_sealed or any(event.is_sealed for event in self.batch)
 
     @property
     def words(self) -> str:
@@ -235,7 +243,7 @@ class Work:
         for event in events:
             call = partial(self._call, stream, (event,))
             first = cause if len(events) == 1 else None
-            stuck = self._retry(stream, event.index, call, first, sealed=event.is_sealed)
+            stuck = self._retry(stream, event.index, call, first, event=event)
             if stuck is not None:
                 return stuck
         return end
@@ -247,13 +255,14 @@ class Work:
         call: Callable[[int], Exception | None],
         cause: Exception | None = None,
         *,
-        sealed: bool = False,
+        event: FeedEvent | None = None,
     ) -> TaskProgress | None:
         """Call the handler until it succeeds (returns None) or its attempts are used up (returns progress).
 
         Args:
             cause: error of a first attempt that was already made.
-            sealed: whether the event's body is sealed, so that messages of its errors are not kept.
+            event: the event, unless a removal is delivered. If its body is sealed, the message of its error is not
+                kept.
         """
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
@@ -264,11 +273,10 @@ class Work:
             if cause is None:
                 return None
         assert cause is not None  # noqa: S101  # at least one attempt is made, here or before
+        sealed = self.reaction.sealed or (event is not None and event.is_sealed)
         return TaskProgress(
             next=index,
-            failure=_failure(
-                stream, index, cause, self.reaction.attempts, sealed=sealed or self.reaction.sealed
-            ),
+            failure=_failure(stream, index, cause, self.reaction.attempts, sealed=sealed),
         )
 
     def _call(
@@ -297,7 +305,8 @@ class Work:
                     events=len(events),
                     number=attempt,
                     error=cause,
-                    sealed=self.reaction.sealed or any(event.is_sealed for event in events),
+                    keeps_sealed=self.reaction.sealed,
+                    batch=events,
                 )
             )
             return cause
