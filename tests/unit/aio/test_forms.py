@@ -83,7 +83,11 @@ FORMS: Final[list[tuple[type, type, set[str]]]] = [
     (TaggedEvents, AsyncTaggedEvents, PAGES | WITHOUT | {"batch", "between", "count"}),
     (DcbEvents, AsyncTaggedEvents, PAGES | WITHOUT),
     (AggregateStore, AsyncAggregates, {"decided", "since", "recorded"} | WITHOUT),
-    (FeedReader, AsyncFeed, {"page_within", "categories", "hydrate", "removal_of"} | WITHOUT),
+    (
+        FeedReader,
+        AsyncFeed,
+        {"page_within", "categories", "hydrate", "hydrate_unopened", "removal_of"} | WITHOUT,
+    ),
     (ReadModels, AsyncReadModels, set()),
     (ReadModel, AsyncReadModel, set()),
     (ProjectionStates, AsyncProjectionStates, {"projectors_in"}),
