@@ -50,6 +50,7 @@ INNER = {
         "feed.reader.Predicate",
         "feed.history.History",
         "feed.history.Hydrate",
+        "feed.history.HydrateUnopened",
         "feed.history.PageBounds",
         "model.events.Ticks",
         "store.encoding.Bodies",

@@ -57,6 +57,7 @@ NOT_THERE = frozenset(
         "epochal.module.Shop.orders",
         "epochal.module.Shop.size",
         "epochal.timers_of",
+        "epochal.ts",
     }
 )
 """What a test names because it is not there, or puts there itself."""
