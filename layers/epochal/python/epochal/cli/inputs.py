@@ -28,7 +28,7 @@ LONGEST: Final = 1_000_000_000
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds, at least `min`; what is no number, or near endless, would pass click's own comparisons."""
+    """A click type for a number of seconds of at least `min`, and at most 31 years."""
 
     name = "seconds"
 
@@ -41,7 +41,7 @@ class Seconds(click.FloatRange):
 
 
 def named(target: str, field: str, what: str) -> Any:
-    """What `module:name` names; modules of the working directory are found, as Python finds them."""
+    """Import `module:name` and return what it names; modules of the working directory are found."""
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise InvalidInput(field, f"must be a module, a colon and the name of {what} in it")
@@ -53,7 +53,7 @@ def named(target: str, field: str, what: str) -> Any:
 
 
 def codec_of(target: str) -> EventCodec[Any]:
-    """The codec that `module:name` names."""
+    """Import the codec that `module:name` names."""
     found = named(target, "--codec", "a codec")
     if not isinstance(found, EventCodec):
         raise InvalidInput("--codec", f"{target} is no codec")
@@ -65,7 +65,7 @@ YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on standard error, unless `yes` was said already.
+    """Ask a question on standard error, unless `--yes` was given.
 
     Raises:
         click.Abort: the answer is no.
@@ -85,7 +85,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def text_of(source: str, name: str) -> str:
-    """The text that `source` stands for.
+    """Read the text that an argument stands for: a file for `@path`, standard input for `-`, else itself.
 
     Raises:
         InvalidInput: the file cannot be read, or is not UTF-8.
@@ -100,7 +100,11 @@ def text_of(source: str, name: str) -> str:
 
 
 def opened(source: str, name: str, mode: str = "rb") -> IO[Any]:
-    """The file `source`; raises `InvalidInput` where it cannot be opened."""
+    """Open a file.
+
+    Raises:
+        InvalidInput: it cannot be opened.
+    """
     try:
         return Path(source).open(mode, encoding=None if "b" in mode else "utf-8")
     except OSError as error:
@@ -108,12 +112,16 @@ def opened(source: str, name: str, mode: str = "rb") -> IO[Any]:
 
 
 def json_of(source: str, name: str) -> Any:
-    """The JSON that `source` stands for; raises `InvalidInput` where it is none."""
+    """Read JSON from an argument: `@path`, `-` or the text itself.
+
+    Raises:
+        InvalidInput: it is not JSON.
+    """
     return parsed(text_of(source, name), name)
 
 
 def body_of(source: str | None, name: str) -> bytes:
-    """A body: compact JSON, its numbers as they were written. Nothing for None."""
+    """Read a body from an argument, as compact JSON with its numbers as written; empty for None."""
     if source is None:
         return b""
     value = json_of(source, name)
@@ -124,7 +132,7 @@ def body_of(source: str | None, name: str) -> bytes:
 
 
 def several_of(source: str, read: Callable[[Node], T], name: str = "--events") -> list[T]:
-    """Events, or appends, in the HTTP API's form, as a JSON array or as a JSON document a line; `read` parses one."""
+    """Read events or appends from an argument, as a JSON array or as one JSON document a line."""
     text = text_of(source, name)
     if text.lstrip().startswith("["):
         nodes = Node(parsed(text, name), name.removeprefix("--").lower()).items(most=sys.maxsize)
@@ -133,7 +141,7 @@ def several_of(source: str, read: Callable[[Node], T], name: str = "--events") -
 
 
 def unfold_of(text: str) -> Unfold:
-    """An unfold written `Type=JSON`; the JSON may be `@path` or `-`."""
+    """Read an unfold written `Type=JSON`, whose JSON may be `@path` or `-`."""
     kind, equals, source = text.partition("=")
     if not equals or not kind:
         raise InvalidInput("--unfold", "must be Type=JSON")
@@ -141,7 +149,7 @@ def unfold_of(text: str) -> Unfold:
 
 
 def expected_of(text: str) -> ExpectedVersion:
-    """A version, a token that a command printed, or one of any, no_stream, stream_exists."""
+    """Read an expected version: a version, a token, or `any`, `no_stream` or `stream_exists`."""
     if text in {member.value for member in Expected}:
         return Expected(text)
     try:
@@ -154,6 +162,7 @@ def expected_of(text: str) -> ExpectedVersion:
 
 
 def _lines(text: str, read: Callable[[Node], T], name: str) -> Iterator[T]:
+    """Parse each line as a JSON document, and name the line in errors."""
     for number, line in enumerate(text.split("\n"), 1):  # JSON may hold what else ends a line
         if line.strip():
             place = f"{name} line {number}"
@@ -177,7 +186,7 @@ class NotThere(EpochalError, LookupError):
 
 
 def there(found: T | None, words: str) -> T:
-    """What was found; raises `NotThere` where that is nothing."""
+    """Return what was found, or raise `NotThere` where that is None."""
     if found is None:
         raise NotThere(words)
     return found

@@ -14,7 +14,7 @@ _MOMENT: Final = re.compile(r"\d{4}.*[tT ].*([zZ]|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
 
 def later_of(text: str) -> tuple[str, At]:
-    """The name of a timer and when it is due, written `reminder=14d`, or with a moment in ISO 8601."""
+    """Read a timer written `NAME=WHEN`: its name, and when it is due."""
     name, _, when = text.partition("=")
     span = _SPAN.fullmatch(when)
     if not span and not _MOMENT.fullmatch(when):

@@ -35,7 +35,7 @@ _JSON: Final = "--json"
 
 
 def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--json`, which every command has: `as_json` tells whether it was said."""
+    """Add the option `--json` to a command; `as_json` tells whether it was given."""
 
     def said(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.meta[_JSON] = value
@@ -47,7 +47,7 @@ def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def prepare_streams() -> None:
-    """Have the standard streams take any text: input is UTF-8, and what a console's encoding lacks is escaped."""
+    """Make the standard streams take any text: input is UTF-8, and output escapes what the console lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -56,12 +56,12 @@ def prepare_streams() -> None:
 
 
 def as_json() -> bool:
-    """Whether the command that runs prints JSON."""
+    """Whether the running command has to print JSON."""
     return bool(click.get_current_context().meta[_JSON])
 
 
 def document(view: Any, lines: Iterable[str]) -> None:
-    """Print one thing."""
+    """Print one thing: as JSON with `--json`, else as lines."""
     if as_json():
         click.echo(json.dumps(view).decode())
         return
@@ -70,20 +70,20 @@ def document(view: Any, lines: Iterable[str]) -> None:
 
 
 def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str]) -> None:
-    """Print things as they come, a line each; on a terminal a line is cut to its width."""
+    """Print things as they come, one a line: as JSON with `--json`, else as text cut to the terminal's width."""
     width, shown_as_json = _width(), as_json()
     for each in found:
         click.echo(json.dumps(view(each)).decode() if shown_as_json else _cut(line(each), width))
 
 
 def fitting(lines: Iterable[str]) -> Iterator[str]:
-    """Lines, cut to the width of the terminal where there is one."""
+    """Cut lines to the width of the terminal; without a terminal they stay whole."""
     width = _width()
     return (_cut(line, width) for line in lines)
 
 
 def complain(words: str) -> None:
-    """Say what went wrong, in a line; in colour on a terminal, unless NO_COLOR says otherwise."""
+    """Print an error in one line to standard error, in colour on a terminal unless NO_COLOR is set."""
     name = "epochal:" if os.environ.get("NO_COLOR") else click.style("epochal:", fg="red")
     click.echo(f"{name} {' '.join(words.split())}", err=True)
 
@@ -93,7 +93,7 @@ def _width() -> int | None:
 
 
 def table(rows: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Names and values, aligned."""
+    """Format names and values as aligned lines."""
     listed = [(name, _shown(value)) for name, value in rows]
     width = max((len(name) for name, _ in listed), default=0)
     return (f"{name:<{width}} {value}".rstrip() for name, value in listed)
@@ -107,7 +107,7 @@ def _shown(value: object) -> str:
 
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done and for how long; call what is yielded with what is happening now."""
+    """Show on a terminal what is being done and for how long; call the yielded function with each step."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     console = Console(stderr=True)
     shown = Progress(
@@ -124,7 +124,7 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
 
 
 def harmless(text: str) -> list[str]:
-    """The lines of a text, which no terminal obeys."""
+    """Split a text into lines, with control characters escaped, so that no terminal obeys them."""
     return [line.translate(_CONTROLS) for line in text.splitlines()]
 
 
@@ -137,25 +137,25 @@ def _cut(line: str, width: int | None) -> str:
 
 
 def event(found: Recorded | FeedEvent) -> dict[str, Any]:
-    """An event."""
+    """An event as JSON."""
     return events.event(found, no_link)
 
 
 def event_line(found: Recorded | FeedEvent) -> str:
-    """An event in one line."""
+    """An event as one line of text."""
     tags = "".join(f"  {tag}" for tag in found.tags)
     return f"{found.stream}  {found.index:>6}  {found.timestamp[:19]}  {found.type}{tags}  {body_text(found.data)}"
 
 
 def item(found: FeedItem) -> dict[str, Any]:
-    """An event of the feed, with its data where that was asked for."""
+    """An event of the feed as JSON, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
     return events.bare(found)
 
 
 def item_line(found: FeedItem) -> str:
-    """An event of the feed in one line."""
+    """An event of the feed as one line of text, with the reason where its data is missing."""
     if found.event is not None:
         return event_line(found.event)
     why = "" if found.gone is None else f"  ({found.gone})"
@@ -167,7 +167,7 @@ def item_line(found: FeedItem) -> str:
 
 
 def state(found: StreamState) -> dict[str, Any]:
-    """A stream's Tip."""
+    """The state of a stream as JSON."""
     return {
         "stream": found.stream,
         "version": found.version,
@@ -180,14 +180,14 @@ def state(found: StreamState) -> dict[str, Any]:
 
 
 def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
-    """The outcome of an append; its token makes the next one a single request."""
+    """The outcome of an append as JSON; its token makes the next append a single request."""
     reached = {"position": write_position(outcome.position)} if outcome.position.seen else {}
     shown = streams.APPENDED(outcome, stream=stream, capacity=capacity(units), **reached)
     return {**shown, "token": outcome.token.text()}
 
 
 def of_stream(stream: str, outcome: Appended) -> dict[str, Any]:
-    """What a stream got of an append to several."""
+    """The outcome of an append for one of several streams, as JSON."""
     return {
         "stream": stream,
         "first": outcome.first,
@@ -198,7 +198,7 @@ def of_stream(stream: str, outcome: Appended) -> dict[str, Any]:
 
 
 def appended_line(stream: str, outcome: Appended) -> str:
-    """The outcome of an append in one line."""
+    """The outcome of an append as one line of text."""
     added = outcome.version - outcome.first
     what = quantity(added) if added else "unfolds"
     again = ", appended before" if outcome.replayed else ""
@@ -207,7 +207,7 @@ def appended_line(stream: str, outcome: Appended) -> str:
 
 
 def body_text(body: Body) -> str:
-    """A body in one line."""
+    """The body of an event as one line of text."""
     if isinstance(body, Claim):
         return f"<{body.size:,} bytes in the bucket>"
     text = events.json_text(body)
@@ -215,5 +215,5 @@ def body_text(body: Body) -> str:
 
 
 def no_link(claim: Claim, _seconds: int) -> NoReturn:
-    """Bodies are fetched while reading, so no body is left to link to."""
+    """Refuse to make a link to a body: commands fetch bodies while they read."""
     raise AssertionError(f"{claim.key} was not fetched")

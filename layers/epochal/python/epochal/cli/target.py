@@ -56,7 +56,7 @@ INDEX = "index_table"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What the user said about which store is meant; empty is unsaid."""
+    """The store that the user has chosen, by options; an empty field was not given."""
 
     settings: Settings
     stack: str = ""
@@ -66,7 +66,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """What DynamoDB says of a table. On AWS these figures are up to six hours old."""
+    """The name, number of items and bytes of a table, as DynamoDB has them; up to six hours old on AWS."""
 
     name: str
     items: int
@@ -75,13 +75,14 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedStore:
-    """An opened store.
+    """A store that is open, with what commands need of it.
 
     Attributes:
-        tagged_in: the kinds of the tables that the tagged events are in.
-        event_of: reads one in the HTTP API's form.
-        importer: of a history into the tagged events, its `store`.
-        client: of another service where the store is, made when it is asked for.
+        sizes: reads the sizes of the store's tables.
+        client: makes a client of another AWS service, where the store is.
+        tagged_in: kinds of the tables that hold the tagged events.
+        event_of: reads a tagged event from the HTTP API's JSON.
+        importer: imports a history into the tagged events.
     """
 
     deployment: Deployment
@@ -98,7 +99,7 @@ class OpenedStore:
     def of(
         cls, found: Deployment, sizes: Callable[[], list[TableSize]], client: Callable[[str], Any]
     ) -> OpenedStore:
-        """The store of a deployment."""
+        """Make the store of a deployment."""
         return cls(
             deployment=found,
             streams=found.streams,
@@ -110,7 +111,7 @@ class OpenedStore:
 
 
 def pass_store(command: Callable[..., None]) -> Callable[..., None]:
-    """Hand the store to a command, opened only now: `--help` and mistakes on the command line need none."""
+    """Pass the store to a command, opened when the command runs: `--help` and mistakes need none."""
 
     @click.pass_obj
     @wraps(command)
@@ -121,7 +122,7 @@ def pass_store(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def given(found: Callable[[OpenedStore], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Commands with `--json` that are given what is `found` in the store."""
+    """Make a decorator for commands with `--json` that get what `found` takes from the store."""
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @pass_store
@@ -135,7 +136,7 @@ def given(found: Callable[[OpenedStore], Any]) -> Callable[[Callable[..., None]]
 
 
 def _streams(store: OpenedStore) -> Streams:
-    """A stage may have left their layout out."""
+    """The streams of the store; raises where the stage has no table for them."""
     layout = store.streams.layout.name
     table = layout_named(layout).table
     must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
@@ -149,20 +150,20 @@ on_streams = given(_streams)
 def existing(
     streams: Streams, stream: str, *, fetch: bool = True, as_of: int | Moment | None = None
 ) -> StreamState:
-    """The state of a stream; raises `NotThere` where there is none."""
+    """Load the state of a stream, or raise `NotThere` where there is no such stream."""
     return stream_there(stream, streams.load(stream, fetch=fetch, as_of=as_of))
 
 
 def stream_there(stream: str, found: T | None) -> T:
-    """What was found of a stream; raises `NotThere` where there is none."""
+    """Return what was found of a stream, or raise `NotThere` where that is None."""
     return there(found, f"{stream}: there is no such stream; `epochal streams` lists those that there are")
 
 
 def open_store(choice: Choice) -> OpenedStore:
-    """The store that was chosen.
+    """Open the store that the user has chosen: by its tables, its stack or, without either, the local one.
 
     Raises:
-        NoStore: nothing was said, and nothing is deployed from here.
+        NoStore: no table or stack was named, and nothing is deployed from here.
         NotThere: there is no such stack, or it is not the one that holds a store's tables.
         InvalidInput: tables are named, and not those that every store has.
     """
@@ -189,8 +190,9 @@ def open_store(choice: Choice) -> OpenedStore:
 
 
 def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
-    """What other processes open the store of a command by, and how many of them there are to be, which a user may have
-    said. A store that a program brought is in that program alone.
+    """How worker processes open the store, and how many there are to be.
+
+    A store that a program has opened itself is in that process alone, so it has one worker.
     """
     opener = click.get_current_context().find_root().obj
     of_stage = isinstance(opener, partial) and opener.func is open_store
@@ -210,7 +212,7 @@ def _default() -> OpenedStore:
 
 
 def opened_in(found: Deployment, client: Callable[[str], Any]) -> OpenedStore:
-    """The store of a deployment, whose other services `client` makes clients of."""
+    """Make the store of a deployment, with a function that makes clients of other services."""
 
     def sizes() -> list[TableSize]:
         dynamodb = client("dynamodb")
@@ -220,11 +222,12 @@ def opened_in(found: Deployment, client: Callable[[str], Any]) -> OpenedStore:
 
 
 def tables_of(settings: Settings) -> dict[str, str]:
-    """All tables that a store has, by the names of the settings."""
+    """The names of all tables of a store, by the names of their settings."""
     return {name: settings.value(name) for name, _ in TABLES.values() if settings.value(name)}
 
 
 def _size(dynamodb: Any, name: str) -> TableSize:
+    """Read the size of a table."""
     try:
         with translate_errors("DescribeTable"):
             table = dynamodb.describe_table(TableName=name)["Table"]
@@ -236,7 +239,7 @@ def _size(dynamodb: Any, name: str) -> TableSize:
 
 
 def _outputs(choice: Choice) -> Settings:
-    """The settings that a stack's outputs hold; what was named besides wins over them."""
+    """Read the settings from the outputs of a stack; options that name places win over them."""
     client = service_client(
         "cloudformation", endpoint=choice.endpoint or None, region=choice.region or None, retried=True
     )
@@ -263,7 +266,7 @@ def _outputs(choice: Choice) -> Settings:
 
 
 def _one_of_several(stack: str) -> tuple[str, str]:
-    """A stack, and what begins the outputs of a store that is not its first one: `shop/AuditLog`."""
+    """Split `shop/AuditLog` into a stack and what the outputs of that store in it begin with."""
     if stack.startswith("arn:"):
         return stack, ""
     name, _, begin = stack.partition("/")
@@ -271,14 +274,12 @@ def _one_of_several(stack: str) -> tuple[str, str]:
 
 
 def _is_named(each: Setting, choice: Choice) -> bool:
-    """Whether the user has named a place, which then wins over the stack's. The stack's own settings of its keys win
-    over the user's.
-    """
+    """Whether the user has named this place, which then wins over the stack's output."""
     return isinstance(each.kind, Text) and choice.settings.value(each.name) != each.default
 
 
 def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option as the setting is declared."""
+    """Make the command-line option of a setting."""
 
     def named(**more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return click.option(each.flag, envvar=each.variable, **more)
@@ -302,7 +303,7 @@ def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which store; those of tables and bucket are named as the functions' settings are."""
+    """Add the options that choose a store to a command."""
     places = [each for each in declared().values() if each.option and isinstance(each.kind, Text)]
     others = [each for each in declared().values() if each.option and each not in places]
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
