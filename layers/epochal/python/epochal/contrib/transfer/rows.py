@@ -37,7 +37,7 @@ from epochal.model.events import VERSION as SCHEMA_VERSION
 from epochal.model.tags import group_of
 
 VERSION: Final = 1
-"""Of the columns. A file says it, where its format has a place for that."""
+"""Version of the columns. A Parquet file has it in its metadata."""
 
 Kind = Literal["text", "int", "time", "texts", "json", "base64", "bool"]
 """What a column holds: `int` has 64 bits, `time` is of UTC to the microsecond, `json` and `base64` are text."""
@@ -45,7 +45,14 @@ Kind = Literal["text", "int", "time", "texts", "json", "base64", "bool"]
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """A column of every row; `null`: whether it may have no value."""
+    """Column of every row.
+
+    Attributes:
+        name: name of the column
+        kind: kind of its values
+        null: whether a row may have no value in it
+        meaning: what the values are, for readers
+    """
 
     name: str
     kind: Kind
@@ -77,7 +84,10 @@ COLUMNS: Final = (
 
 
 class Row(NamedTuple):
-    """An event as a row: `COLUMNS` has the meanings. `time` counts microseconds since 1970."""
+    """Event as a row of the table; `COLUMNS` documents each field.
+
+    `time` is in microseconds since 1970.
+    """
 
     category: str
     stream: str | None
@@ -108,12 +118,14 @@ def row_of(
     type: str = "",  # noqa: A002  as the column is named
     category: Callable[[str], str] | None = None,
 ) -> Row:
-    """The row of an event.
+    """Make the table row of an event that a feed or a stream read returned.
 
     Args:
-        partition, position: where the feed has it: its partition, and the checkpoint behind its entry.
-        type: what the feed knows of an event that is gone or cannot be read.
-        category: of a stream, as its layout tells it; else what its name tells.
+        event: event of the feed or of a stream
+        partition: feed partition of the event; None where it is not known
+        position: checkpoint behind the event's feed entry; None where it is not known
+        type: event type in the feed's entry, used where the event itself is gone or cannot be read
+        category: function from a stream name to its category; by default the name tells it
 
     Raises:
         InvalidInput: a body was left in the bucket.
@@ -148,20 +160,22 @@ def row_of(
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    """A row as a JSON object of all columns: times as ISO 8601 text, bodies as the text that they are."""
+    """Convert a row to a JSON object with all columns: times as ISO 8601 text, bodies as text."""
     return row._asdict() | {"tags": list(row.tags), "time": None if row.time is None else time_text(row.time)}
 
 
 def time_text(micros: int) -> str:
-    """A row's time as ISO 8601: `2026-01-02T03:04:05.123456Z`."""
+    """Format a time in microseconds since 1970 as ISO 8601 text: `2026-01-02T03:04:05.123456Z`."""
     return f"{format_ticks(Ticks(_EPOCH + micros * _PER_MICRO))[:26]}Z"
 
 
 def time_of(timestamp: str) -> Ticks:
-    """When an event happened. A number is Unix time: other libraries store one.
+    """Parse the timestamp of a stored event, ISO 8601 text or digits of Unix time, to ticks of 100 ns.
+
+    Other libraries store Unix time: of 17 digits or more it counts nanoseconds, of fewer milliseconds.
 
     Raises:
-        InvalidInput: it is no time.
+        InvalidInput: the text is no time.
     """
     if not (timestamp.isascii() and timestamp.isdigit()):
         return parse_time(timestamp)
@@ -169,7 +183,7 @@ def time_of(timestamp: str) -> Ticks:
 
 
 def micros_of(ticks: Ticks) -> int:
-    """A time as rows count it: digits below a microsecond are cut."""
+    """Convert a time in ticks of 100 ns to microseconds since 1970, rounded down."""
     return (ticks - _EPOCH) // _PER_MICRO
 
 
@@ -181,6 +195,10 @@ _NANOSECONDS: Final = 17
 
 
 def _micros(timestamp: str) -> int | None:
+    """Convert the timestamp of a stored event to microseconds since 1970; None if it is no valid time.
+
+    Timestamps in the store's own format take a short path that parses each second once.
+    """
     try:
         if timestamp[26:] in _STORED and timestamp[19] == "." and timestamp.isascii():
             digits = timestamp[20:26]
@@ -192,17 +210,21 @@ def _micros(timestamp: str) -> int | None:
 
 
 _STORED: Final = frozenset(f"{digit}+00:00" for digit in range(10))
-"""How times end that stores of ours have written: all other digits are where they are in each."""
+"""Endings of the timestamps that Epochal's stores write; their other digits have fixed places."""
 
 
 @lru_cache(maxsize=1_024)
 def _second(text: str) -> int:
-    """Neighbours happened within a second."""
+    """Convert ISO 8601 text to microseconds since 1970, with a cache: neighbouring events share a second."""
     return micros_of(parse_time(text))
 
 
 def _place(event: Recorded | FeedEvent) -> tuple[str | None, int | None]:
-    """The stream of an event, and its place there. The feed has an event with tags in each of their streams, too."""
+    """Return the stream name and index of an event's row, each None where the row has none.
+
+    The feed has an event with tags in each of its streams. Its row has the name of its home stream, and the index
+    if the event was read there. A row of an event with tags alone has no stream name.
+    """
     home: str = getattr(event, "home", "")
     if home:
         return home, event.index if event.stream == home else None
@@ -214,16 +236,25 @@ def _place(event: Recorded | FeedEvent) -> tuple[str | None, int | None]:
 
 
 def _category_of(stream: str) -> str:
+    """Return the category of a stream name; for the stream of a tag, that of the tag's group."""
     tag = stream.removeprefix(TAG_STREAMS)
     return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
 
 
 def _stream_of_tag(tags: tuple[str, ...]) -> str:
+    """Return the stream name of the first tag; empty where there are no tags."""
     return f"{TAG_STREAMS}{tags[0]}" if tags else ""
 
 
 class _Read(NamedTuple):
-    """What a row says of a body."""
+    """Body as a row holds it.
+
+    Attributes:
+        text: body as JSON text; None where it is empty or not JSON
+        base64: body in base64; None where it is empty or JSON
+        version: schema version that the body says; None where it says none
+        sealed: whether the body is sealed under its subject's key
+    """
 
     text: str | None = None
     base64: str | None = None
@@ -235,7 +266,10 @@ _NOTHING: Final = _Read()
 
 
 def _read(body: Body) -> _Read:
-    """A body, as text where it is JSON by the letter: UTF-8 without a mark of byte order, and numbers of any length."""
+    """Decode a body to JSON text, or to base64 if it is not JSON, with its schema version and seal.
+
+    JSON is taken by the letter: UTF-8 without a byte order mark, and numbers of any length.
+    """
     content = content_of(body)
     if not content:
         return _NOTHING
@@ -252,6 +286,11 @@ def _read(body: Body) -> _Read:
 
 
 def _value(text: str) -> Any:
+    """Parse JSON text, with integers as `_Whole` and other numbers as text.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
     try:
         value, end = _scanned(text, 0)
     except StopIteration:
@@ -261,13 +300,13 @@ def _value(text: str) -> Any:
 
 
 class _Whole(str):
-    """A whole number, as its digits: nothing is computed of them."""
+    """Integer of JSON text, kept as its digits, since nothing is computed with it."""
 
     __slots__ = ()
 
 
 _DIGITS: Final = 18
-"""A number of so many may be beyond 64 bits."""
+"""Digits from which on an integer may exceed 64 bits."""
 
 
 def _no_constant(name: str) -> Any:

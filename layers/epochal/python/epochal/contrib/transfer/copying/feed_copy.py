@@ -38,24 +38,28 @@ from epochal.model.versions import MAX_VERSION
 from epochal.store.driver import ahead
 
 AT_ONCE: Final = 8
-"""Streams that are copied side by side."""
+"""Streams that are copied concurrently."""
 
 PAGE: Final = 1_000
-"""Events of the feed after which the place is kept."""
+"""Events of the feed in a page, after which the checkpoint is saved."""
 
 REMEMBERED: Final = 100_000
-"""A run remembers for so many streams how far it has copied them: some 10 MB. For others it asks the copy."""
+"""Streams for which a run remembers how far it has copied them: some 10 MB. For others it reads the copy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FeedCopier:
-    """Copies the streams of one layout, as a feed names them.
+    """Copies all streams of one layout that a feed names, and saves its checkpoint in the feed's index.
 
     Attributes:
-        feed: of the source.
-        name: under which the place is kept; another target, or other categories, need another.
-        categories: only streams of these; None for all.
-        told: hears of the partition and the place in it.
+        copier: copier of single streams
+        feed: reader of the source's feed
+        name: name under which the checkpoint is saved; another target, or other categories, need another name
+        categories: categories of the streams to copy; None for all
+        told: function called with a partition and the checkpoint in it after each page
+        at_once: number of streams that are copied concurrently
+        now: clock in nanoseconds since 1970
+        fresh: source of random bytes
     """
 
     copier: StreamCopier
@@ -69,13 +73,15 @@ class FeedCopier:
     _reached: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def copy(self, *, again: bool = False) -> Iterator[StreamCopy]:
-        """What became of each stream, as it is copied.
+        """Copy all streams from the saved checkpoint on, and yield the result of each stream.
+
+        Streams that an earlier run could not copy are tried again first.
 
         Args:
-            again: from the beginning of the feed.
+            again: begin with the start of the feed, not with the saved checkpoint
 
         Raises:
-            InvalidInput: more streams than can be kept in mind could not be copied.
+            InvalidInput: more streams could not be copied than fit beside the checkpoint.
         """
         for partition in self._partitions():
             held = self.feed.driver.run(load(self.feed.table, group_stream(partition, self.name)))
@@ -97,7 +103,10 @@ class FeedCopier:
                 at_tail = page.at_tail
 
     def planned(self) -> Iterator[StreamCopy]:
-        """What `copy` would do from the beginning: what there is of the copies is compared, nothing written."""
+        """Yield what `copy` would do with each stream from the start of the feed, without writing anything.
+
+        Events that the copies have already are compared with the originals.
+        """
         for partition in self._partitions():
             at, at_tail, seen = Checkpoint(0), False, set[str]()
             while not at_tail:
@@ -109,10 +118,12 @@ class FeedCopier:
                 self.told(partition, at)
 
     def _partitions(self) -> Iterator[int]:
+        """Yield the feed's partitions of the layout that is copied from."""
         layout = self.copier.source.layout
         return (each.partition for each in self.feed.partitions() if source_of(each.partition) == layout)
 
     def _page(self, partition: int, start: Checkpoint) -> SpanPage:
+        """Read a page of spans from a checkpoint on, without spans whose events other streams hold."""
         page = self.feed.spans(
             partition, start=start, limit=PAGE, categories=self.categories, removals=self.copier.removals
         )
@@ -120,8 +131,10 @@ class FeedCopier:
         return replace(page, spans=tuple(span for span in page.spans if not elsewhere(span)))
 
     def _lacking(self, page: SpanPage) -> Mapping[str, int]:
-        """Streams of a page that this run has neither copied so far nor failed to copy, in their order; and those of
-        which something is gone.
+        """Return the streams of a page that this run must visit, in order, each with its end in the page.
+
+        Streams that the run has copied that far, or has failed to copy, are left out. Streams with removals have
+        `MAX_VERSION` as their end, and are visited unless the run has failed to copy them.
         """
         ends: dict[str, int] = {}
         for span in page.spans:
@@ -130,6 +143,7 @@ class FeedCopier:
         return {stream: end for stream, end in ends.items() if self._reached.get(stream, -1) < end}
 
     def _visited(self, streams: Iterable[str]) -> list[StreamCopy]:
+        """Copy streams, remember how far each was copied, and return the results."""
         results = self._each(self.copier.copy, streams)
         for each in results:
             self._reached[each.stream] = each.version if each.sound else MAX_VERSION
@@ -139,10 +153,14 @@ class FeedCopier:
         return results
 
     def _each(self, visit: Callable[[str], StreamCopy], streams: Iterable[str]) -> list[StreamCopy]:
+        """Visit streams concurrently, and return the results in order."""
         return list(ahead(visit, streams, self.at_once))
 
     def _kept(self, held: LoadedState, state: GroupState) -> LoadedState:
-        """The place, kept, whatever another run has kept meanwhile: all before ours was visited."""
+        """Save the checkpoint and the streams that could not be copied, and return the saved state.
+
+        What a concurrent run has saved meanwhile is replaced: this run has visited everything before its checkpoint.
+        """
         while True:
             ids = Ids.drawn(self.now(), self.fresh)
             saved = self.feed.driver.run(save(self.feed.table, held, state, ids))
@@ -152,4 +170,5 @@ class FeedCopier:
 
 
 def _unsound(results: Iterable[StreamCopy]) -> dict[str, int]:
+    """Return the streams that could not be copied, in the form in which a group's state parks them."""
     return {each.stream: 0 for each in results if not each.sound}

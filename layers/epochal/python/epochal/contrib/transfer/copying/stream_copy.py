@@ -45,18 +45,20 @@ from epochal.store.streams import Streams, prunable
 from epochal.store.tagged_importer import marked, unmarked
 
 ATTEMPTS: Final = 3
-"""Where somebody else copies too, the next attempt goes on behind what that one has appended."""
+"""Attempts at a stream. If another run copies it too, the next attempt continues behind the events appended there."""
 
 _KEPT_FROM_COPYING: Final = (InvalidInput, CorruptData, MissingBody, DeniedBody, EventsPruned)
-"""What keeps one stream from being copied, and no other."""
+"""Errors that keep one stream from being copied, but no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamCopier:
-    """Copies streams of a source to a store, under their names.
+    """Copies single streams of a source to a store, under the same names.
 
     Attributes:
-        removals: prune and delete in copies what was in their originals.
+        source: source of the original streams
+        target: store of the copies
+        removals: whether to prune and delete in copies what was pruned and deleted in their originals
     """
 
     source: CopySource
@@ -64,7 +66,10 @@ class StreamCopier:
     removals: bool = False
 
     def planned(self, stream: str) -> StreamCopy:
-        """What `copy` would do: what the copy has is compared, what it lacks is not read, and nothing is written."""
+        """Return what `copy` would do with a stream, without writing anything.
+
+        Events that the copy has already are compared with the original; those that it lacks are not read.
+        """
         try:
             original, copy = self._heads(stream)
             why = _in_the_way(original, copy, removals=self.removals)
@@ -77,7 +82,10 @@ class StreamCopier:
             return _refused(stream, str(error))
 
     def copy(self, stream: str) -> StreamCopy:
-        """Copy what the copy lacks, and compare all of both."""
+        """Append the events that the copy of a stream lacks, compare both streams, and return the result.
+
+        The result has the ending `refused` or `differs` where the stream cannot be copied.
+        """
         for _ in range(ATTEMPTS):
             try:
                 return self._copied(stream)
@@ -88,6 +96,11 @@ class StreamCopier:
         return _refused(stream, "others append to the copy meanwhile")
 
     def _heads(self, stream: str) -> tuple[Original, Original | None]:
+        """Read the heads of the original and of the copy, which is None where it does not exist.
+
+        Raises:
+            InvalidInput: the name is not valid, or the original does not exist.
+        """
         stream_name(stream)
         original = self.source.head(stream)
         if original is None:
@@ -98,6 +111,12 @@ class StreamCopier:
         return original, copy
 
     def _copied(self, stream: str) -> StreamCopy:
+        """Copy a stream in one attempt, and return the result.
+
+        Raises:
+            ConflictError: others appended to the copy meanwhile.
+            EpochalError: the stream cannot be copied, or the store cannot be reached.
+        """
         original, copy = self._heads(stream)
         why = _in_the_way(original, copy, removals=self.removals)
         if why:
@@ -113,13 +132,22 @@ class StreamCopier:
         return done
 
     def _prune(self, stream: str, before: int) -> None:
-        """Prune a copy, as far as its archive, if it has one, goes along."""
+        """Prune a copy below an index, as far as its archive, if it has one, has taken the events in."""
         done = self.target.archive_and_prune(stream, before)
         while done is not None and not done.done:
             done = self.target.archive_and_prune(stream, before)
 
     def begun(self, stream: str, index: int, unfolds: tuple[EncodedUnfold, ...] = ()) -> Original | None:
-        """An empty stream whose first event will have that index, with unfolds that are of an earlier version."""
+        """Begin an empty stream whose first event will have the index `index`, and return its head.
+
+        Args:
+            stream: name of the stream
+            index: index of the first event that will be appended; those below count as pruned
+            unfolds: unfolds of a version below `index`
+
+        Raises:
+            InvalidInput: the target's layout has no streams that begin with a later event.
+        """
         target = self.target
         etag, append_id, now = target.fresh(16).hex(), target.fresh(16), from_unix_nanoseconds(target.now())
         batch = Batch(stream=stream, events=(), unfolds=unfolds, etag=etag, append_id=append_id, now=now)
@@ -128,6 +156,7 @@ class StreamCopier:
         return StreamSource(target).head(stream)
 
     def _ended(self, stream: str, original: Original, copy: Original | None) -> StreamCopy:
+        """Delete the copy of a deleted stream, or leave a tombstone if there is none, and return the result."""
         if copy is None:
             copy = self.begun(stream, original.version)
         expected = AtVersion(version=original.version if copy is None else copy.version)
@@ -137,10 +166,13 @@ class StreamCopier:
 
 @dataclass(slots=True)
 class _Copying:
-    """One stream on its way.
+    """Copying of one stream, from the heads that were read.
 
     Attributes:
-        copy: as it was found; None where it is not there.
+        copier: copier with source and target
+        stream: name of the stream
+        original: head of the original
+        copy: head of the copy; None where it does not exist
     """
 
     copier: StreamCopier
@@ -149,6 +181,7 @@ class _Copying:
     copy: Original | None
 
     def planned(self) -> StreamCopy:
+        """Compare the events that the copy has, and return what a copy would do, without writing anything."""
         ours, _, other = self._compared()
         if other is not None:
             return other
@@ -158,6 +191,11 @@ class _Copying:
         return self._result(ending, copied=missing, events=ours.events)
 
     def run(self) -> StreamCopy:
+        """Compare the events of the copy, append those that it lacks, read these back, and return the result.
+
+        Raises:
+            ConflictError: others appended to the copy meanwhile.
+        """
         at = 0 if self.copy is None else self.copy.version
         ours, theirs, other = self._compared()
         if other is not None:
@@ -175,7 +213,12 @@ class _Copying:
         )
 
     def _compared(self) -> tuple[Digest, Digest, StreamCopy | None]:
-        """What the original and the copy have in common; the third, where the copy has something else."""
+        """Compare the events that original and copy have in common.
+
+        Returns:
+            The digest of the original's events, that of the copy's, and the result `differs` if an event or the
+            unfolds are not the same; otherwise None.
+        """
         at = 0 if self.copy is None else self.copy.version
         first = self.original.first if self.copy is None else max(self.original.first, self.copy.first)
         ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
@@ -190,7 +233,7 @@ class _Copying:
         return ours, theirs, None
 
     def unfolds_before(self, index: int) -> tuple[EncodedUnfold, ...]:
-        """The original's unfolds, as they are stored, if they are of a version below `index`."""
+        """Return the original's unfolds in stored form if their version is below `index`, and none otherwise."""
         unfolds, made_from = self._unfolds()
         if unfolds is None or made_from >= index:
             return ()
@@ -199,11 +242,22 @@ class _Copying:
         return tuple(replace(each, version=made_from) for each in store_unfolds(unfolds, now, target.codec))
 
     def _result(self, ending: Ending, **figures: Any) -> StreamCopy:
+        """Make the result of the copy, with the original's version and first event."""
         version, first = self.original.version, self.original.first
         return StreamCopy(stream=self.stream, ending=ending, version=version, first=first, **figures)
 
     def _append(self, at: int, digest: Digest) -> bool:
-        """Append events from `at` on, and the unfolds where their version is; whether anything was written."""
+        """Append the original's events from index `at` on, and the unfolds; return whether anything was written.
+
+        The unfolds go out with the events up to the version that they were made from.
+
+        Args:
+            at: version of the copy
+            digest: digest to which the events are added
+
+        Raises:
+            ConflictError: others appended to the copy meanwhile.
+        """
         unfolds, made_from = self._unfolds()
         expected: ExpectedVersion = NO_STREAM if self.copy is None else AtVersion(version=at)
         wrote = False
@@ -219,11 +273,16 @@ class _Copying:
     def _write(
         self, events: Sequence[CopiedEvent], unfolds: Sequence[model.Unfold] | None, expected: ExpectedVersion
     ) -> ExpectedVersion:
+        """Append events and unfolds to the copy, and return its new version token."""
         new = [self._event(each) for each in events]
         return self.copier.target.append(self.stream, new, unfolds=unfolds, expected=expected).token
 
     def _unfolds(self) -> tuple[tuple[model.Unfold, ...] | None, int]:
-        """Those that the copy lacks, None where it lacks none; and the version that they are of."""
+        """Return the unfolds that the copy lacks, None if it lacks none, and the version they were made from.
+
+        Raises:
+            InvalidInput: the original's unfolds are of several versions.
+        """
         wanted, there = self.original.unfolds, () if self.copy is None else self.copy.unfolds
         versions = {each.version for each in wanted}
         if len(versions) > 1:
@@ -234,6 +293,7 @@ class _Copying:
         return tuple(map(self._unfold, wanted)), made_from
 
     def _event(self, event: CopiedEvent) -> model.Event:
+        """Convert an event of the original to an event that the target can append, with timers marked."""
         return marked(
             model.Event(
                 type=event.type,
@@ -248,6 +308,7 @@ class _Copying:
         )
 
     def _unfold(self, unfold: RecordedUnfold) -> model.Unfold:
+        """Convert an unfold of the original to one that the target can append."""
         return model.Unfold(
             type=unfold.type,
             data=self._body(unfold.data),
@@ -256,7 +317,13 @@ class _Copying:
         )
 
     def _body(self, body: Body) -> Body:
-        """A body that the target can hold: what a claim names is copied to its bucket, if it is not there."""
+        """Return a body that the target can hold, after copying a body in a bucket to the target's bucket.
+
+        A body that is in the target's bucket already is not copied.
+
+        Raises:
+            InvalidInput: the body is in a bucket, and the target has none.
+        """
         if isinstance(body, Claim):
             bodies = self.copier.target.codec.bodies
             if bodies is None:
@@ -266,26 +333,35 @@ class _Copying:
         return body
 
     def _read(self, body: Body) -> Body:
-        """A body that an append looks into, as it does at those of timers."""
+        """Fetch and decode a body in a bucket. An append looks into the bodies of timers."""
         if not isinstance(body, Claim):
             return body
         return decode(Encoded(body.encoding, self.copier.source.content(body)))
 
     def _events(self, first: int, end: int) -> Iterator[CopiedEvent]:
+        """Yield events `first` to `end - 1` of the original."""
         return self.copier.source.events(self.stream, first, end) if first < end else iter(())
 
     def _copies(self, first: int, end: int) -> Iterator[CopiedEvent]:
+        """Yield events `first` to `end - 1` of the copy."""
         return StreamSource(self.copier.target).events(self.stream, first, end) if first < end else iter(())
 
 
 def _told(events: Iterable[CopiedEvent], digest: Digest) -> Iterator[CopiedEvent]:
+    """Yield events, adding each to a digest."""
     for event in events:
         digest.add(event)
         yield event
 
 
 def _in_the_way(original: Original, copy: Original | None, *, removals: bool) -> str:
-    """Why nothing may be added to a copy; empty where nothing keeps it."""
+    """Return the reason why nothing may be added to a copy; empty if there is none.
+
+    Args:
+        original: head of the original
+        copy: head of the copy; None where it does not exist
+        removals: whether removals of the original are followed in the copy
+    """
     if copy is None:
         return ""
     if original.deleted:
@@ -305,15 +381,20 @@ def _in_the_way(original: Original, copy: Original | None, *, removals: bool) ->
 def _same(
     ours: Sequence[RecordedUnfold], said: Said, theirs: Sequence[RecordedUnfold], said_there: Said
 ) -> bool:
+    """Whether two streams have the same unfolds."""
     return [_shown(each, said) for each in ours] == [_shown(each, said_there) for each in theirs]
 
 
 def _shown(unfold: RecordedUnfold, said: Said) -> tuple[int, str, bytes, bytes]:
-    """What must be the same. Not its time: an aggregate's snapshot has none."""
+    """Return what must be the same in an unfold and its copy.
+
+    The time is left out, since an aggregate's snapshot has none.
+    """
     return unfold.version, unfold.type, said(unfold.data), said(unfold.meta)
 
 
 def _refused(stream: str, why: str) -> StreamCopy:
+    """Make the result of a stream that was refused, with the reason."""
     return StreamCopy(stream=stream, ending="refused", why=why)
 
 
@@ -324,17 +405,25 @@ def _refused(stream: str, why: str) -> StreamCopy:
 
 EVENTS: Final = 500
 TAGS: Final = 90
-"""Of their tags, each is an item of a transaction of 100."""
+"""Most tags in an append: each is an item of a transaction, which has at most 100."""
 
 BYTES: Final = 128 * 1024
-"""Of bodies as they are, uncompressed: an item has 400 KB."""
+"""Most bytes of bodies in an append, uncompressed. An item has at most 400 KB."""
 
 _FIELDS: Final = 200
-"""Bytes reckoned for what an event has besides its bodies."""
+"""Estimated bytes of an event without its bodies."""
 
 
 def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[tuple[CopiedEvent, ...]]:
-    """Events in their order, together as they are appended; none goes beyond event `cut - 1` that begins before it."""
+    """Group events, in order, into batches for one append each.
+
+    A batch has at most 500 events, 128 KB of bodies, and 90 tags, unless a single event has more.
+
+    Args:
+        events: events of a stream
+        cut: index of an event that begins a new batch, so that unfolds of this version go out with the batch
+            before it
+    """
     batch: list[CopiedEvent] = []
     room, tags = BYTES, set[str]()
     for event in events:
@@ -349,10 +438,12 @@ def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[t
 
 
 def _size(event: CopiedEvent) -> int:
+    """Estimate the bytes of an event."""
     return _FIELDS + sum(map(_held, (event.data, event.meta)))
 
 
 def _held(body: Body) -> int:
+    """Return the bytes of a body; 0 for a body in a bucket."""
     return len(body) if isinstance(body, bytes) else 0
 
 
@@ -365,14 +456,17 @@ nothing more was copied, and `why` says what kept it. `differs`: the copy is not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamCopy:
-    """A stream, and its copy.
+    """Result of copying one stream.
 
     Attributes:
-        version: of the original, when it was read.
-        first: the first event that the original still has; those below are pruned.
-        copied: events that were appended to the copy now.
-        events: events that were compared.
-        digest: of their contents, the same in both; empty where nothing was compared.
+        stream: name of the stream
+        ending: kind of result
+        version: version of the original when it was read
+        first: index of the first event that the original still has; those below are pruned
+        copied: number of events that were appended to the copy now
+        events: number of events that were compared
+        digest: SHA-256 of the events' contents, the same in both streams; empty where nothing was compared
+        why: reason why the stream was refused or differs; empty otherwise
     """
 
     stream: str
@@ -386,13 +480,21 @@ class StreamCopy:
 
     @property
     def sound(self) -> bool:
-        """Whether the copy has what the original has."""
+        """Whether the copy has everything that the original has."""
         return self.ending not in ("refused", "differs")
 
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over streams; those that are not sound are kept."""
+    """Sums over the results of copied streams.
+
+    Attributes:
+        streams: number of streams visited
+        copied: number of events appended
+        tombstones: number of streams that were deleted
+        pruned: number of streams whose first events are pruned
+        unsound: results of streams that were refused or differ
+    """
 
     streams: int = 0
     copied: int = 0
@@ -401,7 +503,7 @@ class Tally:
     unsound: list[StreamCopy] = field(default_factory=list)
 
     def add(self, each: StreamCopy) -> None:
-        """Count one more."""
+        """Add the result of a stream to the sums."""
         self.streams += 1
         self.copied += each.copied
         self.tombstones += each.ending == "tombstone"
@@ -415,12 +517,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """A stream, as it was read.
+    """Head of a stream, as it was read.
 
     Attributes:
-        version: its next index.
-        first: events below are pruned, and in no archive.
-        unfolds: those stored, bodies in the bucket as claims.
+        version: index of the next event
+        first: index of the first event that exists; those below are pruned, and in no archive
+        deleted: whether the stream was deleted
+        unfolds: stored unfolds, with bodies in the bucket as claims
     """
 
     version: int
@@ -430,52 +533,63 @@ class Original:
 
     @property
     def empty(self) -> bool:
-        """Whether it holds nothing that could be lost."""
+        """Whether the stream holds nothing that could be lost."""
         return self.deleted or (self.first == self.version and not self.unfolds)
 
 
 class CopySource(Protocol):
-    """Where streams are copied from."""
+    """Source of streams to copy."""
 
     @property
     def layout(self) -> str:
-        """As registered."""
+        """Name of the layout that the streams are stored in."""
 
     @property
     def said(self) -> Said:
-        """Digests of its bodies."""
+        """Function that computes the digest of a body."""
 
     def head(self, stream: str) -> Original | None:
-        """A stream as it is now; None where there is none."""
+        """Read the head of a stream; None if there is no such stream."""
 
     def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Events `first` to `end - 1`, bodies in the bucket as claims. Raises where one is gone or cannot be read."""
+        """Yield events `first` to `end - 1` of a stream, with bodies in the bucket as claims.
+
+        Raises:
+            EpochalError: an event is gone, or cannot be read.
+        """
 
     def elsewhere(self, span: Span) -> bool:
-        """Whether all events of a span are in other streams, and copied with these."""
+        """Whether all events of a span belong to other streams, and are copied with these."""
 
     def content(self, claim: Claim) -> bytes:
-        """What the bucket holds of a body."""
+        """Fetch the content of a body from the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """Named streams."""
+    """Source of named streams in a store.
+
+    Attributes:
+        store: store of the streams
+    """
 
     store: Streams
 
     @property
     def layout(self) -> str:
-        """How they are stored."""
+        """Name of the layout that the streams are stored in."""
         return self.store.layout.name
 
     @property
     def said(self) -> Said:
-        """Digests of bodies in its bucket and in its items."""
+        """Function that computes the digest of a body, in an item or in the bucket."""
         return said_by(self.store.codec)
 
     def head(self, stream: str) -> Original | None:
-        """The stream's head. An archive has what is pruned; without one, the first event that is found is the first."""
+        """Read the head of a stream, with the index of its first event; None if there is no such stream.
+
+        Pruned events that an archive holds count as there.
+        """
         head = self.store.head(stream)
         if head is None:
             return None
@@ -484,7 +598,11 @@ class StreamSource:
         return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
 
     def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Events, and no hole between them. A stream that was deleted since its head was read has none."""
+        """Yield events `first` to `end - 1` of a stream, with bodies in the bucket as claims.
+
+        Raises:
+            EventsPruned: an event is missing at the end, as where the stream was deleted since its head was read.
+        """
         at = first
         for event in self.store.reader(fetch=False).events(stream, first, end - first, "forward"):
             yield event
@@ -493,7 +611,7 @@ class StreamSource:
             raise EventsPruned(stream, at, end)
 
     def elsewhere(self, span: Span) -> bool:
-        """Events of a tag are where each has a home."""
+        """Whether all events in a span of a tag's stream have a home stream, and are copied with that."""
         if not span.stream.startswith(TAG_STREAMS):
             return False
         tag = span.stream.removeprefix(TAG_STREAMS)
@@ -501,14 +619,21 @@ class StreamSource:
         return all(event.stream for event in found)
 
     def content(self, claim: Claim) -> bytes:
-        """An object of its bucket."""
+        """Fetch the content of a body from the store's bucket.
+
+        Raises:
+            InvalidInput: the store has no bucket.
+        """
         bodies = self.store.codec.bodies
         if bodies is None:
             raise InvalidInput("bucket", f"must be given: the body {claim.key} lies in one")
         return bodies.get(claim)
 
     def _first(self, head: Head) -> int:
-        """Looked for by an item at a time: a read of the stream would take a megabyte of it."""
+        """Find the index of the first event that a stream, or its archive, still has.
+
+        Items are read one at a time, since a read of the stream would fetch a megabyte.
+        """
         store = self.store
         cursor = store.layout.stand(head, 0, forward=True)
         first = head.version
@@ -530,16 +655,22 @@ class StreamSource:
 # event's append id is not copied: it tells writes apart, and the copy is another write.
 
 Said = Callable[..., bytes]
-"""The SHA-256 of what a body says; that of a timer's setting, whether it is marked or not."""
+"""Function from a body and an event type to the SHA-256 of the body's content, the same in any encoding.
+
+For a set timer it is the same with and without the mark of imported timers."""
 
 CopiedEvent = model.Recorded | FeedEvent
 """An event of any layout, as it is stored or as the feed shows it."""
 
 
 def said_by(codec: BodyCodec) -> Said:
-    """The digest of a body. It is fetched only where its claim does not tell: where it is compressed in the bucket."""
+    """Make a function that computes the SHA-256 of a body's content.
+
+    A body in a bucket is fetched only where its claim does not tell the digest: where it is compressed, or a timer's.
+    """
 
     def said(body: Body, type_: str = "") -> bytes:
+        """Return the SHA-256 of a body's content, for a set timer without the mark of imported timers."""
         sets = type_ == model.TIMER_SET
         if isinstance(body, Claim):
             if body.encoding == DIRECT and not sets:
@@ -552,20 +683,29 @@ def said_by(codec: BodyCodec) -> Said:
 
 
 def _id_of(event: CopiedEvent) -> str | None:
-    """The id that its caller chose; that of an event with tags is the store's."""
+    """Return the event id that the caller chose; None for an event with tags, whose id is the store's."""
     return None if event.tags else event.id or None
 
 
 @dataclass(slots=True)
 class Digest:
-    """A digest of the events of a stream, in their order."""
+    """Running digest of a stream's events, in order.
+
+    Attributes:
+        said: function that computes the digest of a body
+        events: number of events added
+    """
 
     said: Said
     events: int = 0
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def add(self, event: CopiedEvent) -> bytes:
-        """Take in the next event; what it adds, by which two events can be compared."""
+        """Add the next event, and return the SHA-256 of this event alone, for comparison with its copy.
+
+        Raises:
+            InvalidInput: the event's timestamp is no time.
+        """
         texts = (event.type, event.correlation_id, event.causation_id, *event.tags)
         texts += ("id", chosen) if (chosen := _id_of(event)) else ()
         parts = [
@@ -580,5 +720,5 @@ class Digest:
         return added
 
     def hex(self) -> str:
-        """64 hex digits."""
+        """Return the digest of all events so far, as 64 hex digits."""
         return self._hash.hexdigest()

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 # other file, no network, no extension, no variable of the program.
 
 MEMORY: Final = "1GB"
-"""What the database takes; what a statement needs beyond it, it keeps on disk."""
+"""Memory of the database; a statement that needs more spills to disk."""
 
 AT_ONCE: Final = 2_048
-"""Rows of an answer in memory."""
+"""Rows of a result in memory at a time."""
 
 LARGEST: Final = 64 * 1024 * 1024
-"""Bytes of a line of NDJSON or CSV."""
+"""Largest line of NDJSON or CSV, in bytes."""
 
 _TYPES: Final[dict[Kind, str]] = {
     "int": "BIGINT",
@@ -62,16 +62,17 @@ _TYPES: Final[dict[Kind, str]] = {
     "bool": "BOOLEAN",
 }
 _TYPES_OF: Final = {"int64": "BIGINT", "float64": "DOUBLE", "bool": "BOOLEAN", "timestamp": "TIMESTAMPTZ"}
-"""Of columns that a codec's events have."""
+"""SQL types of the columns of a codec's events, by their column types."""
 
 _COLUMNS: Final = {each.name: _TYPES.get(each.kind, "VARCHAR") for each in COLUMNS}
 
 
 def files_at(place: Path) -> tuple[Format, list[Path]]:
-    """The files of rows at a place, which is one of them or a folder of such.
+    """Find the files of rows at a path, a file or a folder of files, and return their format and paths.
 
     Raises:
-        InvalidInput: there are none, or of several formats; or the export there is not complete.
+        InvalidInput: the path does not exist, or has files of no format or of several; or the export in the folder
+            is not complete.
     """
     if not place.is_dir():
         if not place.exists():
@@ -91,10 +92,13 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
 
 
 def ask(statement: str, place: Path) -> pa.RecordBatchReader:
-    """The answer to a statement over the files at a place, read as it is consumed.
+    """Run a SELECT over the files of rows at a path with DuckDB, and return a reader of the result.
+
+    The statement reads the table `events`. It runs as the result is consumed.
 
     Raises:
-        InvalidInput: it is no SQL, not one SELECT, names what is not there, or cannot be computed.
+        InvalidInput: the statement is no SQL, is not a single SELECT, names what does not exist, or cannot be
+            computed.
     """
     format_, paths = files_at(place)
     export = found_in(place if place.is_dir() else place.parent)
@@ -117,7 +121,11 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
 
 
 def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
-    """The rows of an answer."""
+    """Yield the rows of a query result as dictionaries by column name.
+
+    Raises:
+        InvalidInput: the query fails while it is computed.
+    """
     while True:
         with _refused():
             try:
@@ -128,7 +136,15 @@ def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
 
 
 def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """A database in memory, with the table, closed to all else."""
+    """Open an in-memory DuckDB database with the view `events` over files of rows.
+
+    The database can access these files and nothing else.
+
+    Args:
+        format_: format of the files
+        paths: paths of the files
+        typed: SQL types of the columns of a codec's events, by column name
+    """
     closed = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -146,6 +162,13 @@ def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) ->
 
 
 def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
+    """Build the SELECT with which DuckDB reads files of rows.
+
+    Args:
+        format_: format of the files
+        listed: quoted paths of the files, with commas between them
+        columns: SQL types of all columns, by name
+    """
     if format_ == "parquet":
         return f"SELECT * FROM read_parquet([{listed}], hive_partitioning=false)"  # noqa: S608  paths are quoted
     types = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in columns.items())
@@ -160,13 +183,17 @@ def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Quote a text as a SQL string."""
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
 
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """What DuckDB refuses is an error of the statement, and so is a time that Python has none for."""
+    """Turn errors of DuckDB and Arrow within a block into `InvalidInput` about the SQL statement.
+
+    A time that Python's datetime cannot hold counts as an error of the statement, too.
+    """
     duckdb = engine()
     import pyarrow as pa  # noqa: PLC0415  it is there where DuckDB is
 
@@ -177,7 +204,11 @@ def _refused() -> Iterator[None]:
 
 
 def engine() -> Any:
-    """DuckDB; raises `ModuleNotFoundError` with what to install."""
+    """Import DuckDB and return its module.
+
+    Raises:
+        ModuleNotFoundError: DuckDB or pyarrow is not installed; the error says what to install.
+    """
     with brought_by("export", "SQL statements", "duckdb", "pyarrow"):
         import duckdb  # noqa: PLC0415  an extra
         import pyarrow as pa  # noqa: F401, PLC0415  likewise
@@ -185,12 +216,13 @@ def engine() -> Any:
 
 
 MEASURED: Final = 100
-"""Rows by which the widths of a table are chosen."""
+"""Rows that a printed table's column widths are computed from."""
 
 WIDEST: Final = 60
 
 
 def _moment(_: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Parse the ISO 8601 time of an option to microseconds since 1970."""
     return None if text is None else micros_of(parse_time(text, option.opts[0]))
 
 
@@ -284,6 +316,7 @@ def export(
 def _exported(
     store: OpenedStore, folder: Path, wanted: ExportScope, start: FeedStart, workers: int | None = None
 ) -> ExportCounts:
+    """Export the feed of a store to files in a folder, with a progress line, and return the counts."""
     choice, workers = side_by_side(workers)
     begun = origins.begin_feed(store.feed, folder, wanted, start)
     opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
@@ -293,6 +326,18 @@ def _exported(
 def _from_tables(
     store: OpenedStore, folder: Path, wanted: ExportScope, exports: Sequence[str], workers: int | None
 ) -> ExportCounts:
+    """Export the events of a store's tables, or of DynamoDB exports of tables, and return the counts.
+
+    Args:
+        store: opened store
+        folder: folder for the files
+        wanted: selection of events
+        exports: `TABLE=PLACE` for each export to read; empty to read the tables themselves
+        workers: number of worker processes; None for the default
+
+    Raises:
+        InvalidInput: an export is not named as `TABLE=PLACE`, or none is of a table with heads of streams.
+    """
     choice, workers = side_by_side(workers)
     with TemporaryDirectory(prefix="epochal-export-") as spool:
         file = Path(spool) / "tables" if exports else None
@@ -311,7 +356,13 @@ def _from_tables(
 
 
 def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:
-    """The tables that there are exports of, on disk, with how large they are together."""
+    """Load DynamoDB exports of tables into a local file, and return its size in bytes by table name.
+
+    The size of the whole file stands for each table's.
+
+    Raises:
+        InvalidInput: an export is not named as `TABLE=PLACE`, with a table that the store has.
+    """
     tables = {kind: name for name, kind in store.deployment.settings.kinds.items()}
     places: dict[str, list[str]] = {}
     for each in exports:
@@ -332,12 +383,18 @@ def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str
 
 
 def _specs(store: OpenedStore) -> dict[str, TableSpec]:
+    """Return the key schemas of a store's tables, by table name."""
     specs = {spec.kind: spec for spec in every_table()}
     return {name: specs[kind] for name, kind in store.deployment.settings.kinds.items()}
 
 
 def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
-    """What reads the tables of a store, or exports of them."""
+    """Return the feed reader and the sources of a store.
+
+    Args:
+        store: opened store
+        file: file with exports of tables, to read in place of the tables; None for the tables
+    """
     found = store.deployment
     if file is not None:
         spooled = SpooledTables(file, _specs(store))
@@ -346,11 +403,12 @@ def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence
 
 
 def _tables_there(choice: Choice, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
-    """Likewise, in a process of its own."""
+    """Open a store in a worker process, and return its feed reader and sources as `_tables` does."""
     return _tables(open_store(choice), file)
 
 
 def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) -> ExportCounts:
+    """Run an export with a progress line, and return its counts."""
     with output.progress("exporting") as tell:
         return run(
             workers=min(workers, max(1, len(begun.ranges))),
@@ -359,12 +417,12 @@ def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) ->
 
 
 def _feed(choice: Choice) -> FeedReader:
-    """In a process of its own."""
+    """Open a store in a worker process, and return its feed reader."""
     return open_store(choice).feed
 
 
 def _source(store: OpenedStore) -> str:
-    """Which feed it is: where, and the table of its index."""
+    """Return a name for the store's feed: endpoint or region, and the name of its index table."""
     said = click.get_current_context().find_root().params
     where = said.get("endpoint") or said.get("region") or ""
     return f"{where} {store.deployment.settings.index_table}".strip()
@@ -416,6 +474,7 @@ def sql(
 
 
 def _print(names: Sequence[str], rows: Iterator[Mapping[str, Any]], *, as_csv: bool) -> None:
+    """Print the rows of a query as JSON lines, as CSV, or as an aligned table."""
     if output.as_json():
         for row in rows:
             click.echo(json.dumps({name: _plain(value) for name, value in row.items()}).decode())
@@ -429,7 +488,7 @@ def _print(names: Sequence[str], rows: Iterator[Mapping[str, Any]], *, as_csv: b
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as what their first rows have."""
+    """Yield the lines of an aligned table, with column widths taken from the first rows."""
     left = iter(rows)
     first = list(islice(left, MEASURED))
     widths = [
@@ -442,6 +501,7 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
 
 
 def _text(value: Any) -> str:
+    """Format a value as the text of a CSV or table cell."""
     plain = _plain(value)
     if plain is None:
         return ""
@@ -449,7 +509,10 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: times as ISO 8601, bytes as hexadecimal digits, numbers that JSON lacks as text."""
+    """Convert a value to one that JSON can hold.
+
+    Times become ISO 8601 text, bytes hexadecimal digits, and numbers that JSON lacks text.
+    """
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, Mapping):

@@ -33,30 +33,37 @@ FORMATS: Final[tuple[Format, ...]] = ("parquet", "ndjson", "csv")
 Write = Callable[[Sequence[Row]], None]
 
 TYPED: Final = "data_"
-"""How the names of columns begin that a codec's events have, so that they are none of the rows' own."""
+"""Prefix of the columns of a codec's events, which keeps their names apart from the rows' own columns."""
 
 _REPEATED: Final = ("category", "stream", "type", "correlation")
-"""Columns whose values come again and again: a dictionary of them is smaller. One of bodies would be made in vain."""
+"""Columns with recurring values, which Parquet stores smaller with a dictionary. For bodies one would not pay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a file: those of rows, and behind them those of a codec's events."""
+    """Columns of a file: those of every row, followed by those of a codec's events.
+
+    Attributes:
+        typed: columns of a codec's events; None for none
+    """
 
     typed: TypedColumns | None = None
 
     @property
     def more(self) -> tuple[Column, ...]:
-        """Those of the codec's events."""
+        """Columns of the codec's events."""
         return () if self.typed is None else self.typed.all
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all."""
+        """Names of all columns, in order."""
         return (*Row._fields, *(f"{TYPED}{each.name}" for each in self.more))
 
     def values(self, row: Row) -> tuple[Any, ...]:
-        """Those of the codec's events: null in a row of another type, and in one whose body is sealed."""
+        """Return a row's values in the columns of the codec's events.
+
+        They are null in a row of another type, and in one whose body is sealed.
+        """
         if self.typed is None:
             return ()
         found = {} if row.data is None or row.sealed else self.typed.values(row.type, row.data.encode())
@@ -64,12 +71,16 @@ class Columns:
 
 
 def _finite(value: Any) -> Any:
+    """Return a value, or None for NaN and infinities."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 @contextmanager
 def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterator[Write]:  # noqa: A002, B008  frozen
-    """What writes rows to a file, which is there after the block, and not if the block fails."""
+    """Yield a function that writes rows to a new file, which appears at its path after the block.
+
+    If the block fails, no file appears.
+    """
     begun = path.with_name(f".{path.name}.tmp")
     with begun.open("wb") as file:
         with _WRITERS[format](file, columns) as write:
@@ -80,7 +91,7 @@ def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterato
 
 
 def replace(begun: Path, path: Path) -> None:
-    """Give a file its name, for good: after a loss of power, too."""
+    """Move a finished temporary file to its path, and sync the folder, so that it survives a power loss."""
     os.replace(begun, path)  # noqa: PTH105  tests end a program here
     if os.name == "nt":  # Windows opens no folder, and writes such changes through
         return
@@ -92,7 +103,7 @@ def replace(begun: Path, path: Path) -> None:
 
 
 def ready(format: Format) -> None:  # noqa: A002  likewise
-    """Raise `InvalidInput` where what writes such files is not installed."""
+    """Raise `InvalidInput` if files of a format need a package that is not installed."""
     if format == "parquet":
         try:
             _parquet()
@@ -101,7 +112,7 @@ def ready(format: Format) -> None:  # noqa: A002  likewise
 
 
 def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
-    """The rows that a file has, by the file alone."""
+    """Count the rows in a file of a format."""
     if format == "parquet":
         return int(_parquet().read_metadata(path).num_rows)
     csv.field_size_limit(sys.maxsize)  # a body may be larger than the standard library expects
@@ -110,7 +121,7 @@ def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
 
 
 def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  frozen
-    """The columns, as Arrow and Parquet have them."""
+    """Return the Arrow schema of a file's columns."""
     arrow = _arrow()
     types: dict[Kind, Any] = {
         "int": arrow.int64(),
@@ -143,7 +154,10 @@ def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  froz
 
 
 def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Columns()) -> pa.RecordBatch:  # noqa: B008  frozen
-    """Rows as Arrow has them: made column by column, since a row at a time takes five times as long."""
+    """Convert rows to an Arrow record batch.
+
+    It is built column by column, since one row at a time takes five times as long.
+    """
     arrow = _arrow()
     whole = [*zip(*rows, strict=True), *zip(*map(columns.values, rows), strict=True)]
     found: Sequence[Sequence[Any]] = whole or [()] * len(schema)
@@ -153,6 +167,7 @@ def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Colum
 
 @contextmanager
 def _write_parquet(file: Any, columns: Columns) -> Iterator[Write]:
+    """Yield a function that writes rows to an open Parquet file, one row group for each call."""
     schema = arrow_schema(columns)
     writer = _parquet().ParquetWriter(
         file, schema, compression="zstd", use_dictionary=list(_REPEATED), write_statistics=True
@@ -168,6 +183,7 @@ _to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).en
 
 @contextmanager
 def _write_ndjson(file: Any, columns: Columns) -> Iterator[Write]:
+    """Yield a function that writes rows to an open file as JSON objects, one a line."""
     names = columns.names[len(COLUMNS) :]
 
     def shown(row: Row) -> dict[str, Any]:
@@ -178,6 +194,7 @@ def _write_ndjson(file: Any, columns: Columns) -> Iterator[Write]:
 
 @contextmanager
 def _write_csv(file: Any, columns: Columns) -> Iterator[Write]:
+    """Yield a function that writes rows to an open CSV file, whose first line names the columns."""
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns.names)
@@ -196,6 +213,7 @@ def _write_csv(file: Any, columns: Columns) -> Iterator[Write]:
 
 
 def _plain(value: Any) -> Any:
+    """Convert a time to ISO 8601 text, and return other values unchanged."""
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -209,12 +227,22 @@ _WRITERS: Final = {"parquet": _write_parquet, "ndjson": _write_ndjson, "csv": _w
 
 
 def _arrow() -> Any:
+    """Import and return `pyarrow`.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed; the error says what to install.
+    """
     with brought_by("export", "Parquet files", "pyarrow"):
         import pyarrow as pa  # noqa: PLC0415  an extra
     return pa
 
 
 def _parquet() -> Any:
+    """Import and return `pyarrow.parquet`.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed; the error says what to install.
+    """
     _arrow()
     import pyarrow.parquet as pq  # noqa: PLC0415  likewise
 

@@ -15,7 +15,11 @@ from epochal.errors import InvalidInput
 
 @contextmanager
 def locked(lock: Path) -> Iterator[None]:
-    """Hold the lock for a block; raises `InvalidInput` where another process holds it."""
+    """Hold an exclusive lock on a file within a block.
+
+    Raises:
+        InvalidInput: another process holds the lock.
+    """
     with lock.open("wb") as file:
         try:
             _take(file.fileno())
@@ -28,6 +32,11 @@ def locked(lock: Path) -> Iterator[None]:
 
 
 def _take(descriptor: int) -> None:
+    """Take an exclusive lock on an open file, without waiting.
+
+    Raises:
+        OSError: another process holds the lock.
+    """
     try:
         import fcntl  # noqa: PLC0415  Windows has none
     except ImportError:
@@ -39,6 +48,7 @@ def _take(descriptor: int) -> None:
 
 
 def _release(descriptor: int) -> None:
+    """Release the lock that this process holds on an open file."""
     try:
         import fcntl  # noqa: PLC0415  Windows has none
     except ImportError:

@@ -38,28 +38,38 @@ from epochal.model.events import TAG_STREAMS
 from epochal.store.driver import ahead
 
 EPOCHS: Final = 8
-"""Of a range at most: some 16 MB of the index."""
+"""Most epochs in a range: some 16 MB of the index."""
 
 RANGES: Final = 16
-"""Of a partition, where it has enough entries: each can be read by another worker."""
+"""Ranges that a partition is cut into, if it has enough entries. Each can be read by another worker."""
 
 ENTRIES: Final = 512
-"""Of a range at least: each range reads its streams anew, so one has more than is read together."""
+"""Fewest entries in a part of an epoch. Each range reads its streams anew, so it must exceed a window of events."""
 
 MOST_EVENTS: Final = 65_536
-"""Read together. A stream is read once for all of its events among them."""
+"""Most events in a window. A stream is read once for all of its events in a window."""
 
 WINDOW_BYTES: Final = 64 * 1024 * 1024
-"""Of events read together, about; when they have grown to twice as much they are read again, fewer at a time."""
+"""Bytes of events in a window, about. If they reach twice as much, the range goes on with smaller windows."""
 
 HELD: Final = 800
-"""Bytes reckoned for what an event in memory has besides its bodies."""
+"""Estimated bytes of an event in memory without its bodies."""
 
 
 def begin_feed(
     feed: FeedReader, folder: Path, wanted: ExportScope, start: FeedStart = "beginning"
 ) -> EventExport:
-    """The export of the feed in a folder, as `parts.begun` has it: all that it has by now."""
+    """Load the export of the feed in a folder, or begin one that ends at the feed's current tail.
+
+    Args:
+        feed: reader of the feed
+        folder: folder of the export
+        wanted: selection of events
+        start: place in the feed where a new export begins
+
+    Raises:
+        InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
+    """
     return begun(
         folder,
         wanted,
@@ -74,15 +84,23 @@ def begin_feed(
 
 
 def run_feed(export: EventExport, opener: Callable[[], FeedReader], **how: Any) -> ExportCounts:
-    """`parts.run` of the feed."""
+    """Write the missing parts of an export of the feed, and return its counts.
+
+    Args:
+        export: export to go on with
+        opener: function that opens the feed reader, in each worker process where there are several
+        how: keyword arguments of `parts.run`
+    """
     return run_parts(export, partial(_feed_opened, opener), **how)
 
 
 def _feed_opened(opener: Callable[[], FeedReader]) -> FeedOrigin:
+    """Open a feed reader, and return the origin that reads from it."""
     return FeedOrigin(opener())
 
 
 def _end_of(feed: FeedReader, partition: int, epoch: int) -> int:
+    """Return the number of entries in an epoch of a partition; 0 if there is no such epoch."""
     tip = feed.driver.run(epoch_tip(feed.table, partition, epoch))
     return 0 if tip is None else tip.version
 
@@ -90,10 +108,15 @@ def _end_of(feed: FeedReader, partition: int, epoch: int) -> int:
 def ranges_of(
     partition: int, start: Checkpoint, end: Checkpoint, entries: Callable[[int, int], int]
 ) -> Iterator[FeedRange]:
-    """A partition's chain of epochs, cut into ranges: of several epochs, or where it has few of these, of parts of one.
+    """Cut the epochs of a partition, between two checkpoints, into ranges for workers.
+
+    A range has several epochs, or where the partition has few of them, a part of one.
 
     Args:
-        entries: that an epoch of the partition has.
+        partition: partition of the feed
+        start: checkpoint where the first range begins
+        end: checkpoint where the last range ends
+        entries: function from a partition and an epoch to the number of entries in that epoch
     """
     at, epochs = start, max(1, min(EPOCHS, (end.epoch - start.epoch) // RANGES))
     pieces = max(1, RANGES // (end.epoch - start.epoch + 1))
@@ -108,12 +131,15 @@ def ranges_of(
 
 @dataclass(frozen=True, slots=True)
 class FeedOrigin:
-    """The feed of a reader."""
+    """Origin that reads the events of an export from the feed."""
 
     feed: FeedReader
 
     def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
-        """The entries of a range."""
+        """Yield the rows of a range, a batch for each entry.
+
+        If the events of a window take too much memory, the range is read on with smaller windows.
+        """
         entries, whole = _Entries(self.feed, wanted, range_), False
         while not whole:
             try:
@@ -126,15 +152,23 @@ class FeedOrigin:
 
 
 class _TooMuch(Exception):
-    """What was to be read together has grown beyond what memory is for."""
+    """Signals that the events of a window take more memory than is planned for them."""
 
 
 class _Entries:
-    """Reads the entries of a range, with their events."""
+    """Reads the entries of a range, with their events in windows of bounded memory."""
 
     def __init__(
         self, feed: FeedReader, wanted_: ExportScope, range_: FeedRange, most: int | None = None
     ) -> None:
+        """Prepare to read a range.
+
+        Args:
+            feed: reader of the feed
+            wanted_: selection of events
+            range_: range to read
+            most: most events in the first window; None for `MOST_EVENTS`
+        """
         self._feed, self._range = feed, range_
         self._categories, self._of = wanted_.categories or None, feed.categories(range_.partition)
         self._ahead = deque[tuple[int, list[Span]]]()
@@ -142,7 +176,11 @@ class _Entries:
         self._most, self._room, self._held = most or MOST_EVENTS, 0, 0
 
     def read(self) -> Iterator[RowBatch]:
-        """The rows of each entry that has something wanted."""
+        """Yield a batch of rows for each entry of the range that has events of the scope's categories.
+
+        Raises:
+            _TooMuch: the events of a window take too much memory.
+        """
         partition, category = self._range.partition, lru_cache(4_096)(self._of.of)
         events = events_of(self._spans(), self._hydrate(self._feed.hydrate(partition)), self._window)
         for event in events:
@@ -160,7 +198,10 @@ class _Entries:
             self._most = min(MOST_EVENTS, 2 * self._most)
 
     def _spans(self) -> Iterator[Span]:
-        """The spans of the range. What was appended since is behind its end."""
+        """Yield the spans of the range's entries, and queue those of each entry with its end in `_ahead`.
+
+        Entries that were appended after the export began lie behind the range's end, and are not read.
+        """
         reader = SpanReader.begin(
             self._feed.driver, self._feed.table, self._range.partition, Checkpoint(self._range.start)
         )
@@ -174,19 +215,27 @@ class _Entries:
                 yield from page.spans
 
     def smaller(self) -> int:
-        """Events of a window that takes much less than the last one: at most so many until an entry is whole."""
+        """Return a window size that takes much less memory than the last one, as a number of events.
+
+        It doubles again with each entry that is read.
+        """
         return max(FEWEST, self._room // 16)
 
     def _window(self) -> int:
-        """Events that are read next: as many as have room, if each is as large as the largest of the last ones."""
+        """Return the number of events in the next window, computed from the largest recent event."""
         room, self._largest, self._held = WINDOW_BYTES // self._largest, HELD, 0
         self._room = max(FEWEST, min(self._most, room))
         return self._room
 
     def _hydrate(self, read: Hydrate) -> Hydrate:
-        """Reads events until they take twice the room that was reckoned for them."""
+        """Wrap a function that reads a stream's events, so that it raises when a window exceeds its memory."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            """Yield events `first` to `end - 1` of a stream.
+
+            Raises:
+                _TooMuch: the events of the window take more than twice `WINDOW_BYTES`.
+            """
             for event in read(stream, first, end):
                 self._held += HELD + sum(
                     len(each) for each in (event.data, event.meta) if isinstance(each, bytes)
@@ -199,7 +248,16 @@ class _Entries:
 
 
 def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Categories) -> bool:
-    """Whether an event with tags is met where it becomes a row: in the first of its streams that are wanted."""
+    """Whether an event of the feed is met in the stream where it becomes a row.
+
+    An event with tags is in several streams, and becomes a row in the first of those that have one of the
+    categories.
+
+    Args:
+        event: event, as it is met in one of its streams
+        categories: categories of the exported streams; None for all
+        of: categories of streams in the layout
+    """
     if categories is None or not event.tags:
         return event.first
     begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
@@ -214,33 +272,38 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
 # stream is as long as it was when its head was read, and streams come in no order. What was pruned has no rows.
 
 SEGMENTS: Final = 16
-"""Of a table at least: each can be read by another worker."""
+"""Fewest segments of a table. Each can be read by another worker."""
 
 MOST_SEGMENTS: Final = 4_096
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
-"""Of a table in a segment, about: it is a part, which a run that was interrupted reads again as a whole."""
+"""Bytes of a table in a segment, about. An interrupted run reads an unfinished segment again from its start."""
 
 AT_ONCE: Final = 8
-"""Streams that are read at once."""
+"""Streams that are read concurrently."""
 
 SHORT: Final = 32
-"""Events of a stream that is read beside others: a longer one is read as its events are written."""
+"""Most events of a stream that is read ahead, beside others. A longer one is read as its events are written."""
 
 ROWS: Final = 1_024
-"""Of a batch."""
+"""Rows of a batch of a table's events."""
 
 
 def segments_of(size: int) -> int:
-    """How many segments a table of so many bytes has."""
+    """Return the number of segments for a table of `size` bytes."""
     return min(MOST_SEGMENTS, max(SEGMENTS, -(-size // SEGMENT_BYTES)))
 
 
 def begin_tables(folder: Path, wanted: ExportScope, segments: Mapping[int, int]) -> EventExport:
-    """The export of tables in a folder, as `parts.begun` has it.
+    """Load the export of tables in a folder, or begin one.
 
     Args:
-        segments: of each source, by its first partition.
+        folder: folder of the export
+        wanted: selection of events
+        segments: number of segments of each source, by its first partition
+
+    Raises:
+        InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
     """
     return begun(
         folder,
@@ -252,7 +315,13 @@ def begin_tables(folder: Path, wanted: ExportScope, segments: Mapping[int, int])
 def run_tables(
     export: EventExport, opener: Callable[[], tuple[FeedReader, Sequence[Source]]], **how: Any
 ) -> ExportCounts:
-    """`parts.run` of tables; `opener` gives what reads events, and the sources."""
+    """Write the missing parts of an export of tables, and return its counts.
+
+    Args:
+        export: export to go on with
+        opener: function that opens the feed reader and the sources, in each worker process where there are several
+        how: keyword arguments of `parts.run`
+    """
     segments: dict[int, int] = {}
     for each in export.ranges:
         segments[each.partition] = max(segments.get(each.partition, 0), each.end)
@@ -262,20 +331,30 @@ def run_tables(
 def _tables_opened(
     opener: Callable[[], tuple[FeedReader, Sequence[Source]]], segments: Mapping[int, int]
 ) -> TablesOrigin:
+    """Open the feed reader and sources, and return the origin that reads from them."""
     feed, sources = opener()
     return TablesOrigin(feed, {each.base: each for each in sources}, segments)
 
 
 @dataclass(frozen=True, slots=True)
 class TablesOrigin:
-    """The tables of sources, by the first partition of each; `segments` are as many as each is read in."""
+    """Origin that reads the events of an export from tables, by a segmented scan for heads of streams.
+
+    Attributes:
+        feed: reader of the feed, which reads events of streams
+        sources: sources by their first partition
+        segments: number of segments of each source, by its first partition
+    """
 
     feed: FeedReader
     sources: Mapping[int, Source]
     segments: Mapping[int, int]
 
     def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
-        """The streams of a segment. Only behind the last of them there is a place to go on from."""
+        """Yield the rows of a segment's streams in batches.
+
+        Only the last batch ends at a place to go on from: the others have the range's start as their end.
+        """
         rows, read, size = list[Row](), 0, 0
         for row in self._rows(wanted, range_):
             read += 1
@@ -288,7 +367,7 @@ class TablesOrigin:
         yield RowBatch(rows, range_.end, read, size)
 
     def _rows(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
-        """The row of each event; None where another of its streams has that."""
+        """Yield the row of each event in a segment; None for an event whose row another of its streams has."""
         categories, of = wanted.categories or None, self.feed.categories(range_.partition)
         category = lru_cache(4_096)(of.of)
         for events in ahead(self._read(range_.partition), self._heads(wanted, range_), AT_ONCE):
@@ -297,7 +376,7 @@ class TablesOrigin:
                 yield row_of(event, category=category) if first else None
 
     def _heads(self, wanted: ExportScope, range_: FeedRange) -> Iterator[End | UnreadableHead]:
-        """Where each stream of a segment ends that is wanted, and what cannot be read of these."""
+        """Yield the end of each stream in a segment that has one of the categories, then each unreadable head."""
         source, of = self.sources[range_.partition], self.feed.categories(range_.partition)
         segment = (range_.start, self.segments[range_.partition])
         unreadable, open_ = list[UnreadableHead](), None
@@ -316,9 +395,11 @@ class TablesOrigin:
         yield from unreadable
 
     def _read(self, partition: int) -> Callable[[End | UnreadableHead], Iterator[FeedEvent]]:
+        """Make a function that reads the events of a stream by its end, or reports an unreadable head."""
         source, hydrate = self.sources[partition], self.feed.hydrate(partition)
 
         def events(of: End | UnreadableHead) -> Iterator[FeedEvent]:
+            """Return the events of a stream; an unreadable head or a damaged tip becomes an event with a fault."""
             if isinstance(of, UnreadableHead):
                 return iter((FeedEvent(stream="", index=0, type="", fault=CorruptData(str(of))),))
             first, end = max(of.pruned, of.since), of.next
@@ -335,7 +416,10 @@ class TablesOrigin:
 
 
 def _joined(one: End, other: End) -> End | None:
-    """Both as one, where they are neighbours of a stream: items of a stream come together, and are read together."""
+    """Join two ends that are neighbours in one stream; None if they are not.
+
+    The items of a stream come together in a scan, and their events are read together.
+    """
     if one.stream == other.stream and one.next is not None and one.next == max(other.pruned, other.since):
         return replace(other, pruned=one.pruned, since=one.since)
     return None

@@ -40,36 +40,38 @@ from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 
 FILE_ROWS: Final = 250_000
-"""Rows of a file, about: what a run that ends in the middle does again."""
+"""Rows of a file, about. A run that was interrupted repeats at most this many for each worker."""
 
 FILE_BYTES: Final = 256 * 1024 * 1024
 BATCH_ROWS: Final = 16_384
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Of bodies in memory, before they are written as a group of rows."""
+"""Bytes of bodies held in memory before they are written as a row group."""
 
 PROGRESS_SECONDS: Final = 1.0
 
 FORM: Final = 1
-"""Of what is said of an export. Another one is begun anew."""
+"""Version of the JSON notes of an export. An export with another version must be begun anew."""
 
 RUN: Final = "run.lock"
-"""Held by the run that writes a folder."""
+"""Name of the file whose lock the run that writes a folder holds."""
 
 ROW_BYTES: Final = 200
-"""Bytes reckoned for what a row has besides its bodies."""
+"""Estimated bytes of a row without its bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportScope:
-    """What an export is of.
+    """Selection of the events that an export writes, with the format and the columns of its files.
 
     Attributes:
-        source: whose events, in words that tell them from others.
-        categories: only streams of these; none for all.
-        since, until: only what happened from the one on, and before the other, in microseconds since 1970.
-        start: where in the feed it begins, as it was asked for.
-        codec: `module:name` of a codec, whose events' fields are columns too; none where it is empty.
-        columns: these, with their types.
+        source: name of the store and tables that the events come from, to tell exports apart
+        format: file format
+        categories: categories of the exported streams; empty for all
+        since: earliest event time, included, in microseconds since 1970; None for no bound
+        until: latest event time, excluded, in microseconds since 1970; None for no bound
+        start: place in the feed where the export begins, as the user gave it
+        codec: `module:name` of the codec whose events' fields become columns; empty for none
+        columns: names and types of these columns
     """
 
     source: str
@@ -82,7 +84,7 @@ class ExportScope:
     columns: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Raise `InvalidInput` unless format, categories and times are valid."""
         if self.format not in FORMATS:
             raise InvalidInput("format", f"must be one of {', '.join(FORMATS)}")
         check_wanted(self.categories, None)
@@ -90,7 +92,10 @@ class ExportScope:
             raise InvalidInput("until", "must be later than since")
 
     def has(self, row: Row) -> bool:
-        """Whether a row is of its time. What is gone has none."""
+        """Whether a row's event time lies from `since` up to `until`.
+
+        Without bounds every row does. With one, a row without a time does not: events that are gone have none.
+        """
         if self.since is None and self.until is None:
             return True
         if row.time is None:
@@ -101,7 +106,13 @@ class ExportScope:
 
 
 class FeedRange(NamedTuple):
-    """What one worker reads: of a partition's chain of epochs from a checkpoint to another, or a table's segment."""
+    """Range of events for one worker: entries of a feed partition, or one segment of a table.
+
+    Attributes:
+        partition: partition of the feed, or first partition of a table's source
+        start: checkpoint of the first entry, or number of the segment
+        end: checkpoint behind the last entry, or number of the next segment
+    """
 
     partition: int
     start: int
@@ -110,14 +121,15 @@ class FeedRange(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ExportCounts:
-    """What was met and written.
+    """Counts of the events that an export read, and of the rows that it wrote.
 
     Attributes:
-        read: events that the origin has.
-        rows: of these, written.
-        again: of these, met through another tag, and written where they are met first.
-        outside: of these, not of the times that are wanted.
-        gone, faults: of the rows, those of events that are gone, or cannot be read.
+        read: events read from the origin
+        rows: events written as rows
+        again: events skipped, since their row is written in another of their streams
+        outside: events skipped, since their time is not within the scope
+        gone: rows of events that are gone
+        faults: rows of events that cannot be read
     """
 
     read: int = 0
@@ -128,22 +140,25 @@ class ExportCounts:
     faults: int = 0
 
     def add(self, other: ExportCounts) -> None:
-        """Sum up."""
+        """Add other counts to these."""
         for name, value in asdict(other).items():
             setattr(self, name, getattr(self, name) + value)
 
     @property
     def whole(self) -> bool:
-        """Whether each event that was read became a row, or was left out for a reason."""
+        """Whether every event that was read either became a row or was skipped for a reason."""
         return self.read == self.rows + self.again + self.outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventExport:
-    """An export in a folder.
+    """Export of events as rows in the files of a folder.
 
     Attributes:
-        ranges: that it has, up to where the feed was when it began.
+        folder: folder with the files
+        wanted: selection of events
+        ranges: all ranges of the export, up to the tail of the feed when the export began
+        complete: whether all ranges are written and checked
     """
 
     folder: Path
@@ -153,7 +168,7 @@ class EventExport:
 
     @property
     def counts(self) -> ExportCounts:
-        """Of all parts that are done."""
+        """Sum of the counts of all finished parts."""
         sums = ExportCounts()
         for each in self.ranges:
             for part in self.parts(each):
@@ -161,8 +176,10 @@ class EventExport:
         return sums
 
     def parts(self, range_: FeedRange) -> Iterator[ExportPart]:
-        """The parts of a range that are done, one behind the other. Raises `CorruptData` where what is said of one is
-        not what was said.
+        """Yield the finished parts of a range in order, up to the first one that is missing.
+
+        Raises:
+            CorruptData: the note of a part is damaged, or was edited.
         """
         left = range_
         while left.start < left.end and (part := self._part(left)) is not None:
@@ -170,14 +187,19 @@ class EventExport:
             left = left._replace(start=part.end)
 
     def file(self, partition: int, start: int) -> Path:
-        """Where the rows of a part are."""
+        """Return the path of the file with a part's rows."""
         return self.folder / f"{_name(partition, start)}.{self.wanted.format}"
 
     def note(self, partition: int, start: int) -> Path:
-        """Where it is said what a part has."""
+        """Return the path of the JSON file with the end and the counts of a part."""
         return _notes(self.folder) / f"{_name(partition, start)}.json"
 
     def _part(self, left: FeedRange) -> ExportPart | None:
+        """Load the part that begins at the start of a range; None if that part is not finished.
+
+        Raises:
+            CorruptData: the note of the part is damaged, or was edited.
+        """
         path = self.note(left.partition, left.start)
         try:
             said = _unchanged(json.loads(path.read_bytes()))
@@ -198,7 +220,7 @@ class EventExport:
 
 @dataclass(slots=True, kw_only=True)
 class ExportPart:
-    """Rows of a range, from a place up to another."""
+    """Part of a range, from `start` up to `end`, whose rows are in one file."""
 
     partition: int
     start: int
@@ -207,11 +229,13 @@ class ExportPart:
 
 
 class RowBatch(NamedTuple):
-    """Rows of a range, up to a place that it may be gone on with from; where it begins, if there is none yet.
+    """Batch of rows of a range, with the place behind it.
 
     Attributes:
-        read: how many events were read for it.
-        size: bytes of the rows.
+        rows: rows, which may yet be left out by the scope's times
+        end: place from which a later run can go on; the range's start where the origin has no such place yet
+        read: number of events that were read for the batch
+        size: bytes of the rows
     """
 
     rows: list[Row]
@@ -220,7 +244,7 @@ class RowBatch(NamedTuple):
     size: int
 
     def counts(self, kept: Sequence[Row]) -> ExportCounts:
-        """With these of its rows."""
+        """Count the events of the batch, of which the rows `kept` are written."""
         return ExportCounts(
             read=self.read,
             rows=len(kept),
@@ -232,14 +256,19 @@ class RowBatch(NamedTuple):
 
 
 class Origin(Protocol):
-    """What events are read from."""
+    """Source that an export reads its events from."""
 
     def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
-        """What a range has from its start on, in an order that is always the same."""
+        """Yield the rows of a range in batches, from its start on, always in the same order."""
 
 
 def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedRange]]) -> EventExport:
-    """The export of a folder: the one that was begun there, or a new one.
+    """Load the export in a folder, or begin a new one there.
+
+    Args:
+        folder: folder of the files; made where it does not exist
+        wanted: selection of events
+        ranges: function that returns the ranges of a new export
 
     Raises:
         InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
@@ -263,7 +292,11 @@ def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedR
 
 
 def columns_of(wanted: ExportScope) -> Columns:
-    """The columns of an export's files; raises `InvalidInput` where there is no such codec."""
+    """Return the columns of an export's files, with those of its codec's events.
+
+    Raises:
+        InvalidInput: the codec cannot be imported, or is no codec.
+    """
     if not wanted.codec:
         return Columns()
     from epochal.contrib.schemas.columns import columns  # noqa: PLC0415  for few
@@ -279,12 +312,19 @@ def columns_of(wanted: ExportScope) -> Columns:
 
 
 def _counts(path: Path) -> bool:
-    """Whether there is something: an export that ended before it was begun has left next to nothing."""
+    """Whether a path is a file of somebody else, so that no export may begin in its folder.
+
+    Paths that an export leaves when it ends before it has begun are none.
+    """
     return path.name not in ("_export", ".export.json.tmp", RUN)
 
 
 def found_in(folder: Path) -> EventExport | None:
-    """The export that a folder has; None where there is none. Raises `InvalidInput` where it cannot be read."""
+    """Load the export in a folder, or return None if there is none.
+
+    Raises:
+        InvalidInput: the export cannot be read, or is of another version of Epochal.
+    """
     try:
         said = json.loads((_notes(folder) / "export.json").read_bytes())
         if said["export"] != FORM:
@@ -310,14 +350,18 @@ def run(
     file_rows: int = FILE_ROWS,
     told: Callable[[ExportCounts], object] = lambda _: None,
 ) -> ExportCounts:
-    """Write what an export lacks, and hold it to what was read; what it then has.
+    """Write the missing parts of an export, check all of its files, and return its counts.
 
     Args:
-        opener: opens what is read; in a process of each worker, where there are several.
-        told: hears how far it is.
+        export: export to go on with
+        opener: function that opens the origin; with several workers each calls it in its own process
+        workers: number of processes that write ranges side by side
+        file_rows: rows of a file, about
+        told: function called with the counts so far, as the export proceeds
 
     Raises:
-        CorruptData: a file has other rows than were read, or what is said of it was changed. It is named, and stays.
+        CorruptData: a file has other rows than were read, or the note of a part was changed. The error names the file,
+            which stays.
         InvalidInput: another run is at work in the folder.
     """
     must_be_whole(workers, "workers", 1)
@@ -344,7 +388,11 @@ def run(
 def write_range(
     export: EventExport, range_: FeedRange, opener: Callable[[], Origin], file_rows: int = FILE_ROWS
 ) -> Generator[ExportPart, None, None]:
-    """Write the parts of a range that are not done, one after another."""
+    """Write the missing parts of a range one after another, and yield each when it is finished.
+
+    Raises:
+        InvalidInput: another process writes the range.
+    """
     with locked(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
         left = range_
         for part in export.parts(range_):
@@ -361,7 +409,13 @@ def write_range(
 def _write_part(
     export: EventExport, left: FeedRange, batches: Iterator[RowBatch], columns: Columns, file_rows: int
 ) -> ExportPart:
-    """The next part, which ends where a batch of the origin's does."""
+    """Write the next part of a range, file and note, and return it.
+
+    A part ends behind a batch of the origin, once its file has enough rows or bytes, or at the end of the range.
+
+    Raises:
+        CorruptData: events are missing or doubled.
+    """
     part = ExportPart(partition=left.partition, start=left.start, end=left.end)
     path, size = export.file(left.partition, left.start), 0
     with _if_any(path, export.wanted.format, columns) as write:
@@ -382,7 +436,7 @@ def _write_part(
 
 
 def _gathered(batches: Iterable[RowBatch], most: int) -> Iterator[RowBatch]:
-    """As many together as are written together."""
+    """Join batches of an origin to larger ones, of `most` events or `BATCH_BYTES` and a little more."""
     rows, read, size = list[Row](), 0, 0
     last: RowBatch | None = None
     for batch in batches:
@@ -404,7 +458,7 @@ def _side_by_side(
     file_rows: int,
     told: Callable[[ExportCounts], object],
 ) -> None:
-    """Ranges by several processes at once."""
+    """Write the ranges of an export in several processes, and report the counts about once a second."""
     with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
         left = {pool.submit(_whole_range, export, each, opener, file_rows) for each in export.ranges}
         try:
@@ -418,7 +472,10 @@ def _side_by_side(
 
 
 def end_with_parent() -> None:
-    """A worker whose parent was killed ends at once: else it would hold its range against the next run."""
+    """Start a thread that ends this worker process when its parent process ends.
+
+    A worker whose parent was killed would otherwise keep its range locked against the next run.
+    """
 
     def watch() -> None:
         if (parent := parent_process()) is not None:
@@ -431,12 +488,17 @@ def end_with_parent() -> None:
 def _whole_range(
     export: EventExport, range_: FeedRange, opener: Callable[[], Origin], file_rows: int
 ) -> None:
+    """Write all missing parts of a range, as the task of a worker process."""
     for _ in write_range(export, range_, opener, file_rows):
         pass
 
 
 def _checked(export: EventExport) -> ExportCounts:
-    """What all parts have; raises `CorruptData` where their files have not."""
+    """Check that every part is finished and its file has all rows, and return the sum of the counts.
+
+    Raises:
+        CorruptData: a part is missing, a file has another number of rows, or a file belongs to no part.
+    """
     counts, ours = ExportCounts(), set[Path]()
     for each in export.ranges:
         at = each.start
@@ -459,6 +521,11 @@ def _checked(export: EventExport) -> ExportCounts:
 
 
 def _count(path: Path, format_: Format) -> int:
+    """Count the rows of a file.
+
+    Raises:
+        CorruptData: the file cannot be read.
+    """
     try:
         return count(path, format_)
     except (OSError, ValueError) as error:  # as Arrow has its own
@@ -466,13 +533,13 @@ def _count(path: Path, format_: Format) -> int:
 
 
 def _empty(export: EventExport) -> Path:
-    """A file without rows: an export that has none is read like others."""
+    """Return the path of the file that an export without rows gets, so that readers find its columns."""
     return export.folder / f"none.{export.wanted.format}"
 
 
 @contextmanager
 def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[[Sequence[Row]], None]]:
-    """What writes rows to a file that is made with the first of them."""
+    """Yield a function that writes rows to a file, and makes the file with the first row."""
     with ExitStack() as stack:
         write: Write | None = None
 
@@ -486,6 +553,7 @@ def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[
 
 
 def _keep(export: EventExport) -> None:
+    """Write scope, ranges and state of an export to `export.json` in its folder, atomically."""
     said = {
         "export": FORM,
         "rows": VERSION,
@@ -497,6 +565,7 @@ def _keep(export: EventExport) -> None:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object with its checksum to a file, atomically and synced to disk."""
     begun = path.with_name(f".{path.name}.tmp")
     with begun.open("w", encoding="utf-8") as file:
         json.dump(value | {"sum": _sum(value)}, file)
@@ -506,26 +575,36 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def _unchanged(said: dict[str, Any]) -> dict[str, Any]:
-    """What was written. Raises `ValueError` where it was changed since."""
+    """Return a JSON object without its checksum.
+
+    Raises:
+        ValueError: the object was changed after it was written.
+    """
     if said.pop("sum", None) != _sum(said):
         raise ValueError("its sum is another")
     return said
 
 
 def _sum(value: dict[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object, as hex digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _notes(folder: Path) -> Path:
-    """Readers of folders, as pyarrow's, pass over names that begin so."""
+    """Return the folder of an export's notes.
+
+    Readers of folders, as pyarrow's, skip names that begin with `_`.
+    """
     return folder / "_export"
 
 
 def _name(partition: int, start: int) -> str:
+    """Return the name of a part's files, without an ending."""
     return f"{partition:06d}-{start:019d}"
 
 
 def _difference(found: ExportScope, asked: ExportScope) -> str:
+    """Describe in words how the scope of the export in a folder differs from the requested one."""
     return ", ".join(
         f"{name} is {_said(was)}, not {_said(asdict(asked)[name])}"
         for name, was in asdict(found).items()
@@ -534,6 +613,7 @@ def _difference(found: ExportScope, asked: ExportScope) -> str:
 
 
 def _said(value: Any) -> str:
+    """Format a value of a scope for an error message."""
     if isinstance(value, int):
         return time_text(value)
     if isinstance(value, tuple):
@@ -542,5 +622,5 @@ def _said(value: Any) -> str:
 
 
 def size_of(row: Row) -> int:
-    """Bytes that a row takes, about."""
+    """Estimate the bytes that a row takes."""
     return ROW_BYTES + sum(len(each) for each in (row.data, row.data64, row.metadata, row.metadata64) if each)
