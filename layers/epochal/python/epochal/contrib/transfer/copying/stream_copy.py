@@ -247,7 +247,7 @@ class _Copying:
         return StreamCopy(stream=self.stream, ending=ending, version=version, first=first, **figures)
 
     def _append(self, at: int, digest: Digest) -> bool:
-        """Append the original's events from index `at` on, and the unfolds; return whether anything was written.
+        """Append the original's events from index `at` on, and the unfolds; return whether it wrote anything.
 
         The unfolds go out with the events up to the version that they were made from.
 

@@ -29,17 +29,20 @@ _FALSE: Final = frozenset(("false", "f", "no", "n", "0"))
 _INTEGER: Final = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _LONGEST: Final = 4_000
-"""Digits of an integer: Python reads 4,300 at most."""
+"""Most digits of an integer: Python reads up to 4,300."""
 
 LEFT_OUT: Final = object()
-"""Of a blank cell: its field takes its default."""
+"""Stands for no value: of a blank cell whose field takes its default, or of a text that is not of a type."""
 
 
 def value_of(text: str, schema: Schema, definitions: Mapping[str, Schema], *, optional: bool) -> Any:
-    """The value of a cell.
+    """Convert the text of a table cell to a value of a JSON Schema type.
 
     Args:
-        optional: the field may be left out, since it has a default.
+        text: text of the cell
+        schema: JSON Schema of the type
+        definitions: schemas that `$ref` refers to, by name
+        optional: whether the field has a default, so that a blank cell gives `LEFT_OUT`
 
     Raises:
         Mismatch: the type has no such value.
@@ -56,7 +59,7 @@ def value_of(text: str, schema: Schema, definitions: Mapping[str, Schema], *, op
 
 
 def _types(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[Schema]:
-    """The types that a schema is a union of."""
+    """Yield the types that a schema is a union of, with references resolved."""
     if (reference := schema.get("$ref")) is not None:
         yield from _types(definitions[reference.removeprefix(DEFINITIONS)], definitions)
         return
@@ -72,10 +75,16 @@ def _types(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[Schema
 
 
 def _choices(schema: Schema) -> list[Any]:
+    """Return the values of an enum or constant; none for other types."""
     return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
 
 
 def _blank(types: list[Schema], *, optional: bool) -> Any:
+    """Return the value of a blank cell: null, `LEFT_OUT` or empty text, whichever the types allow.
+
+    Raises:
+        Mismatch: the types allow none of them.
+    """
     if any(each.get("type") == "null" for each in types):
         return None
     if optional:
@@ -86,7 +95,7 @@ def _blank(types: list[Schema], *, optional: bool) -> Any:
 
 
 def _chosen(text: str, schema: Schema) -> Any:
-    """One of the values that there are; an integer by its digits."""
+    """Return the value of an enum or constant that a text stands for; `LEFT_OUT` if there is none."""
     for value in _choices(schema):
         as_text = value if isinstance(value, str) else json.dumps(value).decode()
         if text == as_text:
@@ -95,16 +104,18 @@ def _chosen(text: str, schema: Schema) -> Any:
 
 
 def _string(text: str, schema: Schema) -> Any:
-    """The text, where the type has texts of any kind, or is of anything."""
+    """Return the text if the type is a string or anything; otherwise `LEFT_OUT`."""
     return text if schema.get("type", "string") == "string" and not _choices(schema) else LEFT_OUT
 
 
 def _integer(text: str) -> Any:
+    """Convert digits to an integer; `LEFT_OUT` if the text is none."""
     found = _INTEGER.fullmatch(text)
     return int(found[1]) if found and len(text) <= _LONGEST else LEFT_OUT
 
 
 def _number(text: str) -> Any:
+    """Convert digits with a decimal point and exponent to a decimal; `LEFT_OUT` if the text is none."""
     try:
         return Decimal(text) if _NUMBER.fullmatch(text) else LEFT_OUT
     except ArithmeticError:  # the exponent is beyond all bounds
@@ -112,11 +123,14 @@ def _number(text: str) -> Any:
 
 
 def _boolean(text: str) -> Any:
+    """Convert a word for true or false to a boolean; `LEFT_OUT` if the text is none."""
     word = text.lower()
     return word in _TRUE if word in _TRUE | _FALSE else LEFT_OUT
 
 
 def _json_of(kind: type) -> Callable[[str], Any]:
+    """Make a function that parses JSON text of a Python type, and returns `LEFT_OUT` for other text."""
+
     def parsed(text: str) -> Any:
         try:
             value = json.loads(text)
@@ -134,15 +148,17 @@ _CONVERSIONS: Final[Mapping[str, tuple[Callable[[str], Any], str]]] = {
     "array": (_json_of(list), "a JSON array"),
     "object": (_json_of(dict), "a JSON object"),
 }
-"""By the type: what converts a text, and what such a text is called."""
+"""For each type of JSON Schema, the function that converts a text, and the name of such texts in errors."""
 
 
 def _converted(text: str, schema: Schema) -> Any:
+    """Convert a text to an integer, number, boolean, array or object; `LEFT_OUT` if that is impossible."""
     convert, _ = _CONVERSIONS.get(schema.get("type", ""), (None, ""))
     return LEFT_OUT if convert is None or _choices(schema) else convert(text)
 
 
 def _rule(types: list[Schema]) -> str:
+    """Describe in words which texts a cell of these types may hold."""
     rules = list[str]()
     for each in types:
         kind = each.get("type", "")

@@ -39,7 +39,7 @@ from epochal.settings import Settings
 from epochal.store.streams import Streams
 
 SHOWN: Final = 20
-"""Rows that do not fit of which a run prints why; a file has all of them."""
+"""Rejected rows that a run prints; a file has all of them."""
 
 
 @click.command(name="import")
@@ -142,8 +142,13 @@ def import_(
 
 
 def _open_codec(target: str) -> EventCodec[Any]:
-    """The codec that `module:name` names. One that seals is refused: an import stores bodies as they are, in plain
-    text. It cannot seal them, since each sealing of a body is another, and a second run would not recognise it.
+    """Load the codec that `module:name` names, and check that it does not seal.
+
+    An import stores bodies as they are, in plain text. It cannot seal them, since each sealing of a body gives other
+    bytes, and a second run would not recognise its events.
+
+    Raises:
+        InvalidInput: the codec cannot be loaded, or seals.
     """
     codec = inputs.codec_of(target)
     if codec.sealing is not None:
@@ -156,7 +161,14 @@ def _open_codec(target: str) -> EventCodec[Any]:
 
 
 class _Rejecting:
-    """Prints the first rows that do not fit, and of those that wait; writes all to a file where there is one."""
+    """Prints the first rejected and the first waiting rows, and writes all rows to a file if there is one.
+
+    Attributes:
+        stop: whether the first row ends the import
+        shown: number of rows so far, of those that wait (True) and of others (False)
+        first: line of text for the first row; empty before
+        file: file that gets all rows as JSON lines; None for none
+    """
 
     def __init__(self, *, stop: bool) -> None:
         self.stop = stop
@@ -165,7 +177,11 @@ class _Rejecting:
         self.file: IO[str] | None = None
 
     def __call__(self, misfit: Misfit) -> None:
-        """Take note of one."""
+        """Report a row that is not imported.
+
+        Raises:
+            ImportIncomplete: the import is to stop at the first such row.
+        """
         self.shown[misfit.waits] += 1
         self.first = self.first or _line(misfit)
         if self.file is not None:
@@ -177,11 +193,12 @@ class _Rejecting:
 
 
 def plain(value: Any) -> str:
-    """A row as JSON; what is no JSON, as text."""
+    """Format a row as JSON text; values that JSON cannot hold become text."""
     return json.dumps(_plain(value)).decode()
 
 
 def _plain(value: Any) -> Any:
+    """Convert a value to one that JSON can hold; other values become text."""
     match value:
         case dict():
             return {str(name): _plain(each) for name, each in value.items()}
@@ -195,6 +212,13 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _writer(store: OpenedStore, rate: int | None, workers: int) -> Iterator[HistoryWriter]:
+    """Yield the writer of an import, which writes in this process or in worker processes.
+
+    Args:
+        store: opened store
+        rate: write units a second; None for no limit
+        workers: number of processes that write; 1 writes in this process
+    """
     choice, workers = side_by_side(workers)
     alone = HistoryWriter(store.streams, pace=Pace(rate=rate or 0))
     if choice is None or workers == 1:
@@ -205,19 +229,22 @@ def _writer(store: OpenedStore, rate: int | None, workers: int) -> Iterator[Hist
 
 
 def _streams_there(choice: Choice) -> Streams:
-    """In a process of its own."""
+    """Open a store in a worker process, and return its streams."""
     return open_store(choice).streams
 
 
 def _view(misfit: Misfit) -> dict[str, Any]:
+    """Convert a rejected row to a JSON object for output."""
     return {"at": misfit.at, "stream": misfit.stream, "rule": misfit.rule}
 
 
 def _line(misfit: Misfit) -> str:
+    """Format a rejected row as a line of text."""
     return ": ".join(each for each in (misfit.at, misfit.stream, misfit.rule) if each)
 
 
 def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
+    """Print the counts of an import, as JSON or as lines of text."""
     units = round(done.units)
     dollars = units * PRICES["write units"]
     view = {
@@ -271,10 +298,10 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
 STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
     each.name: attrgetter(each.plugin.streams) for each in layouts() if each.plugin.streams
 }
-"""Layouts of named streams, which can be copied to."""
+"""Layouts of named streams that can be copied to, with a function from a deployment to their store."""
 
 FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied))
-"""And those that can be copied from."""
+"""Layouts that can be copied from."""
 
 
 @click.command(name="copy")
@@ -356,7 +383,7 @@ def copy(
 
 
 def _other_store(stack: str) -> OpenedStore:
-    """The store of another stack, where the first one is."""
+    """Open the store of another stack, with the endpoint and region of the command line."""
     said = click.get_current_context().find_root().params
     return open_store(
         Choice(settings=Settings(), stack=stack, endpoint=said["endpoint"], region=said["region"])
@@ -364,13 +391,24 @@ def _other_store(stack: str) -> OpenedStore:
 
 
 def _having(deployment: Deployment, layout: str) -> Deployment:
-    """The deployment, if it has tables of a layout."""
+    """Return a deployment, after checking that it has the table of a layout.
+
+    Raises:
+        TableUnnamed: the deployment has no table for the layout.
+    """
     table = layout_named(layout).table
     must_be_named(f"is needed for streams as {layout}", **{table: deployment.settings.value(table)})
     return deployment
 
 
 def _copy_source(deployment: Deployment, layout: str, snapshots: str) -> CopySource:
+    """Return the source that copies streams of a layout.
+
+    Args:
+        deployment: deployment with the tables
+        layout: name of the layout
+        snapshots: type of the unfold that a snapshot becomes
+    """
     if layout in STREAMS:
         return StreamSource(STREAMS[layout](_having(deployment, layout)))
     source: CopySource = layout_named(layout).part("copied")(_having(deployment, layout), snapshots)
@@ -378,11 +416,15 @@ def _copy_source(deployment: Deployment, layout: str, snapshots: str) -> CopySou
 
 
 def _name_of_run(layout: str, table: str, categories: Iterable[str]) -> str:
-    """The name under which a run keeps its place: what is copied, and where to. No reaction's name has a dot."""
+    """Return the name under which a copy of a feed saves its checkpoint.
+
+    The name tells layout, table and categories. It has dots, as no reaction's name has.
+    """
     return ".".join(("copy", layout, table, *sorted(set(categories))))
 
 
 def _copied_view(each: StreamCopy) -> dict[str, Any]:
+    """Convert the result of a copied stream to a JSON object for output."""
     more = {"digest": each.digest} if each.digest else {}
     return {
         "stream": each.stream,
@@ -397,6 +439,7 @@ def _copied_view(each: StreamCopy) -> dict[str, Any]:
 
 
 def _copied_line(each: StreamCopy) -> str:
+    """Format the result of a copied stream as a line of text."""
     if each.why:
         return f"{each.stream}: {each.ending}: {each.why}"
     pruned = f", from event {each.first} on: those before are pruned" if each.first else ""
@@ -404,6 +447,11 @@ def _copied_line(each: StreamCopy) -> str:
 
 
 def _print_copied(tally: Tally, *, dry_run: bool) -> None:
+    """Print the sums over copied streams, as JSON or as a line of text.
+
+    Raises:
+        Unsound: a stream was refused, or differs from its copy.
+    """
     view = {
         "streams": tally.streams,
         "dryRun": dry_run,

@@ -25,7 +25,15 @@ from epochal.store.also import plain
 
 
 def parted(place: str, default: str = "") -> tuple[str, str]:
-    """The URL of a database, and what follows its `#`: the part of it that is meant."""
+    """Split a place into the URL of a database and the part of it that follows `#`.
+
+    Args:
+        place: URL, or URL and part
+        default: part where the place names none
+
+    Raises:
+        InvalidInput: there is no part, or it has other characters than letters, digits and `_`.
+    """
     url, _, part = place.partition("#")
     if not (part := part or default).replace("_", "").isalnum():
         raise InvalidInput("PLACE", "must name a part of the database, of letters, digits and _: URL#part")
@@ -33,10 +41,11 @@ def parted(place: str, default: str = "") -> tuple[str, str]:
 
 
 def selected(url: str, query: str) -> Iterator[Mapping[str, Any]]:
-    """The rows of a query, by the names of their columns, all as of one moment.
+    """Run a SQL query, and yield its rows by column name, all from one snapshot of the database.
 
     Raises:
         InvalidInput: the database cannot be reached, or has no such tables.
+        ModuleNotFoundError: sqlalchemy is not installed; the error says what to install.
     """
     with brought_by("sql", "sources in SQL databases", "sqlalchemy"):
         from sqlalchemy import create_engine, text  # noqa: PLC0415  an extra
@@ -66,7 +75,11 @@ _HEX: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def stored(place: str) -> Columns:
-    """Every event. PLACE is the database's URL, and `#` with the application's name."""
+    """Yield every event of an application of the Python library `eventsourcing`.
+
+    Args:
+        place: URL of the database, `#` and the name of the application
+    """
     url, application = parted(place)
     number, table = "notification_id", f"{application.lower()}_events"
     if url.startswith("sqlite"):
@@ -87,13 +100,13 @@ def stored(place: str) -> Columns:
 
 
 def _id(given: object) -> str:
-    """SQLite has UUIDs without hyphens, PostgreSQL with them."""
+    """Return an aggregate's id with hyphens, if it is a UUID: SQLite has them without."""
     text = str(given)
     return str(UUID(text)) if _HEX.fullmatch(text) else text
 
 
 def _time(state: bytes | str) -> Any:
-    """What the library's transcoder wrote as `timestamp`, if it can be read."""
+    """Return the timestamp in a state that the library's transcoder wrote; None if it cannot be read."""
     try:
         found = plain_json.loads(state)["timestamp"]
     except (ValueError, TypeError, KeyError):
@@ -117,7 +130,11 @@ FROM {schema}.messages ORDER BY global_position
 
 
 def messages(place: str) -> Columns:
-    """Every message. PLACE is the database's URL; the schema is `message_store`, unless `#name` follows."""
+    """Yield every message of a Message DB database.
+
+    Args:
+        place: URL of the database; the schema is `message_store`, unless `#name` follows
+    """
     url, schema = parted(place, "message_store")
     for row in selected(url, _MESSAGES.format(schema=schema)):
         yield f"global position {row['global_position']}", row
@@ -158,7 +175,11 @@ _MARTEN_FIELDS: Final = {
 
 
 def of_marten(place: str) -> Columns:
-    """Every event. PLACE is the database's URL; the schema is `public`, unless `#name` follows."""
+    """Yield every event of a Marten database, archived ones too.
+
+    Args:
+        place: URL of the database; the schema is `public`, unless `#name` follows
+    """
     url, schema = parted(place, "public")
     for row in selected(url, _MARTEN_EVENTS.format(schema=schema)):
         columns = json.loads(row["row"])
@@ -185,7 +206,14 @@ _CASTORE_FIELDS: Final = {
 
 
 def of_castore(place: str) -> Columns:
-    """Every event of an export."""
+    """Yield every event of a DynamoDB export of a Castore table, stream by stream.
+
+    Args:
+        place: folder of the export
+
+    Raises:
+        InvalidInput: the place is no folder with an export, or the export is of another table.
+    """
     with closing(
         sqlite3.connect("")
     ) as file:  # without a name: it grows out of memory when it must, and goes
@@ -205,11 +233,13 @@ def of_castore(place: str) -> Columns:
 
 
 def _row(aggregate: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Add the name of the stream to a row of Castore."""
     store, separator, own = aggregate.partition("#")
     return {**row, "stream": f"{store}-{own}" if separator else aggregate}
 
 
 def _buckets(bucket: str) -> Open:
+    """Raise `InvalidInput`, since exports of Castore are read from folders only, not from buckets."""
     raise InvalidInput(
         "PLACE", f"must be a folder: fetch the export from {bucket} with `aws s3 cp --recursive`"
     )
@@ -234,11 +264,15 @@ _NAMES: Final = {
     "data": ("data",),
     "metadata": ("metaData", "metadata"),
 }
-"""What each field is called, the surest name first."""
+"""Names of each field in the database's APIs, the most specific first."""
 
 
 def events(place: str) -> Columns:
-    """Every event of a database, by its connection string, or of a file."""
+    """Yield every event of a KurrentDB database, or of a file of JSON lines.
+
+    Args:
+        place: connection string of the database, or path of the file
+    """
     if place.partition("://")[0].partition("+")[0] in ("esdb", "kdb", "kurrentdb"):
         yield from of_client(_read_all(place))
         return
@@ -250,13 +284,18 @@ def events(place: str) -> Columns:
 
 
 def of_client(recorded: Iterable[Any]) -> Columns:
-    """Events as the client `kurrentdbclient` has them."""
+    """Yield the fields of events that the client `kurrentdbclient` read."""
     for event in recorded:
         if (row := _fields_of(asdict(event) | {"eventId": str(event.id)})) is not None:
             yield f"position {event.commit_position}", row
 
 
 def _read_all(uri: str) -> Iterator[Any]:
+    """Read all events of a KurrentDB database with the client `kurrentdbclient`.
+
+    Raises:
+        InvalidInput: the client is not installed, or the database cannot be read.
+    """
     try:
         client = import_module("kurrentdbclient")  # the user's: nothing of ours brings it
     except ModuleNotFoundError as error:
@@ -269,7 +308,7 @@ def _read_all(uri: str) -> Iterator[Any]:
 
 
 def _fields_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The fields of an event; None where it is the system's."""
+    """Return the fields of a KurrentDB event; None if its stream or type is the system's."""
     row = {
         field: next((event[name] for name in names if event.get(name) is not None), None)
         for field, names in _NAMES.items()
@@ -283,7 +322,7 @@ def _fields_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _object(metadata: Any) -> Mapping[str, Any]:
-    """Metadata, where they are an object."""
+    """Parse metadata; an empty object where they are none."""
     try:
         found = plain_json.loads(metadata) if isinstance(metadata, str | bytes) else metadata
     except ValueError:

@@ -18,7 +18,9 @@ _ESCAPE: Final = re.compile(rb"~([0-9A-F]{2})")
 
 
 def encode_name(text: str) -> str:
-    """The name of a stream for any text: each byte of its UTF-8 that a name may not hold becomes `~XX`, and `~` `~7E`.
+    """Encode any text as a valid stream name, writing other characters as `~XX`.
+
+    Each byte of its UTF-8 that a name may not hold becomes `~` and two hex digits, and `~` itself `~7E`.
 
     Raises:
         InvalidInput: the text has no UTF-8, because it holds half of a surrogate pair.
@@ -32,7 +34,7 @@ def encode_name(text: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """The text that `encode_name` made a name of.
+    """Decode a stream name that `encode_name` made, and return the original text.
 
     Raises:
         InvalidInput: `encode_name` makes this name of no text.

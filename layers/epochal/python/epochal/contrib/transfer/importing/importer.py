@@ -35,7 +35,7 @@ from epochal.store.driver import ahead, pool
 from epochal.store.encoding import BodyCodec
 
 RECENT: Final = 20_000
-"""Streams that are kept in memory: some 20 MB."""
+"""Accounts of streams that are kept in memory: some 20 MB."""
 
 _TABLE: Final = "CREATE TABLE s (name TEXT PRIMARY KEY, first, next, digest, stopped) WITHOUT ROWID"
 _KEEP: Final = "REPLACE INTO s VALUES (?, ?, ?, ?, ?)"
@@ -43,14 +43,14 @@ _KEEP: Final = "REPLACE INTO s VALUES (?, ?, ?, ?, ?)"
 
 @dataclass(slots=True)
 class Account:
-    """A stream, as far as the source was read.
+    """State of a stream, as far as the source was read.
 
     Attributes:
-        first: the index of its first event in the source.
-        next: the index that its next event must have.
-        digest: of its events, each with that of those before.
-        stopped: why no more of it is brought in; empty where it goes on.
-        token: of the stream, as this run has left it; None where that is not known any more.
+        first: index of the stream's first event in the source
+        next: index that its next event must have
+        digest: digest of its events so far, chained
+        stopped: reason why no more of the stream is imported; empty while the stream goes on
+        token: version token that this run left the stream with; None where it is not known, or no longer
     """
 
     first: int = 0
@@ -60,18 +60,18 @@ class Account:
     token: Token | None = None
 
     def add(self, digest: bytes) -> None:
-        """Count an event."""
+        """Add the digest of the next event."""
         self.digest = chained(self.digest, digest)
         self.next += 1
 
 
 def chained(before: bytes, event: bytes) -> bytes:
-    """The digest of a stream with one more event."""
+    """Return the digest of a stream's events with one more event."""
     return hashlib.sha256(before + event).digest()
 
 
 class Ledger:
-    """Accounts by their streams. Of one thread."""
+    """Accounts of all streams of an import, in memory and in a temporary file; for one thread only."""
 
     def __init__(self, recent: int = RECENT) -> None:
         self._most = recent
@@ -81,7 +81,10 @@ class Ledger:
         self._streams = 0
 
     def of(self, stream: str) -> Account:
-        """The account of a stream, which may be changed until the next one is asked for."""
+        """Return the account of a stream, a new one where there is none.
+
+        The account may be changed until the next one is requested.
+        """
         found = self._recent.get(stream)
         if found is not None:
             self._recent.move_to_end(stream)
@@ -96,54 +99,59 @@ class Ledger:
         return found
 
     def all(self) -> Iterator[tuple[str, Account]]:
-        """Every stream by its name."""
+        """Yield the name and the account of every stream, by name."""
         for stream, account in self._recent.items():
             self._keep(stream, account)
         for name, *kept in self._file.execute("SELECT * FROM s ORDER BY name"):
             yield name, Account(*kept)
 
     def _keep(self, stream: str, account: Account) -> None:
+        """Write the account of a stream to the temporary file."""
         kept = (account.first, account.next, account.digest, account.stopped)
         self._file.execute(_KEEP, (stream, *kept))
 
 
 AT_ONCE: Final = 8
-"""Streams that are written side by side."""
+"""Streams that are written concurrently."""
 
 WINDOW: Final = 20_000
-"""Events of the source within which those of a stream go out together."""
+"""Rows of the source within which events of a stream are collected into one append."""
 
 HELD_BYTES: Final = 32 * 1024 * 1024
-"""Of bodies that are held at most."""
+"""Most bytes of bodies that are held in memory."""
 
 BATCH_EVENTS: Final = 200
 BATCH_BYTES: Final = 64 * 1024
-"""Of an append at most. Events of 300 bytes take 0.1 write units each from 10 on, 0.065 at 200, hardly fewer beyond:
-whoever reads one event reads its page."""
+"""Most bytes of bodies in an append.
+
+An event of 300 bytes takes 0.1 write units in an append of 10, and 0.065 in one of 200. Larger appends save hardly
+more, and make reads of single events dearer, since each reads a whole page."""
 
 BATCH_TAGS: Final = 90
-"""Each is an item of a transaction of 100."""
+"""Most tags in an append: each is an item of a transaction, which has at most 100."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ImportCounts:
-    """How far an import has got; `dry`: what it would do.
+    """Counts of an import so far; in a dry run, of what would be written.
 
     Attributes:
-        rows: of the source that were read, with those that are `gone` there.
-        streams: in which something of them is now.
-        written: events that were appended.
-        there: events that were there before, the same.
-        rejected: rows of which nothing was brought in.
-        waiting: of these, the ones that fit, and wait for others before them.
-        renamed: events with tags whose ids are new ones: a stream gives them theirs.
-        emptied: streams of which nothing is left at their source.
-        deleted: of these, the ones that were deleted here.
-        bytes: of bodies.
-        units: write units of the streams' table.
-        digest: of all events of all streams, once it is asked for.
-        unlike: streams that read otherwise than their source, by `verify`.
-        unread: streams with an event that the codec cannot read, by `verify`, each with the reason.
+        rows: rows of the source that were read, with those that are gone there
+        streams: streams that have events of the source now
+        written: events that were appended
+        there: events that were stored before, and are the same
+        gone: rows of events that are gone at the source
+        rejected: rows that were not imported
+        waiting: rejected rows that are fine themselves, and wait for earlier ones
+        renamed: events with tags, whose ids are replaced by ids of their stream
+        emptied: streams all of whose events are gone at the source
+        deleted: emptied streams that were deleted in the store
+        bytes: bytes of bodies
+        units: write units of the streams' table
+        verified: events that `verify` read
+        digest: digest of all events of all streams; empty before `verify`
+        unlike: names of streams that `verify` found to differ from the source
+        unread: reasons why `verify` cannot read streams with the codec, one for each such stream
     """
 
     rows: int = 0
@@ -166,7 +174,16 @@ class ImportCounts:
 
 @dataclass(slots=True)
 class _Held:
-    """Events of a stream that wait for more of them; `digest` is of those before."""
+    """Events of one stream that are held to be appended together.
+
+    Attributes:
+        base: index of the first held event
+        since: number of rows that were read up to the first held event
+        digest: digest of the stream's events before the held ones
+        rows: held events
+        size: bytes of their bodies
+        tags: tags of the held events
+    """
 
     base: int
     since: int
@@ -178,16 +195,20 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamImporter:
-    """One import.
+    """Imports the rows of a source into streams.
 
     Attributes:
-        rejects: hears of what is not brought in; what it raises ends the run.
-        progress: hears now and then how far it is.
-        verifying: keep what `verify` compares.
-        window: events of the source within which those of a stream go out together.
-        past_unknown: nothing waits for a row that does not tell its stream: it is left out for good.
-        deleting: streams of which nothing is left at their source are deleted, not begun empty.
-        codec: of the events, with which `verify` reads every event of the streams, also those that were there before.
+        writer: writer of batches
+        rejects: function called with each row that is not imported; an error that it raises ends the run
+        progress: function called with the counts from time to time
+        verifying: whether to compute the digests that `verify` compares
+        at_once: number of batches that are written concurrently
+        window: rows of the source within which events of a stream are collected into one append
+        past_unknown: whether to leave out rows that do not tell their stream, so that no other row waits for them
+        deleting: whether streams all of whose events are gone at the source are deleted, not begun empty
+        codec: codec with which `verify` reads every event of the streams, also those stored before the import
+        done: counts so far
+        ledger: accounts of the streams
     """
 
     writer: HistoryWriter
@@ -208,11 +229,11 @@ class StreamImporter:
     _digest: Digest = field(default_factory=lambda: Digest(said_by(BodyCodec())))
 
     def run(self, rows: Iterable[Row]) -> ImportCounts:
-        """Bring in all rows of a source.
+        """Import all rows of a source, and return the counts.
 
         Raises:
-            EpochalError: the store cannot be reached, or refuses everything. What was written stays, and a further run
-                goes on.
+            EpochalError: the store cannot be reached, or refuses everything. What was written stays, and a further
+                run goes on.
         """
         with pool(self.at_once) as calls:
             for row in rows:
@@ -225,6 +246,7 @@ class StreamImporter:
         return self.done
 
     def _take(self, row: Row, calls: Executor) -> None:
+        """Process the next row: hold its event for an append, count it as gone, or reject it."""
         done = self.done
         done.rows += 1
         if not done.rows % self.window or not done.rows % 1_000:
@@ -249,7 +271,10 @@ class StreamImporter:
         return self._let_go(calls)
 
     def _against(self, row: Incoming | Gone, account: Account) -> str:
-        """Why a row does not go on its stream; empty where it does. A stream begins where its source has it."""
+        """Return the reason why a row cannot come next in its stream; empty if it can.
+
+        The first row of a stream sets the index that the stream begins with.
+        """
         begins = account.first == account.next
         if row.index is not None and row.index != account.next:
             if not begins or row.index < account.next:
@@ -264,6 +289,7 @@ class StreamImporter:
         return ""
 
     def _hold(self, row: Incoming, account: Account, calls: Executor) -> None:
+        """Add an event to the held batch of its stream, after sending the batch if it is full."""
         size = body_size(row.event.data) + body_size(row.event.meta)
         self.done.bytes += size
         held = self._held.get(row.stream)
@@ -282,6 +308,7 @@ class StreamImporter:
         return self._account(row, account)
 
     def _account(self, row: Incoming, account: Account) -> None:
+        """Count an event in its stream's account, with its digest if the import is to be verified."""
         if self.verifying:
             account.add(self._digest.add(recorded(row.stream, account.next, row.event)))
         else:
@@ -289,11 +316,15 @@ class StreamImporter:
 
     @staticmethod
     def _is_full(held: _Held, row: Incoming, size: int) -> bool:
+        """Whether an append of the held events and one more would exceed its limits."""
         tagged = len(held.tags.union(row.event.tags)) if row.event.tags else 0
         return len(held.rows) >= BATCH_EVENTS or held.size + size > BATCH_BYTES or tagged > BATCH_TAGS
 
     def _let_go(self, calls: Executor) -> None:
-        """Send what has waited for a window, or is too much to hold; wait for what is as far behind again."""
+        """Send batches that have been held for a window, or exceed the memory for bodies.
+
+        Then wait for the result of each batch that was begun two windows ago.
+        """
         while self._held:
             stream = next(iter(self._held))
             if self._bytes <= HELD_BYTES and self.done.rows - self._held[stream].since < self.window - 1:
@@ -303,7 +334,10 @@ class StreamImporter:
             self._receive()
 
     def _send(self, stream: str, calls: Executor) -> None:
-        """Write what is held of a stream, if what is under way of it goes well."""
+        """Submit the held batch of a stream to be written, once earlier batches of the stream are written.
+
+        If one of these was refused, the held events were rejected with it, and nothing is sent.
+        """
         while any(name == stream for _, name, _ in self._under_way):
             self._receive()
         held = self._held.pop(stream, None)
@@ -322,11 +356,12 @@ class StreamImporter:
         self._under_way.append((held, stream, calls.submit(self.writer.write, batch)))
 
     def _settle(self, left: int) -> None:
+        """Wait for results until at most `left` batches are in flight."""
         while len(self._under_way) > left:
             self._receive()
 
     def _receive(self) -> None:
-        """What came of the batch that has been under way for longest."""
+        """Wait for the result of the oldest batch in flight, count it, and reject the rows that were refused."""
         sent, stream, call = self._under_way.popleft()
         written, account = call.result(), self.ledger.of(stream)
         self.done.streams += written.batch.begins and written.written + written.there > 0
@@ -352,14 +387,17 @@ class StreamImporter:
                 self._wait(row, stopped)
 
     def _wait(self, row: Incoming | Gone, why: str) -> None:
-        """Of a row that fits; what follows in its stream waits for the same."""
+        """Report a row as waiting for an earlier one, and make later rows of its stream wait for the same."""
         self.done.rejected += 1
         self.done.waiting += 1
         self.ledger.of(row.stream).stopped = why
         self.rejects(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw, waits=True))
 
     def _reject(self, misfit: Misfit) -> None:
-        """Of a row; what follows in its stream is not brought in either, and what was before it is."""
+        """Report a row as rejected, and stop the import of its stream; events before it are imported.
+
+        If the row does not tell its stream, it may belong to any, and later rows of unknown order wait for it.
+        """
         self.done.rejected += 1
         if misfit.stream:
             account = self.ledger.of(misfit.stream)
@@ -369,7 +407,7 @@ class StreamImporter:
         self.rejects(misfit)
 
     def _begin_empty(self) -> None:
-        """Streams of which the source has only places: all their events are gone."""
+        """Begin, or delete, each stream all of whose events are gone at the source."""
         for stream, account in self.ledger.all() if self.done.gone else ():
             if account.first == account.next and not account.stopped:
                 batch = StreamPart(
@@ -386,10 +424,10 @@ class StreamImporter:
     # What is there at the end, read again and compared with what the source had.
 
     def verify(self) -> ImportCounts:
-        """Read every stream, and compare count and digest with those of the source; `unlike` names those that differ.
+        """Read all imported streams again, compare them with the source, and return the counts.
 
-        Of a stream that a row has stopped, what was before that is compared. Events that came after the import do not
-        count.
+        Number and digest of events are compared; `unlike` names the streams that differ. Of a stream that a row has
+        stopped, the events before that row are compared. Events appended after the import do not count.
         """
         whole = hashlib.sha256()
         if self.codec is not None:
@@ -404,7 +442,7 @@ class StreamImporter:
         return self.done
 
     def _unread(self, codec: EventCodec[Any], of: tuple[str, Account]) -> list[str]:
-        """Why the codec cannot read a stream to its end; empty where it can."""
+        """Return the reason why the codec cannot read a stream, as a list of one; empty if it can read all."""
         stream, account = of
         try:
             for event in self.writer.store.reader().events(stream, account.first, None, "forward"):
@@ -416,6 +454,10 @@ class StreamImporter:
         return []
 
     def _reread(self, of: tuple[str, Account]) -> tuple[str, bytes, int]:
+        """Read a stream again, and return its name, digest and number of events.
+
+        A stream that differs from the source is added to `unlike`.
+        """
         stream, account = of
         found, digest, count = Digest(said_by(self.writer.store.codec)), b"", account.next - account.first
         try:

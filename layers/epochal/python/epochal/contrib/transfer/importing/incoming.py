@@ -40,13 +40,15 @@ from epochal.model.versions import MAX_VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """An event of a source.
+    """Event of a source, checked and ready to be written.
 
     Attributes:
-        at: where the source has it, for people: `line 7`.
-        index: in its stream, from 0; None where the source does not count.
-        raw: what the source has, for the file of what was rejected.
-        renamed: it had an id, and gets another: a stream gives events with tags theirs.
+        at: place of the event in the source, for people: `line 7`
+        stream: name of its stream
+        index: index in its stream, from 0; None where the source does not count
+        event: event to append
+        raw: row as the source has it, for the file of rejected rows
+        renamed: whether its id is replaced: a stream gives ids of its own to events with tags
     """
 
     at: str
@@ -59,7 +61,14 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """The place of an event that the source has no more."""
+    """Place of an event that the source no longer has.
+
+    Attributes:
+        at: place of the row in the source, for people
+        stream: name of its stream
+        index: index in its stream, from 0; None where the source does not count
+        raw: row as the source has it
+    """
 
     at: str
     stream: str
@@ -69,11 +78,15 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """What is not brought in: `rule` says why. `stream` is empty where that is not known.
+    """Row that is not imported, with the reason.
 
     Attributes:
-        waits: it would fit, and waits for another row before it to be mended.
-        of_none: it belongs to no stream, so nothing waits for it.
+        at: place of the row in the source, for people
+        stream: name of its stream; empty where that is not known
+        rule: reason why the row is not imported
+        raw: row as the source has it
+        waits: whether the row itself is fine, and waits for an earlier row to be mended
+        of_none: whether the row belongs to no stream, so that no other row waits for it
     """
 
     at: str
@@ -85,7 +98,7 @@ class Misfit:
 
 
 Row = Incoming | Gone | Misfit
-"""What a source is an iterator of."""
+"""Row of a source, after its fields were mapped."""
 
 FIELDS: Final = (
     "stream",
@@ -103,45 +116,45 @@ FIELDS: Final = (
     "gone",
     "fault",
 )
-"""Of an event, as `epochal.contrib.transfer.rows` names them. `gone` and `fault` have no events behind them."""
+"""Fields of an event, named as in `epochal.contrib.transfer.rows`. Rows with `gone` or `fault` give no event."""
 
 _BODIES: Final = ("metadata", "data")
 _REQUIRED: Final = ("stream", "type")
 _SOON: Final = (*_REQUIRED, "time", *_BODIES)
 REST: Final = "*"
-"""Of data and metadata: all columns that no other field names."""
+"""Mapping of data or metadata to an object of all columns that no other field uses."""
 
 _COLUMN: Final = re.compile(r"\{([^{}]+)\}")
 
 
 class _TagsAlone(InvalidInput):
-    """An event of no stream."""
+    """Raised for an event with tags that belongs to no stream."""
 
 
 class _Absent:
-    """What a column is that a row does not have."""
+    """Type of the value that stands for a column which a row does not have."""
 
 
 _ABSENT: Final = _Absent()
 
 
 _Get = Callable[[Mapping[str, Any]], Any]
-"""What a row has of a field; None where nothing."""
+"""Function from a row to the value of a field; None where the row has none."""
 
 Where = str | Sequence[str]
-"""What a mapping says of a field; a list is of tags."""
+"""Entry of a mapping: column, template or constant; for tags also a list of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Where the fields of an event are.
+    """Mapping from the columns of a source to the fields of an event.
 
     Attributes:
-        fields: by field, as this module says.
-        first: the index that the source gives the first event of a stream.
-        closed: whether streams close up where the source's indices have gaps: these are not asked for then.
-        whole: every row has all columns: one that is not there is misspelt.
-        encoded: names of streams are encoded, once their templates are filled in.
+        fields: column, template or constant of each field, in the notation of this module
+        first: index that the source gives the first event of a stream
+        closed: whether to number events anew and ignore the source's indices, so that gaps close
+        whole: whether every row has all columns, so that a missing one is misspelt
+        encoded: whether names of streams are encoded, once their templates are filled in
     """
 
     fields: Mapping[str, Where] = field(default_factory=lambda: {name: name for name in FIELDS})
@@ -154,6 +167,12 @@ class FieldMapping:
     _parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Check the mapping, and make the functions that read the fields of a row.
+
+        Raises:
+            InvalidInput: a field does not exist, stream or type is not mapped, or `*` is given for another field
+                than data and metadata.
+        """
         if unknown := sorted(self.fields.keys() - set(FIELDS)):
             raise InvalidInput("map", f"has no field {unknown[0]}; there are {', '.join(FIELDS)}")
         for name in _REQUIRED:
@@ -178,7 +197,7 @@ class FieldMapping:
         object.__setattr__(self, "_get", {**get, "tags": self._tags_getter()})
 
     def _tags_getter(self) -> _Get:
-        """Reads the tags of a row: of the one column that holds them, or a tag for each part of the mapping."""
+        """Make a function that reads a row's tags, from one column or with a tag for each part of the mapping."""
         parts = self._parts.get("tags", ())
         getters = [(part, _getter("tags", part, needed=True)) for part in parts]
         if isinstance(self.fields.get("tags", ""), str) and not any("{" in part for part in parts):
@@ -186,7 +205,12 @@ class FieldMapping:
         return lambda row: [_tag(part, get(row)) for part, get in getters]
 
     def incoming(self, row: Mapping[str, Any], at: str) -> Row:
-        """The event of a row, checked; or why there can be none."""
+        """Convert a row to a checked event, to the place of a gone event, or to a misfit with the reason.
+
+        Args:
+            row: values by column
+            at: place of the row in the source, for people
+        """
         stream = ""
         try:
             stream = self._stream(row)
@@ -200,7 +224,14 @@ class FieldMapping:
             return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
 
     def columns(self, fields: Collection[str]) -> list[tuple[str, str, str]]:
-        """Of these fields, with the name and all that the mapping says: columns that are in no row only if misspelt."""
+        """List the columns of some fields that at least one row must have, if they are not misspelt.
+
+        Args:
+            fields: names of fields of the mapping
+
+        Returns:
+            For each column the field, its entry in the mapping, and the column's name.
+        """
         return [
             (name, where, column)
             for name, parts in self._parts.items()
@@ -211,6 +242,12 @@ class FieldMapping:
         ]
 
     def _stream(self, row: Mapping[str, Any]) -> str:
+        """Read the name of a row's stream.
+
+        Raises:
+            InvalidInput: the row has no name, or none that a stream may have.
+            _TagsAlone: the row has tags, but no name.
+        """
         name = _text(self._get["stream"](row), "stream")
         if not name:
             if self._get["tags"](row):
@@ -219,7 +256,11 @@ class FieldMapping:
         return no_step(_encoded(name) if self.encoded else _unencoded(name), "stream")
 
     def _event(self, row: Mapping[str, Any]) -> tuple[Event, bool]:
-        """The event, and whether the store names it anew."""
+        """Build the checked event of a row, and return it with whether the store replaces its id.
+
+        Raises:
+            InvalidInput: a field is missing or not valid, or the row says that the event cannot be read.
+        """
         get = self._get
         if fault := _text(get["fault"](row), "fault"):
             raise InvalidInput("fault", fault)
@@ -241,6 +282,11 @@ class FieldMapping:
         return checked(event), bool(tags and given)
 
     def _index(self, row: Mapping[str, Any]) -> int | None:
+        """Parse the index of a row, and convert it to count from 0; None if the row has none.
+
+        Raises:
+            InvalidInput: the index is no whole number, or out of range.
+        """
         given = self._get["index"](row)
         if given is None or given == "":
             return None
@@ -258,6 +304,11 @@ class FieldMapping:
         raise InvalidInput("index", "must be a whole number")
 
     def _body(self, row: Mapping[str, Any], name: str) -> bytes:
+        """Read the data or metadata of a row as bytes.
+
+        Raises:
+            InvalidInput: the value cannot be converted to a body.
+        """
         try:
             if self.fields.get(name) == REST:
                 return json.dumps_again(_without(row, self._taken))
@@ -270,6 +321,11 @@ class FieldMapping:
 
 
 def _encoded(text: str) -> str:
+    """Encode a text as the name of a stream.
+
+    Raises:
+        InvalidInput: the encoded name is too long.
+    """
     name = encode_name(text)
     if len(name) > MAX_NAME_BYTES:
         raise InvalidInput("stream", f"must be at most {MAX_NAME_BYTES} bytes once encoded, got {len(name)}")
@@ -277,6 +333,11 @@ def _encoded(text: str) -> str:
 
 
 def _unencoded(text: str) -> str:
+    """Check a text as the name of a stream, and return it.
+
+    Raises:
+        InvalidInput: the text is no such name; the error names `--encode-names` where encoding would help.
+    """
     try:
         return stream_name(text)
     except InvalidInput as error:
@@ -292,13 +353,22 @@ _DIGITS_ONLY: Final = re.compile(r"-?[0-9]{1,20}")
 
 
 def _is_gone(value: Any) -> bool:
+    """Whether the column `gone` holds true.
+
+    Raises:
+        InvalidInput: the value is neither true nor false.
+    """
     if value in _IS:
         return True
     raise InvalidInput("gone", "must be true or false")
 
 
 def _text(value: Any, name: str) -> str | None:
-    """Text as it is, also where a file of Parquet has it as bytes; of a number its digits."""
+    """Convert a value to text: bytes as UTF-8, numbers as digits; None for an empty value.
+
+    Raises:
+        InvalidInput: the value is an object or a list, or its bytes are not UTF-8.
+    """
     match value:
         case str():
             return value or None
@@ -316,7 +386,15 @@ def _text(value: Any, name: str) -> str | None:
 
 
 def _getter(name: str, where: str, *, needed: bool) -> _Get:
-    """Reads a field. A column of the very name that a mapping has wins over what that says else."""
+    """Make a function that reads one field from a row.
+
+    A column whose name is the mapping's entry itself takes precedence over the entry's meaning.
+
+    Args:
+        name: name of the field
+        where: entry of the mapping; empty for none
+        needed: whether a missing column is an error
+    """
     if not where or where == REST:
         return lambda _: None
     if where.startswith("="):
@@ -346,10 +424,13 @@ def _getter(name: str, where: str, *, needed: bool) -> _Get:
 
 
 def _without(row: Mapping[str, Any], taken: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """What nothing takes of a row. Of an object that something is taken out of, the rest stays, if there is any.
+    """Return a row without the columns that the mapping uses for other fields.
+
+    If members of an object are used, the rest of the object stays, unless nothing is left of it.
 
     Args:
-        taken: the columns of what a mapping has: its own name, where a row has a column of that.
+        row: values by column
+        taken: columns that each entry of the mapping uses; its own text, where the row has a column of that name
     """
     rest = dict(row)
     for path in (
@@ -363,6 +444,7 @@ def _without(row: Mapping[str, Any], taken: Mapping[str, tuple[str, ...]]) -> di
 
 
 def _take_out(rest: dict[str, Any], path: Sequence[str]) -> None:
+    """Remove the value at a path from nested objects, and each object that becomes empty by that."""
     name, *more = path
     inner = rest.get(name)
     if not more:
@@ -375,7 +457,11 @@ def _take_out(rest: dict[str, Any], path: Sequence[str]) -> None:
 
 
 def checked(event: Event) -> Event:
-    """The event; raises `InvalidInput` for what no stream takes, by the names of fields."""
+    """Check an event against what streams accept, and return it.
+
+    Raises:
+        InvalidInput: a field is not valid; the error names it as mappings do.
+    """
     try:
         check_event(event, "event", tags=True)
         for tag in event.tags:
@@ -389,7 +475,7 @@ def checked(event: Event) -> Event:
 
 
 _SECONDS, _MILLISECONDS, _MICROSECONDS, _DIGITS = 11, 14, 17, 20
-"""Digits up to which a number of Unix time counts these; with more it counts nanoseconds."""
+"""Digits up to which a number of Unix time counts seconds, milliseconds, microseconds and nanoseconds."""
 
 
 _USUAL: Final = re.compile(
@@ -399,15 +485,20 @@ _USUAL: Final = re.compile(
 
 @lru_cache(maxsize=1_024)
 def _second(text: str) -> str:
-    """Neighbours happened within a second."""
+    """Convert ISO 8601 text to the stored form, cut to seconds.
+
+    Results are cached, since neighbouring events share a second.
+    """
     return format_ticks(parse_time(text, "time"))[:19]
 
 
 def time_of(value: Any, name: str = "time") -> str:
-    """A time as it is stored: of ISO 8601 text, UTC where it has no offset, or of Unix time in any usual unit.
+    """Convert a time, ISO 8601 text or Unix time, to the form in which it is stored, in UTC.
+
+    Text without an offset is UTC. Unix time may have any usual unit, which its number of digits tells.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: the value is neither.
     """
     text = value if isinstance(value, str) else str(value)
     if usual := _USUAL.fullmatch(text):
@@ -425,7 +516,7 @@ def time_of(value: Any, name: str = "time") -> str:
 
 
 def _refused(constant: str) -> None:
-    """NaN and infinities, which Python takes for JSON."""
+    """Raise `ValueError` for NaN and infinities, which Python accepts as JSON."""
     raise ValueError(constant)
 
 
@@ -433,7 +524,10 @@ _DECODER: Final = plain_json.JSONDecoder(parse_int=str, parse_float=str, parse_c
 
 
 def body_of(value: Any) -> bytes:
-    """A body: text that is JSON, as it is, to the byte; other text and values as JSON; bytes as they are."""
+    """Encode a value as the bytes of a body.
+
+    Text that is JSON, and bytes, are kept to the byte; other text and other values are written as JSON.
+    """
     match value:
         case None | "":
             return b""
@@ -450,7 +544,11 @@ def body_of(value: Any) -> bytes:
 
 
 def _tag(part: str, value: Any) -> str:
-    """The one tag of a part of a mapping."""
+    """Convert the value of one part of the mapping to a tag.
+
+    Raises:
+        InvalidInput: the value is empty, no text, or begins or ends with a blank.
+    """
     text = _text(value, "tags")
     if text is None:
         raise InvalidInput("tags", f"column {part} is empty")
@@ -458,18 +556,23 @@ def _tag(part: str, value: Any) -> str:
 
 
 def _trimmed(column: str, text: str) -> str:
-    """The text, if it begins and ends with no blank: the tag would look like another one."""
+    """Return a text that neither begins nor ends with a blank: the tag would look like another one.
+
+    Raises:
+        InvalidInput: the text begins or ends with a blank.
+    """
     if text != text.strip():
         raise InvalidInput("tags", f"column {column} begins or ends with a blank: {text!r}")
     return text
 
 
 def has(row: Mapping[str, Any], path: str) -> bool:
-    """Whether a row has a column, or a member inside of one."""
+    """Whether a row has a column, or a member at a dotted path."""
     return _column(row, path) is not _ABSENT
 
 
 def _column(row: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a column, or at a dotted path inside one; `_ABSENT` if the row has none."""
     if path in row:
         return row[path]
     if "." not in path:
@@ -483,6 +586,11 @@ def _column(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _inside(row: Mapping[str, Any], column: str, name: str) -> str:
+    """Return the text of a column, to be filled into a template.
+
+    Raises:
+        InvalidInput: the column is missing or empty, or is no text.
+    """
     value = _column(row, column)
     text = None if value is _ABSENT else _text(value, name)
     if text is None:

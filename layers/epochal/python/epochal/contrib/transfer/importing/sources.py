@@ -35,7 +35,7 @@ KINDS: Final = {
     "kurrentdb": "databases:KURRENTDB",
     "castore": "databases:CASTORE",
 }
-"""Each in a module of this room."""
+"""Module and constant of each kind of source, in this package."""
 
 _ENDINGS: Final = {
     ".ndjson": "ndjson",
@@ -46,24 +46,24 @@ _ENDINGS: Final = {
 }
 
 Columns = Iterator[tuple[str, Mapping[str, Any]] | Misfit]
-"""Rows as the source has them, each with its place there."""
+"""Rows as the source has them: each is its place and its values by column, or a misfit."""
 
 
 _LOOKED_AT: Final = 1_000
-"""Rows, before any is written."""
+"""Rows in which columns are looked for, before any row is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySource:
-    """Where histories come from.
+    """Kind of source that histories are imported from.
 
     Attributes:
-        columns: of a place: a file, a URL.
-        mapping: which of them are an event's fields.
-        free: files of columns of the user's own, or a folder of them: a mapping that he gives is all there is. Of other
-            sources it replaces single fields.
-        whole: every row has all columns.
-        cells: values are texts, whatever they mean.
+        columns: function from a place, a file or URL, to its rows
+        mapping: mapping of the source's columns to the fields of an event
+        free: whether places are files with columns of the user's own, or folders of such files. A mapping that the user
+            gives then replaces the source's; for other sources it replaces single fields.
+        whole: whether every row has all columns
+        cells: whether all values are texts, whatever they mean
     """
 
     columns: Callable[[str], Columns]
@@ -73,20 +73,22 @@ class HistorySource:
     cells: bool = False
 
     def has_cells(self, fields: Mapping[str, Where]) -> bool:
-        """Whether bodies are made of texts under this mapping: of the columns of a table that nothing else takes."""
+        """Whether bodies under a mapping are made of a table's texts: of the columns that no field uses."""
         return self.cells and fields.get("data") == REST
 
     def rows(
         self, place: str, fields: Mapping[str, Where], *, closed: bool = False, encoded: bool = False
     ) -> Iterator[Row]:
-        """The rows of a place, under fields that the user has mapped.
+        """Yield the rows of a place, converted to events under the user's mapping.
 
         Args:
-            closed: streams close up where the source's indices have gaps.
-            encoded: names of streams are encoded.
+            place: file, folder or URL
+            fields: user's mapping of fields; empty for the source's own
+            closed: whether to number events anew where the source's indices have gaps
+            encoded: whether to encode names of streams
 
         Raises:
-            InvalidInput: the place cannot be read, or the mapping is none, or names a column that a file lacks, or a
+            InvalidInput: the place cannot be read, the mapping is not valid, or names a column that a file lacks, or a
                 member that is in none of the first thousand rows.
         """
         own = {} if self.free and fields else self.mapping.fields
@@ -101,6 +103,7 @@ class HistorySource:
         return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
 
     def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
+        """Yield the rows of a file, converted to events; if it is named, its name is part of their places."""
         name = f"{Path(file).name} " if named else ""
         for each in self.columns(file):
             if isinstance(each, Misfit):
@@ -110,7 +113,18 @@ class HistorySource:
 
 
 def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most: int) -> Iterator[Row]:
-    """The rows, once these columns are found: some rows may lack one, but one in none is misspelt."""
+    """Yield rows, after checking that the first ones have the columns of a mapping.
+
+    Some rows may lack a column, but one that no row has is misspelt.
+
+    Args:
+        rows: rows of a source
+        missing: field, entry of the mapping and column, for each column to look for
+        most: number of first rows in which to look
+
+    Raises:
+        InvalidInput: none of the first rows has a column.
+    """
     first, known = list[Row](), dict[str, Any]()
     while missing and len(first) < most and (row := next(rows, None)) is not None:
         first.append(row)
@@ -124,7 +138,11 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
 
 
 def source_of(kind: str, place: str) -> HistorySource:
-    """A kind of source; where none is said, by the ending of the file's name."""
+    """Return the source for a kind, or if it is empty, for the ending of the file's name.
+
+    Raises:
+        InvalidInput: no kind is given, and the name of the file does not tell it.
+    """
     if not kind:
         endings = [each for file in files_of(place)[:1] for each in Path(file).suffixes if each != ".gz"]
         kind = _ENDINGS.get(endings[-1].lower() if endings else "", "")
@@ -135,7 +153,11 @@ def source_of(kind: str, place: str) -> HistorySource:
 
 
 def files_of(place: str) -> list[str]:
-    """A file, or those of a folder, which are read in the order of their names. Hidden ones are passed over."""
+    """Return a file's path, or those of a folder's files in the order of their names, without hidden ones.
+
+    Raises:
+        InvalidInput: the folder has no files, or has folders in it.
+    """
     folder = Path(place)
     if not folder.is_dir():
         return [place]
@@ -146,10 +168,12 @@ def files_of(place: str) -> list[str]:
 
 
 def mapped(text: str, file: str) -> dict[str, Where]:
-    """Fields from `stream=Order-{id},type=kind`, over those of a TOML or JSON file. A comma in a text is written twice.
+    """Parse a mapping such as `stream=Order-{id},type=kind`, and add it to that of a TOML or JSON file.
+
+    A comma in a text is written twice. Fields of the text replace those of the file.
 
     Raises:
-        InvalidInput: one of them is no mapping.
+        InvalidInput: the text or the file is no mapping.
     """
     fields = dict[str, Where](_from_file(file)) if file else {}
     for part in text.replace(",,", "\0").split(",") if text else ():
@@ -161,6 +185,11 @@ def mapped(text: str, file: str) -> dict[str, Where]:
 
 
 def _from_file(file: str) -> Mapping[str, Where]:
+    """Load a mapping from a TOML or JSON file.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is no mapping.
+    """
     try:
         text = Path(file).read_text("utf-8-sig")
         found = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
@@ -178,18 +207,20 @@ def _from_file(file: str) -> Mapping[str, Where]:
 # Opened, unpacked where they are compressed, and read line by line.
 
 LONGEST: Final = 64 * 1024 * 1024
-"""Bytes of a line. A file whose line goes on is of another kind, or has a quote that nobody closes."""
+"""Most bytes of a line. A file with a longer one is of another kind, or has a quote that is never closed."""
 
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
-"""What a file of UTF-16 begins with."""
+"""Byte order marks with which a file of UTF-16 begins."""
 
 
 @contextmanager
 def lines_of(place: str) -> Iterator[Iterator[bytes]]:
-    """The lines of a file with their ends, or of standard input where that is `-`; a name with `.gz` is unpacked.
+    """Open a file for a block, and yield an iterator of its lines with their ends.
+
+    `-` is standard input, and a name that ends with `.gz` is unpacked.
 
     Raises:
-        InvalidInput: it cannot be read, is UTF-16, or a line is too long.
+        InvalidInput: the file cannot be read, is UTF-16, or a line is too long.
     """
     try:
         with _opened(place) as file:
@@ -199,6 +230,11 @@ def lines_of(place: str) -> Iterator[Iterator[bytes]]:
 
 
 def _lines(place: str, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of an open file, without a byte order mark.
+
+    Raises:
+        InvalidInput: the file is UTF-16, or a line is too long.
+    """
     first = file.readline(LONGEST + 1)
     if first.startswith(_WIDE):
         raise InvalidInput("PLACE", f"{place} cannot be read: it must be UTF-8, and is UTF-16")
@@ -211,6 +247,7 @@ def _lines(place: str, file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _opened(place: str) -> IO[bytes]:
+    """Open a file, a gzip file or standard input for reading bytes."""
     if place.endswith(".gz"):
         return cast("IO[bytes]", gzip.open(place))
     return sys.stdin.buffer if place == "-" else Path(place).open("rb")
@@ -220,7 +257,13 @@ def _opened(place: str) -> IO[bytes]:
 
 
 def objects(place: str) -> Columns:
-    """The objects; empty lines do not count."""
+    """Yield the objects of a file of JSON lines, each with its line; other lines become misfits.
+
+    Empty lines are skipped.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+    """
     with lines_of(place) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -247,7 +290,13 @@ NDJSON: Final = HistorySource(columns=objects, free=True)
 
 
 def records(place: str) -> Columns:
-    """The records, each at the line that it ends with. Commas or semicolons part values, as the first line has them."""
+    """Yield the records of a CSV file, each with the line it ends on; broken records become misfits.
+
+    The delimiter is comma, semicolon or tab, whichever the first line has most of.
+
+    Raises:
+        InvalidInput: the file cannot be read, or its first line does not name each column once.
+    """
     csv.field_size_limit(LONGEST)
     with lines_of(place) as file:
         strange = list[str]()
@@ -270,7 +319,11 @@ def records(place: str) -> Columns:
 
 
 def _next(place: str, reader: Any) -> list[str] | None:
-    """The next record; None behind the last one."""
+    """Read the next record of a CSV file; None at its end.
+
+    Raises:
+        InvalidInput: the record is not valid CSV.
+    """
     try:
         found: list[str] | None = next(reader, None)
     except csv.Error as error:
@@ -279,7 +332,7 @@ def _next(place: str, reader: Any) -> list[str] | None:
 
 
 def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
-    """The lines as text; of those that are none, what there is of them, and a note."""
+    """Yield lines as text, and collect those that are not UTF-8 in `strange`, with replacement characters."""
     for line in lines:
         try:
             yield line.decode()
@@ -289,6 +342,7 @@ def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
 
 
 def _between(head: str) -> str:
+    """Return the delimiter of a CSV file, from its first line."""
     named = re.sub('"[^"]*("|$)', "", head)
     return max(",;\t", key=named.count)
 
@@ -299,11 +353,16 @@ CSV: Final = HistorySource(columns=records, free=True, whole=True, cells=True)
 # Parquet.
 
 _ROWS: Final = 1_000
-"""That are read at once."""
+"""Rows of a Parquet file that are read at a time."""
 
 
 def rows(place: str) -> Columns:
-    """The rows, by their numbers from 1."""
+    """Yield the rows of a Parquet file, with their numbers from 1.
+
+    Raises:
+        InvalidInput: the file cannot be read, or has a column twice.
+        ModuleNotFoundError: pyarrow is not installed; the error says what to install.
+    """
     with brought_by("export", "Parquet files", "pyarrow"):
         import pyarrow as pa  # noqa: PLC0415  an extra
         import pyarrow.parquet as pq  # noqa: PLC0415  likewise
@@ -321,7 +380,7 @@ def rows(place: str) -> Columns:
 
 
 def _plain(value: Any) -> Any:
-    """Times as ISO 8601 text, which says their zone, also those inside; decimals and all else as they are."""
+    """Convert times to ISO 8601 text, also inside objects and lists, and return other values unchanged."""
     match value:
         case dict():
             return {name: _plain(each) for name, each in value.items()}

@@ -25,7 +25,10 @@ _TWO: Final = re.compile(r"\S:.*\s\S+:")
 
 
 def parse_tags(where: str | Sequence[str]) -> tuple[str, ...]:
-    """What a mapping says of tags: one column or constant, or a template for each tag.
+    """Split a mapping's entry for tags into one column or constant, or a template for each tag.
+
+    Args:
+        where: text of a mapping, or list of a mapping file
 
     Raises:
         InvalidInput: a part is empty, or a text with a comma between tags has a blank in a tag.
@@ -49,10 +52,10 @@ def parse_tags(where: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def tags_in(value: Any) -> tuple[str, ...]:
-    """The tags of a cell: of a list, of a JSON array as text, or of text with commas.
+    """Parse the tags of a cell, which holds a list, a JSON array as text, or text with commas.
 
     Raises:
-        InvalidInput: it is none of these, or a tag looks like two.
+        InvalidInput: the value is none of these, or a tag looks like two.
     """
     if not value:
         return ()
@@ -64,6 +67,11 @@ def tags_in(value: Any) -> tuple[str, ...]:
 
 
 def _array(text: str) -> Any:
+    """Parse a JSON array.
+
+    Raises:
+        InvalidInput: the text is not JSON.
+    """
     try:
         return json.loads(text)
     except ValueError:
@@ -71,6 +79,11 @@ def _array(text: str) -> Any:
 
 
 def _one_tag(part: str) -> str:
+    """Return a tag without blanks around it.
+
+    Raises:
+        InvalidInput: the text looks like two tags.
+    """
     tag = part.strip()
     if _TWO.search(tag):
         raise InvalidInput(

@@ -15,14 +15,14 @@ _LOOKS: Final[Mapping[str, re.Pattern[str]]] = {
     "numbers": re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
     "dates that are not ISO 8601": re.compile(r"[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}\b.*"),
 }
-"""What cells may look like. A time of ISO 8601 is text in JSON, and so right as it is; a code such as 007 is text."""
+"""Patterns of cells that look like more than text. A time of ISO 8601 is text in JSON, and so is a code such as 007."""
 
 
 class TextColumns:
-    """Watches the cells of bodies pass by.
+    """Detects columns of bodies whose cells all look like numbers, booleans or dates.
 
     Attributes:
-        looks: by column, what all its cells so far look like; nothing where they differ, or are plain text.
+        looks: by column, kinds that all its cells so far look like; empty where they differ, or are plain text
     """
 
     def __init__(self) -> None:
@@ -30,13 +30,14 @@ class TextColumns:
         self._examples = dict[str, str]()
 
     def watched(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows as they are."""
+        """Yield rows unchanged, and look at the cells of their bodies."""
         for row in rows:
             if isinstance(row, Incoming):
                 self._look(json.loads(content_of(row.event.data)))
             yield row
 
     def _look(self, cells: Mapping[str, str]) -> None:
+        """Compare cells with the kinds that their columns have looked like so far."""
         for column, text in cells.items():
             if text and (looks := self.looks.get(column, tuple(_LOOKS))):
                 self.looks[column] = tuple(look for look in looks if _LOOKS[look].fullmatch(text))
@@ -44,14 +45,15 @@ class TextColumns:
 
     @property
     def warnings(self) -> dict[str, str]:
-        """By column, what it looks like, in the order of the columns."""
+        """Kind that each suspicious column looks like, by column, in order."""
         return {column: looks[0] for column, looks in self.looks.items() if looks}
 
     def _example(self, column: str) -> str:
+        """Return a cell of a column as JSON text."""
         return json.dumps(self._examples[column]).decode()
 
     def lines(self) -> list[str]:
-        """The same as text for people."""
+        """Format the warnings as text, a line for each column."""
         return [
             f"warning: {column} looks like {look}, and is stored as text: {self._example(column)}"
             for column, look in self.warnings.items()

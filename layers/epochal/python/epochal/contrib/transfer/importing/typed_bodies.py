@@ -24,18 +24,19 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.events import TIMERS, VERSION, Recorded, content_of
 
 _SHOWN: Final = 64
-"""Characters of a value in an error."""
+"""Most characters of a value in an error."""
 
 
 class TypedBodies:
-    """Holds the bodies of events to a codec."""
+    """Converts the bodies of imported events for a codec, and checks that the codec can read them."""
 
     def __init__(self, codec: EventCodec[Any], *, cells: bool) -> None:
         """Prepare the types of a codec.
 
         Args:
-            cells: bodies are the cells of a table, which are texts. They are converted where the codec is one of
-                `json_codec`; others only decode.
+            codec: codec of the events
+            cells: whether bodies are the cells of a table, which are texts. They are converted if the codec is one of
+                `json_codec`; other codecs only decode.
         """
         self._codec = codec
         self._schemas: Mapping[str, Schema] = (
@@ -43,7 +44,7 @@ class TypedBodies:
         )
 
     def typed(self, row: Row) -> Row:
-        """The row with a body that the codec reads; or what is wrong with it."""
+        """Return a row with a body that the codec can read, or a misfit that says what is wrong with the body."""
         if not isinstance(row, Incoming) or row.event.type in TIMERS:
             return row
         try:
@@ -55,7 +56,11 @@ class TypedBodies:
         return row
 
     def _body(self, row: Incoming) -> bytes:
-        """The body of a row's cells, as the codec writes it."""
+        """Convert a row's cells to the body that the codec writes for them.
+
+        Raises:
+            InvalidInput: a cell is not of its field's type, or the class of the event does not accept the values.
+        """
         kind = self._codec.classes[row.event.type]
         fields, others = self._fields(row)
         given = {**fields, **others}
@@ -71,7 +76,11 @@ class TypedBodies:
             raise _refused(kind.name, error, given) from error
 
     def _fields(self, row: Incoming) -> tuple[dict[str, Any], dict[str, str]]:
-        """The values of a class's fields, and the cells of other columns."""
+        """Convert a row's cells to the values of the class's fields, and return the other cells as text.
+
+        Raises:
+            InvalidInput: a cell is not of its field's type, or a column gives the version of the body.
+        """
         name, schema = row.event.type, self._schemas[row.event.type]
         types, needed = schema.get("properties", {}), schema.get("required", ())
         cells: Mapping[str, str] = row.raw
@@ -95,7 +104,7 @@ class TypedBodies:
         return fields, others
 
     def _decode(self, row: Incoming) -> None:
-        """Raise `InvalidInput` where a reader of the event would fail."""
+        """Raise `InvalidInput` if the codec cannot read the event of a row."""
         event = row.event
         stored = Stored(
             type=event.type,
@@ -118,7 +127,13 @@ class TypedBodies:
 
 
 def must_be_readable(codec: EventCodec[Any], event: Recorded) -> None:
-    """Read an event that is stored; raises `InvalidInput`, `CorruptData` or `UnknownType` where its readers fail."""
+    """Read a stored event with a codec, and raise an error if its readers would fail.
+
+    Raises:
+        InvalidInput: the codec fails.
+        CorruptData: the body is not what the codec expects.
+        UnknownType: the codec does not know the type.
+    """
     try:
         codec.read(event)
     except EpochalError:
@@ -130,7 +145,10 @@ def must_be_readable(codec: EventCodec[Any], event: Recorded) -> None:
 
 
 def _must_be_constant(kind: StoredClass, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    """Refuse defaults that differ from run to run: a second run would take its events for others."""
+    """Raise `InvalidInput` if a class's default differs each time it is made.
+
+    A second run would find its events to be others than the stored ones.
+    """
     for name, value in first.items():
         if second.get(name) != value:
             raise InvalidInput(
@@ -139,7 +157,10 @@ def _must_be_constant(kind: StoredClass, first: Mapping[str, Any], second: Mappi
 
 
 def _corrupt(stored: Stored, error: CorruptData) -> InvalidInput:
-    """What is wrong with a body, without the place in a stream, which the row's own place makes clearer."""
+    """Convert a decoding error to one about the body, without the place in the stream.
+
+    The place of the row in the source is clearer.
+    """
     cause = error.__cause__
     if isinstance(cause, Mismatch):
         try:
@@ -151,7 +172,7 @@ def _corrupt(stored: Stored, error: CorruptData) -> InvalidInput:
 
 
 def _refused(name: str, error: Exception, body: object) -> InvalidInput:
-    """An error by its field, its rule and the value that is there."""
+    """Make an error that names the event's type and field, the rule, and the value."""
     if not isinstance(error, Mismatch):
         return InvalidInput(name, str(error) if isinstance(error, ValueError) else repr(error))
     field = f"{name}.{error.path}".rstrip(".")
@@ -165,7 +186,7 @@ def _refused(name: str, error: Exception, body: object) -> InvalidInput:
 
 
 def _member(value: object, step: str) -> object:
-    """What is in an object or an array under a step of a path."""
+    """Return the member of an object or array that a step of a path names; `LEFT_OUT` if there is none."""
     if isinstance(value, list):
         return value[int(step)] if step.isdecimal() and int(step) < len(value) else LEFT_OUT
     return value.get(step, LEFT_OUT) if isinstance(value, Mapping) else LEFT_OUT

@@ -39,19 +39,22 @@ from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged_importer import marked
 
 ATTEMPTS: Final = 4
-"""Where another import runs too, the next attempt goes on behind what that one has appended."""
+"""Attempts at a batch. If another import runs too, the next attempt continues behind the events appended there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPart:
-    """Events of a stream that go out together.
+    """Batch of consecutive events of one stream, to be written together.
 
     Attributes:
-        base: the index of the first.
-        token: of the stream, as this run has left it; None where it has not seen it, or long ago. Where it is further
-            than `base`, an earlier run was.
-        begins: the source has none of the stream's events before these; where `base` is above 0, they are gone there.
-        ends: the stream is deleted, where it has nothing here either.
+        stream: name of the stream
+        base: index of the first event
+        rows: events
+        token: version token that this run left the stream with; None where it is not known. A version beyond `base`
+            is that of an earlier run.
+        begins: whether the source has no events of the stream before these; if `base` is above 0, they are gone
+            there
+        ends: whether to delete the stream, if it is empty in the store, too
     """
 
     stream: str
@@ -64,12 +67,17 @@ class StreamPart:
 
 @dataclass(slots=True, kw_only=True)
 class PartWritten:
-    """What came of a batch.
+    """Result of writing a batch.
 
     Attributes:
-        there: events that were there before, the same.
-        refused: why nothing was written from event `there + written` on; empty where all is there.
-        unfit: that event is one that the store does not take, whatever is there.
+        batch: batch that was written
+        written: number of events that were appended
+        there: number of events that were stored before, and are the same
+        units: write units that were spent
+        token: version token of the stream; None where it is not known
+        refused: reason why nothing was written from event `there + written` on; empty where all events are stored
+        unfit: whether the store does not accept that event at all, whatever is stored
+        deleted: whether the stream was deleted
     """
 
     batch: StreamPart
@@ -84,7 +92,13 @@ class PartWritten:
 
 @dataclass(slots=True, kw_only=True)
 class Pace:
-    """Keeps writers to so many write units a second, all together; 0 for no bound."""
+    """Limits writers, all together, to a number of write units a second.
+
+    Attributes:
+        rate: write units a second; 0 for no limit
+        clock: monotonic clock in seconds
+        sleep: function that waits for a number of seconds
+    """
 
     rate: float = 0.0
     clock: Callable[[], float] = time.monotonic
@@ -93,7 +107,7 @@ class Pace:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, spent: float) -> None:
-        """Wait until what was spent before is paid for."""
+        """Charge write units, and wait until those charged before are within the rate."""
         if not self.rate:
             return
         with self._lock:
@@ -106,24 +120,28 @@ class Pace:
 
 @dataclass(slots=True)
 class HistoryWriter:
-    """Writes batches to a store; safe under threads, as long as no two are of one stream.
+    """Writes batches to a store; safe under threads, as long as no two batches are of one stream.
 
     Attributes:
-        dry: the store is one of `pretended`.
+        store: store of the streams
+        pace: limit of write units a second
+        dry: whether the store is that of `pretended`, which keeps nothing
     """
 
     store: Streams
     pace: Pace = field(default_factory=Pace)
     dry: bool = False
     likely_there: bool = True
-    """Whether the last stream that was met first was there: then the next one is asked for, and not just begun, since a
-    write that is refused costs more than a read."""
+    """Whether the last new stream of the source existed in the store already. Then the head of the next one is read
+    before it is written, since a refused write costs more than a read."""
 
     def write(self, batch: StreamPart) -> PartWritten:
-        """Write what of a batch is not there yet.
+        """Write the events of a batch that are not stored yet, and return the result.
+
+        An event that cannot be written is no error: the result says why.
 
         Raises:
-            EpochalError: what is no fault of the events: the store cannot be reached, or refuses everything.
+            EpochalError: the store cannot be reached, or refuses everything.
         """
         store, meter = self.store.metered()
         writing = _Writing(self, store, batch)
@@ -135,14 +153,14 @@ class HistoryWriter:
 
 
 class _Writing:
-    """One batch on its way."""
+    """Writing of one batch; the result is in `done`."""
 
     def __init__(self, writer: HistoryWriter, store: Streams, batch: StreamPart) -> None:
         self.writer, self.store, self.batch = writer, store, batch
         self.done = PartWritten(batch=batch)
 
     def run(self) -> None:
-        """On what is known; and where that is not so, behind what is there."""
+        """Append the batch at the version the import knows, or else compare it with the stored events first."""
         batch = self.batch
         if self.writer.dry:
             return self._pretend()
@@ -159,7 +177,10 @@ class _Writing:
         return None
 
     def _pretend(self) -> None:
-        """Nothing is there to look at; a stream whose first events are gone is begun by a write of its own."""
+        """Append the batch to a store that keeps nothing, and count what that would cost.
+
+        A stream whose first events are gone is begun by a write of its own.
+        """
         if self.batch.begins and self.batch.base:
             self.done.units += 1 + self.batch.ends
             self.done.deleted = self.batch.ends
@@ -168,14 +189,19 @@ class _Writing:
 
     @property
     def _reached(self) -> int:
+        """Number of events of the batch that are stored."""
         return self.done.there + self.done.written
 
     def _refuse(self, why: str) -> bool:
+        """Note the reason why the rest of the batch is not written; always True, as nothing is left to do."""
         self.done.refused = why
         return True
 
     def _behind_what_is_there(self) -> bool:
-        """Whether nothing is left to do."""
+        """Compare the batch with the stored events and append the rest; False if others appended meanwhile.
+
+        True means that nothing is left to do: all events are stored, or the batch was refused.
+        """
         batch = self.batch
         head = self.store.head(batch.stream)
         if batch.begins:
@@ -202,13 +228,13 @@ class _Writing:
         return not batch.rows[there:] or self._append(batch.rows[there:], head.token())
 
     def _begun(self) -> Head | None:
-        """The stream, begun: its events below the first are gone."""
+        """Begin an empty stream that counts as pruned below the batch's first index, and return its head."""
         copier = StreamCopier(source=StreamSource(self.store), target=self.store)
         copier.begun(self.batch.stream, self.batch.base)
         return self.store.head(self.batch.stream)
 
     def _end(self, head: Head) -> bool:
-        """Delete the stream, if nothing is in it. False where others have appended since `head` was read."""
+        """Delete the stream if it is empty; False if others have appended since `head` was read."""
         found = StreamSource(self.store).head(self.batch.stream)
         if found is not None and found.empty:
             try:
@@ -219,7 +245,7 @@ class _Writing:
         return True
 
     def _same(self, there: int) -> bool:
-        """Whether the first events of the batch are those that are there."""
+        """Whether the first `there` events of the batch equal the stored ones; if not, the batch is refused."""
         batch, at = self.batch, self._reached
         ours, theirs = Digest(said_by(BodyCodec())), Digest(said_by(self.store.codec))
         try:
@@ -239,10 +265,11 @@ class _Writing:
         return True
 
     def _append(self, rows: Sequence[Incoming], expected: ExpectedVersion) -> bool:
-        """Append, in one write where that goes; what a write does not take is halved, until the event is known.
+        """Append rows of the batch; False if the stream is not at the expected version.
 
-        False where the stream is not as expected. What is there by its ids, as of a run before, is compared like the
-        rest: ids do not tell what an event says.
+        A write that the store does not accept is halved until the event at fault is known. Then the batch is refused,
+        and the answer is True. If the store has the events by their ids, as from an earlier run, the answer is False,
+        so that the events are compared: ids do not tell what an event says.
         """
         try:
             events = [marked(row.event) for row in rows]
@@ -274,7 +301,7 @@ class _Writing:
 
 
 def recorded(stream: str, index: int, event: Event) -> Recorded:
-    """An event as the store will have it, to compare it with what is there."""
+    """Make the stored form of an event, for comparison with what the store has."""
     return Recorded(
         stream=stream,
         index=index,
@@ -293,28 +320,29 @@ def recorded(stream: str, index: int, event: Event) -> Recorded:
 
 
 class _Nowhere:
-    """A bucket that takes everything and keeps nothing: what is too large for an item goes there."""
+    """Bucket for large bodies that accepts everything and keeps nothing."""
 
     def put(self, claim: Claim, content: bytes) -> None:
-        """Nothing."""
+        """Discard a body."""
 
     def get(self, claim: Claim) -> bytes:
-        """Nothing is kept."""
+        """Raise `MissingBody`, since nothing is kept."""
         raise MissingBody(claim.key)
 
     def keep(self, claim: Claim) -> bool:  # noqa: ARG002  as `Bodies` has it
-        """Nothing is there."""
+        """Whether the bucket has a body: never."""
         return False
 
 
 def pretended() -> HistoryWriter:
-    """A writer to a store that takes everything, and is empty whenever it is asked."""
+    """Make a dry-run writer to a store that accepts everything and always reads as empty."""
     driver = Driver(execute=_pretend, meter=Meter())
     store = streams_of(Settings.of(**{layout_named(NATIVE).table: "nowhere"}), driver, codec_of(_Nowhere()))
     return HistoryWriter(store, dry=True)
 
 
 def _pretend(op: Op) -> Reply:
+    """Answer an operation as an empty store does that accepts everything."""
     match op:
         case Get():
             return Found(item=None)
@@ -331,17 +359,27 @@ def _pretend(op: Op) -> Reply:
 # with the process that it works for.
 
 _WRITER: Final[list[HistoryWriter]] = []
-"""Of a worker."""
+"""Writer of this worker process."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SideBySideWriter(HistoryWriter):
-    """Has its batches written by `calls`; as many at once as there are workers."""
+    """Writer that has its batches written by worker processes, as many at once as there are workers.
+
+    Attributes:
+        calls: pool of the worker processes
+    """
 
     calls: ProcessPoolExecutor = field(repr=False)
 
     def write(self, batch: StreamPart) -> PartWritten:
-        """As a writer alone does; raises as that does."""
+        """Write the events of a batch that are not stored yet in a worker process, and return the result.
+
+        An event that cannot be written is no error: the result says why.
+
+        Raises:
+            EpochalError: the store cannot be reached, or refuses everything.
+        """
         rows = [replace(row, raw=None) for row in batch.rows]  # a row as its source has it stays here
         done = self.calls.submit(_write, replace(batch, rows=rows)).result()
         done.batch = batch
@@ -351,17 +389,25 @@ class SideBySideWriter(HistoryWriter):
 
 @contextmanager
 def writing(writer: HistoryWriter, workers: int, opener: Callable[[], Streams]) -> Iterator[HistoryWriter]:
-    """A writer like this one with so many workers, which open the store themselves, for the length of a block."""
+    """Yield a writer with the same pace that writes in worker processes, for the length of a block.
+
+    Args:
+        writer: writer of this process
+        workers: number of worker processes
+        opener: function with which each worker opens the store
+    """
     with ProcessPoolExecutor(workers, get_context("spawn"), _begin, (opener,)) as calls:
         yield SideBySideWriter(writer.store, pace=writer.pace, calls=calls)
 
 
 def _begin(opener: Callable[[], Streams]) -> None:
+    """Prepare a worker process: open its store, and let it end with its parent."""
     end_with_parent()
     _WRITER.append(HistoryWriter(opener()))
 
 
 def _write(batch: StreamPart) -> PartWritten:
+    """Write a batch in a worker process, and return the result without the rows."""
     done = _WRITER[0].write(batch)
     done.batch = replace(batch, rows=())
     return done
