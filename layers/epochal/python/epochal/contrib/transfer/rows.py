@@ -1,4 +1,4 @@
-"""Events as rows of one flat table, for whatever is no event store: files, SQL, lakes, other people's tools. Pure.
+"""Events as rows of one flat table, for programs that are no event stores: files, SQL, data lakes, other tools. Pure.
 
     row_of(event, partition=0, position=at)     an event of the feed, or one that a store has read
     COLUMNS                                     the columns of every row, with their kinds and meanings
@@ -91,7 +91,7 @@ class Row(NamedTuple):
 
     category: str
     stream: str | None
-    index: int | None  # type: ignore[assignment]  # tuple's own method of that name is none of ours
+    index: int | None  # type: ignore[assignment]  # hides the method of tuple
     partition: int | None
     position: int | None
     type: str
@@ -118,7 +118,7 @@ def row_of(
     type: str = "",  # noqa: A002  as the column is named
     category: Callable[[str], str] | None = None,
 ) -> Row:
-    """Make the table row of an event that a feed or a stream read returned.
+    """Make the export row of an event that was read from a feed or a stream.
 
     Args:
         event: event of the feed or of a stream
@@ -136,7 +136,7 @@ def row_of(
     if not gone and fault is None:
         data, meta = _read(event.data), _read(event.meta)
     stream, index = _place(event)
-    return Row(  # in the order of its columns: an export makes one for every event there ever was
+    return Row(  # by position, which is faster: an export makes a row of every event
         (category or _category_of)(stream or event.stream or _stream_of_tag(event.tags)),
         stream,
         index,
@@ -295,7 +295,7 @@ def _value(text: str) -> Any:
         value, end = _scanned(text, 0)
     except StopIteration:
         value, end = None, -1
-    # With blanks around it, or something more, it is for the decoder, which takes twice as long.
+    # Text with blanks or anything else around the value goes to the full decoder, which takes twice as long.
     return value if end == len(text) else _DECODER.decode(text)
 
 

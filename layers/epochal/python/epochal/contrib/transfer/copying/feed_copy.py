@@ -1,11 +1,11 @@
-"""Copying every stream of a feed, one page of the index after another.
+"""Copies of all streams of a feed, made page by page of its index.
 
-What a page names is copied, each stream to its end, several at once. Then the place is kept in the index of the feed,
-as that of a group of readers is: a second run goes on there. Streams that could not be copied are kept beside it, and
-every later run tries them again first.
+The streams in a page are copied to their ends, several concurrently. Then the checkpoint is saved in the feed's index,
+like that of a subscription, so that a second run goes on there. Streams that could not be copied are saved with the
+checkpoint, and every later run tries them again first.
 
-Unfolds that were written alone come with the stream's next visit, and so do tombstones, unless removals are followed: a
-run from the beginning visits all.
+Unfolds that were written without events are copied at the next visit of their stream, and so are tombstones, unless
+removals are followed. A run from the beginning visits all streams.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Copying one stream: what the copy has is compared, what it lacks is appended, and what was appended is read back.
+"""Copies of single streams: existing events are compared, missing ones appended, and the appended ones read back.
 
-    the copy is not there       it is begun; where the original was pruned, as one that was pruned likewise
-    it has the first events     each is compared before anything is added; then the rest follows
-    it has other events,        nothing is added: two histories are never merged, and a copy that people write to
-    or more of them             has events of its own
+    the copy does not exist     it is begun; if the original was pruned, as a stream that was pruned as far
+    it has the first events     each is compared before anything is appended; then the rest is appended
+    it has other events,        nothing is appended: two histories are never merged, and a copy that others write to
+    or more events              has events of its own
     the original was deleted    a tombstone takes the name, unless the copy has events: nothing is removed
-    removals are followed       where that is asked for: what is gone of the original, and in no archive of it, goes of
-                                the copy
+    removals are followed       on request: events that are gone from the original, and not in its archive, are
+                                removed from the copy
 
-How far it has got, the copy's own version says: whoever goes on, also beside another who copies, appends on exactly
-that. A copy has the indices, types, bodies, times, tags, correlation and causation of the original, and its unfolds at
-the version that they were made from. Timers that are set are marked, and do not fire in the copy (`copying.timers`).
-Where the target keeps no tags, streams with tags are refused.
+The copy's own version tells how far it has got: every run appends at exactly that expected version, also beside another
+run. A copy has the indices, types, bodies, times, tags, correlation and causation of the original, and its unfolds at
+the version that they were made from. Timers that are set are marked, and do not fire in the copy
+(`store.tagged_importer`).
+If the target keeps no tags, streams with tags are refused.
 """
 
 from __future__ import annotations
@@ -398,10 +399,11 @@ def _refused(stream: str, why: str) -> StreamCopy:
     return StreamCopy(stream=stream, ending="refused", why=why)
 
 
-# Which events of a stream are appended together. Pure.
+# Grouping events of a stream into appends. Pure.
 #
-# Few large appends cost least, as long as an item holds all their bodies: what does not fit is moved to the bucket,
-# and the original had it in its items. Unfolds are of one version of the stream, so an append ends there.
+# Few large appends cost least, as long as an item holds all their bodies: bodies that do not fit would move to the
+# bucket, though the original has them in its items. Unfolds belong to one version of the stream, so an append ends at
+# that version.
 
 EVENTS: Final = 500
 TAGS: Final = 90
@@ -447,11 +449,12 @@ def _held(body: Body) -> int:
     return len(body) if isinstance(body, bytes) else 0
 
 
-# What came of copying.
+# Results of copying.
 
 Ending = Literal["copied", "unchanged", "tombstone", "refused", "differs"]
-"""`unchanged`: the copy had everything already. `tombstone`: the stream was deleted, and so is its copy. `refused`:
-nothing more was copied, and `why` says what kept it. `differs`: the copy is not what the original is."""
+"""Kind of result. `copied`: events were appended. `unchanged`: the copy had everything already. `tombstone`: the
+stream was deleted, and so is its copy. `refused`: nothing more was copied, and `why` is the reason. `differs`: the copy
+differs from the original, and `why` says where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,7 +515,7 @@ class Tally:
             self.unsound.append(each)
 
 
-# What is copied: named streams of any layout, and what plug-ins have, read in the same way.
+# Sources of copies: named streams of any layout, and streams of plug-ins, all read through the same protocol.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -649,10 +652,10 @@ class StreamSource:
         return archived.first if archived is not None and archived.version >= first else first
 
 
-# What of an event must be the same in the copy, and a digest of it. Pure, but for bodies that are in a bucket.
+# Digest of everything in an event that must be the same in the copy. Pure, except for bodies in a bucket.
 #
-# Layouts write times and bodies in forms of their own: times are compared to the 100 ns, bodies by what they say. An
-# event's append id is not copied: it tells writes apart, and the copy is another write.
+# Layouts have their own formats for times and bodies: times are compared to 100 ns, bodies by their decoded content. An
+# event's append id is not copied, since it identifies a write, and the copy is another write.
 
 Said = Callable[..., bytes]
 """Function from a body and an event type to the SHA-256 of the body's content, the same in any encoding.
@@ -664,7 +667,7 @@ CopiedEvent = model.Recorded | FeedEvent
 
 
 def said_by(codec: BodyCodec) -> Said:
-    """Make a function that computes the SHA-256 of a body's content.
+    """Make a function that computes the SHA-256 of a body's content, in an item or in the codec's bucket.
 
     A body in a bucket is fetched only where its claim does not tell the digest: where it is compressed, or a timer's.
     """

@@ -1,4 +1,4 @@
-"""Commands that make files of events, and ask them by SQL."""
+"""Commands that export events to files, and query these by SQL."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# SQL over files of rows, by DuckDB: one statement that reads the table `events`, and nothing else of the machine.
+# SQL over files of rows, by DuckDB: a single statement reads the table `events`, and cannot access anything else.
 #
-# A statement is checked to be a SELECT before anything runs, and the database may open the files of rows alone: no
-# other file, no network, no extension, no variable of the program.
+# A statement is checked to be a SELECT before anything runs. The database may open the files of rows only: it cannot
+# access other files, the network, extensions or variables of the program.
 
 MEMORY: Final = "1GB"
 """Memory of the database; a statement that needs more spills to disk."""
@@ -112,9 +112,9 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise InvalidInput("statement", "must be one SELECT: nothing else is run")
     with _refused():
-        # Of columns of one name each gets another, as in a subquery: in a row there is one of a name.
+        # This renames columns of the same name, as a subquery does: a dictionary has each name once.
         relation = database.sql(statement).project("*")
-        # So it is called from DuckDB 2 on.
+        # DuckDB 2 renames the method.
         reading = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         answer: pa.RecordBatchReader = reading(AT_ONCE)
         return answer

@@ -1,7 +1,7 @@
 """Files of rows: Parquet, NDJSON and CSV, one batch of rows after another.
 
-A file is written under a name that no reader looks for, and gets its own when it is whole and on disk: whoever finds it
-finds all of it.
+A file is written under a temporary name that readers ignore, and is renamed when it is complete and synced to disk. So
+readers never see part of a file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A lock on a file that one process holds at a time, and that ends with its process, however that ends.
+"""Exclusive lock on a file, held by one process at a time, and released when the process ends for any reason.
 
 Unix       `flock` on the file
 Windows    `locking` on its first byte, which may lie beyond its end
@@ -32,7 +32,7 @@ def locked(lock: Path) -> Iterator[None]:
 
 
 def _take(descriptor: int) -> None:
-    """Take an exclusive lock on an open file, without waiting.
+    """Take an exclusive lock on the file of a descriptor, without waiting.
 
     Raises:
         OSError: another process holds the lock.
@@ -48,7 +48,7 @@ def _take(descriptor: int) -> None:
 
 
 def _release(descriptor: int) -> None:
-    """Release the lock that this process holds on an open file."""
+    """Release the lock on the file of a descriptor."""
     try:
         import fcntl  # noqa: PLC0415  Windows has none
     except ImportError:

@@ -1,7 +1,7 @@
-"""Where exports come from: the feed, with every event that it had when the export began, in its order; or the tables.
+"""Origins of exports: the feed, with every event up to its tail when the export began, in feed order; or the tables.
 
-A range of the feed is some entries of a partition's chain of epochs. An event with tags is met there through each of
-its streams, and becomes a row in the first of them.
+A range of the feed is some entries of a partition's chain of epochs. An event with tags has an entry for each of its
+streams, and becomes a row in the first of them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class FeedOrigin:
     feed: FeedReader
 
     def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
-        """Yield the rows of a range, a batch for each entry.
+        """Yield the rows of a range of the feed in batches, one for each index entry.
 
         If the events of a window take too much memory, the range is read on with smaller windows.
         """
@@ -161,7 +161,7 @@ class _Entries:
     def __init__(
         self, feed: FeedReader, wanted_: ExportScope, range_: FeedRange, most: int | None = None
     ) -> None:
-        """Prepare to read a range.
+        """Prepare to read the feed entries of a range, with at most `most` events in the first window.
 
         Args:
             feed: reader of the feed
@@ -248,13 +248,13 @@ class _Entries:
 
 
 def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Categories) -> bool:
-    """Whether an event of the feed is met in the stream where it becomes a row.
+    """Whether an event, read in one of its streams, becomes a row there and not in another stream.
 
     An event with tags is in several streams, and becomes a row in the first of those that have one of the
     categories.
 
     Args:
-        event: event, as it is met in one of its streams
+        event: event, as it is read in one of its streams
         categories: categories of the exported streams; None for all
         of: categories of streams in the layout
     """
@@ -265,11 +265,11 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
     return next(each for each in streams if of.hold(each, categories)) == event.stream
 
 
-# The tables themselves: every event of every stream, also where no index tells of them.
+# Tables as origin: every event of every stream, including streams that no index has.
 #
-# A range is a segment of a scan for heads (`care.heads`), which DynamoDB makes of a hash of the keys: whatever is
-# appended meanwhile, a stream stays in its segment. What a head tells is read from the store, stream by stream; so a
-# stream is as long as it was when its head was read, and streams come in no order. What was pruned has no rows.
+# A range is a segment of a scan for heads (`care.heads`). DynamoDB assigns segments by a hash of the keys, so a stream
+# stays in its segment whatever is appended meanwhile. The events of each stream are read from the store, up to the end
+# that its head told when it was scanned. Streams come in no order, and pruned events have no rows.
 
 SEGMENTS: Final = 16
 """Fewest segments of a table. Each can be read by another worker."""
@@ -295,7 +295,7 @@ def segments_of(size: int) -> int:
 
 
 def begin_tables(folder: Path, wanted: ExportScope, segments: Mapping[int, int]) -> EventExport:
-    """Load the export of tables in a folder, or begin one.
+    """Load the export of tables in a folder, or begin one with a range for each segment of each source.
 
     Args:
         folder: folder of the export
@@ -416,7 +416,7 @@ class TablesOrigin:
 
 
 def _joined(one: End, other: End) -> End | None:
-    """Join two ends that are neighbours in one stream; None if they are not.
+    """Join two ends into one if the second goes on in the stream where the first stops; otherwise None.
 
     The items of a stream come together in a scan, and their events are read together.
     """

@@ -1,18 +1,17 @@
-"""An export in a folder: events as rows of files, in parts that are done or not there.
+"""Exports of events to a folder, as rows in files. Each part of an export is either complete or does not exist.
 
     events/000000-0000000000000000000.parquet      rows of a part: of a partition, from a checkpoint on
-    events/_export/export.json                     what the export is of, how far it goes, and whether it is complete
-    events/_export/000000-….json                   of a part: where it ends, and how many events and rows it has
+    events/_export/export.json                     note with the export's scope, its ranges, and whether it is complete
+    events/_export/000000-….json                   note of a part: its end, and its numbers of events and rows
 
-The parts of a range follow each other without gap: one begins where the one before it ends. First comes what is said of
-a part, then its file, each whole or not at all, and both together say that the part is done. Whatever ends a run,
-the next one goes on behind the last part that is done; so no row is lost, and none is there twice.
+The parts of a range follow each other without gaps: each begins where the one before it ends. The note of a part is
+written first, then its file, each of them atomically; when both exist, the part is finished. If a run is interrupted,
+the next one goes on behind the last finished part. So no row is lost, and none is written twice.
 
-What is read is for an origin: a range is some entries of the feed (`from_feed`), or a segment of a table
-(`from_tables`). Workers take ranges side by side;
-one run at a time writes a folder, and two workers never one range.
+Events are read from an origin (`export.origins`): a range is some entries of the feed, or a segment of a table. Workers
+write ranges concurrently. One run at a time writes to a folder, and two workers never write the same range.
 
-What is said carries a sum, so that a hand that edits it is noticed. Who means to deceive can write whatever files.
+Each note has a checksum, so that accidental edits are noticed. It does not protect against deliberate forgery.
 """
 
 from __future__ import annotations
@@ -244,7 +243,7 @@ class RowBatch(NamedTuple):
     size: int
 
     def counts(self, kept: Sequence[Row]) -> ExportCounts:
-        """Count the events of the batch, of which the rows `kept` are written."""
+        """Count the events read for the batch, those skipped, and the rows `kept` that are written."""
         return ExportCounts(
             read=self.read,
             rows=len(kept),
@@ -292,7 +291,7 @@ def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedR
 
 
 def columns_of(wanted: ExportScope) -> Columns:
-    """Return the columns of an export's files, with those of its codec's events.
+    """Return the columns of the files of an export with a scope, with those of the codec's events.
 
     Raises:
         InvalidInput: the codec cannot be imported, or is no codec.
@@ -380,7 +379,7 @@ def run(
             with written(_empty(export), export.wanted.format, columns_of(export.wanted)) as write:
                 write(())
         for left in export.folder.glob(f".*.{export.wanted.format}.tmp"):
-            left.unlink()  # of a run that was killed
+            left.unlink()  # left by a run that was killed
         _keep(replace(export, complete=True))
     return counts
 
@@ -390,8 +389,15 @@ def write_range(
 ) -> Generator[ExportPart, None, None]:
     """Write the missing parts of a range one after another, and yield each when it is finished.
 
+    Args:
+        export: export that the range belongs to
+        range_: range of the export
+        opener: function that opens the origin; called only if a part is missing
+        file_rows: rows of a file, about
+
     Raises:
         InvalidInput: another process writes the range.
+        CorruptData: events are missing or doubled, or the note of a part was changed.
     """
     with locked(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
         left = range_
@@ -521,14 +527,14 @@ def _checked(export: EventExport) -> ExportCounts:
 
 
 def _count(path: Path, format_: Format) -> int:
-    """Count the rows of a file.
+    """Count the rows in a file of an export.
 
     Raises:
         CorruptData: the file cannot be read.
     """
     try:
         return count(path, format_)
-    except (OSError, ValueError) as error:  # as Arrow has its own
+    except (OSError, ValueError) as error:  # errors of Arrow are subclasses of these
         raise CorruptData(f"{path} cannot be read: {error}") from error
 
 
@@ -575,10 +581,10 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def _unchanged(said: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON object without its checksum.
+    """Check the checksum of a JSON note, and return the note without it.
 
     Raises:
-        ValueError: the object was changed after it was written.
+        ValueError: the note was changed after it was written.
     """
     if said.pop("sum", None) != _sum(said):
         raise ValueError("its sum is another")

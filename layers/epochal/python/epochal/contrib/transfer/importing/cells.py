@@ -1,15 +1,15 @@
-"""The text of a cell, as a value of the type that a JSON Schema says. Pure.
+"""Conversion of the text in a table cell to a value of a JSON Schema's type. Pure.
 
     string       the text as it is; so are times, dates and UUIDs, which are strings in JSON
-    integer      digits, with a sign or without, also `5.0`, as programs write integers beside blanks
+    integer      digits, with or without a sign, also `5.0`, as programs write integers in columns with blanks
     number       digits with a decimal point and an exponent, to the digit
     boolean      true false, t f, yes no, y n, 1 0, in any case
     enum, const  one of the values
-    array        its JSON, and so an object
+    array        its JSON, and likewise for an object
     null         a blank cell
 
-Where a type is a union, a blank is null, and a text that a string may have is a string. A schema is what there is of
-each class that `json_codec` takes, whichever library has made it.
+In a union with null, a blank is null, and in a union with a string, a text that a string may have is a string. Every
+class that `json_codec` accepts has a schema, whichever library the class is made with.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _number(text: str) -> Any:
     """Convert digits with a decimal point and exponent to a decimal; `LEFT_OUT` if the text is none."""
     try:
         return Decimal(text) if _NUMBER.fullmatch(text) else LEFT_OUT
-    except ArithmeticError:  # the exponent is beyond all bounds
+    except ArithmeticError:  # the exponent is too large for a decimal
         return LEFT_OUT
 
 

@@ -1,4 +1,4 @@
-"""The commands that bring in histories: from elsewhere, or from another layout or another deployment."""
+"""Commands that import histories from other systems, and copy streams from another layout or deployment."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class _Rejecting:
         self.file: IO[str] | None = None
 
     def __call__(self, misfit: Misfit) -> None:
-        """Report a row that is not imported.
+        """Report a rejected or waiting row: print the row if it is among the first, and write it to the file.
 
         Raises:
             ImportIncomplete: the import is to stop at the first such row.
@@ -293,7 +293,7 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
     output.document(view, lines)
 
 
-# Streams, copied.
+# Copying streams.
 
 STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
     each.name: attrgetter(each.plugin.streams) for each in layouts() if each.plugin.streams

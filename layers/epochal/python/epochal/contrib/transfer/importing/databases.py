@@ -1,4 +1,4 @@
-"""Stores of others, read by a query, by a client or from an export: `eventsourcing`, Message DB, Marten, Castore,
+"""Event stores of others, read by SQL, by a client or from an export: `eventsourcing`, Message DB, Marten, Castore,
 KurrentDB.
 """
 
@@ -21,7 +21,7 @@ from epochal.errors import InvalidInput, brought_by
 from epochal.lazy_dataclasses import asdict
 from epochal.store.also import plain
 
-# Databases of other stores: one query, row by row, with a cursor of the server's, so that no table is in memory.
+# Databases of other stores: one query, read row by row with a server-side cursor, so that no table is held in memory.
 
 
 def parted(place: str, default: str = "") -> tuple[str, str]:
@@ -51,11 +51,11 @@ def selected(url: str, query: str) -> Iterator[Mapping[str, Any]]:
         from sqlalchemy import create_engine, text  # noqa: PLC0415  an extra
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  likewise
         from sqlalchemy.pool import NullPool  # noqa: PLC0415  likewise
-    # psycopg, version 3, is what brings PostgreSQL's rows without holding them all.
+    # psycopg 3 reads rows of PostgreSQL without holding all of them in memory.
     if url.startswith(("postgres://", "postgresql://")):
         url = f"postgresql+psycopg://{url.partition('://')[2]}"
     try:
-        engine = create_engine(url, poolclass=NullPool)  # a connection that is done with is closed
+        engine = create_engine(url, poolclass=NullPool)  # connections are closed after use
         with engine.connect() as connection:
             found = connection.execution_options(yield_per=1_000).execute(text(query))
             for row in found.mappings():
@@ -69,7 +69,7 @@ def selected(url: str, query: str) -> Iterator[Mapping[str, Any]]:
 # notifications.
 #
 # A stream is an aggregate, `Application-originator_id`; a type is a topic; a body is the state as the library's mapper
-# has it. When an event happened its state says, so states that are compressed or encrypted have no time.
+# writes it. The time of an event is in its state, so compressed or encrypted states have none.
 
 _HEX: Final = re.compile(r"[0-9a-f]{32}")
 
@@ -145,10 +145,10 @@ MESSAGE_DB: Final = HistorySource(columns=messages)
 
 # Marten: the tables `mt_events` and `mt_streams` of a PostgreSQL database, in the order of their sequence.
 #
-# A stream whose id is a UUID is named by its type and that, `Stream-…` where it has no type; other ids are names as
-# they are. Versions count from 1. Archived events come, too; tombstones, which Marten writes where an append has
-# failed, do not. Which of the optional columns there are (`headers`, `correlation_id`, `causation_id`) each store
-# chooses, so a row is read as JSON.
+# A stream whose id is a UUID is named by its type and id, `Stream-…` if it has no type; other ids are used as names.
+# Versions count from 1. Archived events are imported, too; tombstones, which Marten writes where an append has failed,
+# are not. Each store chooses which optional columns it has (`headers`, `correlation_id`, `causation_id`), so a row is
+# read as JSON.
 
 _MARTEN_EVENTS: Final = """
 SELECT (to_jsonb(e) - 'data')::text AS row, e.data::text AS data,
@@ -191,9 +191,9 @@ MARTEN: Final = HistorySource(columns=of_marten, mapping=FieldMapping(_MARTEN_FI
 
 # Castore: DynamoDB's full export of an event table, in DynamoDB JSON, as a folder.
 #
-# An export has its items in no order. They are put in that of their streams, stream by stream, in a file that goes with
-# the run, so the order between streams is lost. The adapter of one table has `STORE#id` for an aggregate's id, which
-# becomes the stream `STORE-id`; the older one, with a table for each store, needs `--map stream=Store-{aggregateId}`.
+# An export has its items in no order. They are sorted by stream and version in a temporary file, so the order between
+# streams is lost. Castore's single-table adapter has aggregate ids such as `STORE#id`, which become the stream
+# `STORE-id`; the older adapter, with a table for each store, needs `--map stream=Store-{aggregateId}`.
 
 _CASTORE_FIELDS: Final = {
     "stream": "stream",
@@ -214,9 +214,7 @@ def of_castore(place: str) -> Columns:
     Raises:
         InvalidInput: the place is no folder with an export, or the export is of another table.
     """
-    with closing(
-        sqlite3.connect("")
-    ) as file:  # without a name: it grows out of memory when it must, and goes
+    with closing(sqlite3.connect("")) as file:  # temporary file, kept in memory while small
         file.execute(
             "CREATE TABLE e (id TEXT, version INTEGER, row TEXT, PRIMARY KEY (id, version)) WITHOUT ROWID"
         )
@@ -250,10 +248,10 @@ CASTORE: Final = HistorySource(columns=of_castore, mapping=FieldMapping(_CASTORE
 
 # KurrentDB (EventStoreDB): by its client, in the order of `$all`, or from a file of JSON lines.
 #
-# A line is an event as the database's own APIs have it in JSON: the names of the clients (`streamId`, `revision`,
+# A line is an event as the database's own APIs have it in JSON, with the names of the clients (`streamId`, `revision`,
 # `id`, `type`, `data`, `metadata`, `created`) or those of the Atom API (`eventNumber`, `eventId`, `eventType`,
-# `metaData`, `updated`). Streams and types that begin with `$` are the system's, links too, and left out. A stream
-# that was truncated begins with the number that its first event has.
+# `metaData`, `updated`). Streams and types that begin with `$` belong to the system, as links do, and are left out. A
+# truncated stream begins with the number of its first event.
 
 _NAMES: Final = {
     "stream": ("streamId", "eventStreamId", "streamName", "stream_name", "stream"),
@@ -291,13 +289,13 @@ def of_client(recorded: Iterable[Any]) -> Columns:
 
 
 def _read_all(uri: str) -> Iterator[Any]:
-    """Read all events of a KurrentDB database with the client `kurrentdbclient`.
+    """Read all events of a KurrentDB database, by its connection string, with its Python client.
 
     Raises:
-        InvalidInput: the client is not installed, or the database cannot be read.
+        InvalidInput: the client `kurrentdbclient` is not installed, or the database cannot be read.
     """
     try:
-        client = import_module("kurrentdbclient")  # the user's: nothing of ours brings it
+        client = import_module("kurrentdbclient")  # installed by the user: no extra includes it
     except ModuleNotFoundError as error:
         raise InvalidInput("PLACE", f"needs {error.name}: pip install kurrentdbclient, or a file") from error
     failed: type[Exception] = client.exceptions.KurrentDBClientError
@@ -308,7 +306,7 @@ def _read_all(uri: str) -> Iterator[Any]:
 
 
 def _fields_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the fields of a KurrentDB event; None if its stream or type is the system's."""
+    """Map a KurrentDB event to the fields of an import; None if its stream or type is the system's."""
     row = {
         field: next((event[name] for name in names if event.get(name) is not None), None)
         for field, names in _NAMES.items()

@@ -1,4 +1,4 @@
-"""Names of other stores as names of streams, and back: percent-encoding, with `~` in place of `%`.
+"""Encoding of other stores' names as stream names, and decoding: percent-encoding, with `~` in place of `%`.
 
 `Order/7 ä` becomes `Order~2F7~20~C3~A4`. A `-` stays, so that a category stays a category.
 """

@@ -1,15 +1,15 @@
-"""Importing a history into named streams: the rows of a source, in its order, whatever the source is.
+"""Imports of a history into named streams: the rows of any source, in the order of the source.
 
 kept         types, bodies, times, ids, tags, metadata, and each event's index in its stream
 in order     within a stream exactly; between streams no event is written before one that the source has more than
              two windows earlier
-few writes   events of a stream go out together, as they meet within a window: an append costs by its whole KB
+few writes   events of a stream within a window are appended together, since an append is billed by the whole KB
 bounded      a window of events is held, whatever the source has
-resumable    run again it goes on, and writes nothing twice (`importing.writing`)
-whole        of an event that does not fit, and of what follows it in its stream, nothing is brought in: when it is
-             mended a further run brings all of them
-unknown      of a row that does not even tell its stream, any event behind it may be the next: what the source counts
-             goes on, where its stream has begun, and all else waits
+resumable    a further run goes on, and writes nothing twice (`importing.writing`)
+whole        an event that is rejected, and all events behind it in its stream, are not imported: a further run imports
+             them once the event is mended
+unknown      a row that does not tell its stream may belong before any event behind it: events with an index continue
+             streams that have begun, and all other events wait
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Ledger:
     def __init__(self, recent: int = RECENT) -> None:
         self._most = recent
         self._recent: OrderedDict[str, Account] = OrderedDict()
-        self._file = sqlite3.connect("")  # a file without a name, which grows out of memory when it must
+        self._file = sqlite3.connect("")  # temporary file, kept in memory while small
         self._file.execute(_TABLE)
         self._streams = 0
 
@@ -253,7 +253,7 @@ class StreamImporter:
             self.progress(done)
         if isinstance(row, Misfit):
             return self._reject(row)
-        if isinstance(row, Gone) and row.index is None:  # nobody counts: what is gone leaves no hole
+        if isinstance(row, Gone) and row.index is None:  # without indices, gone events leave no gap
             done.gone += 1
             return None
         account = self.ledger.of(row.stream)
@@ -321,7 +321,7 @@ class StreamImporter:
         return len(held.rows) >= BATCH_EVENTS or held.size + size > BATCH_BYTES or tagged > BATCH_TAGS
 
     def _let_go(self, calls: Executor) -> None:
-        """Send batches that have been held for a window, or exceed the memory for bodies.
+        """Send the held batches that have waited for a window of rows, or exceed the memory for bodies.
 
         Then wait for the result of each batch that was begun two windows ago.
         """
@@ -334,7 +334,7 @@ class StreamImporter:
             self._receive()
 
     def _send(self, stream: str, calls: Executor) -> None:
-        """Submit the held batch of a stream to be written, once earlier batches of the stream are written.
+        """Submit the held batch of a stream for writing, after awaiting the stream's earlier batches.
 
         If one of these was refused, the held events were rejected with it, and nothing is sent.
         """
@@ -380,7 +380,7 @@ class StreamImporter:
                 self._bytes -= held.size
                 later += held.rows
             row, *later = later
-            account.stopped = ""  # of a row behind these
+            account.stopped = ""  # it was set by a row behind the refused ones
             self._reject(Misfit(at=row.at, stream=stream, rule=written.refused, raw=row.raw))
             stopped = self.ledger.of(stream).stopped
             for row in later:
@@ -421,7 +421,7 @@ class StreamImporter:
                 self.done.deleted += written.deleted
                 self.done.units += written.units
 
-    # What is there at the end, read again and compared with what the source had.
+    # Reading all streams again after the import, and comparing them with the source.
 
     def verify(self) -> ImportCounts:
         """Read all imported streams again, compare them with the source, and return the counts.

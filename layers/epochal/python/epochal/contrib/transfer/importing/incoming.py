@@ -1,11 +1,11 @@
-"""An event as it comes from elsewhere, and the fields of any source mapped to it. Pure.
+"""Imported events, and the mapping from the columns of any source to their fields. Pure.
 
-A mapping says for each field of an event where it is in what the source has:
+A mapping has an entry for each field of an event:
 
     amount              the column of that name, or in JSON the member; `payload.amount` is one inside another
-    Order-{order_id}    text with columns in it
-    =OrderPlaced        this text
-    *                   of data and metadata: an object of all columns that nothing else takes
+    Order-{order_id}    template: text with columns in it
+    =OrderPlaced        constant: this text
+    *                   for data and metadata: an object of all columns that no other field uses
 
 Without a mapping the columns are those of our own exports (`epochal.contrib.transfer.rows`).
 """
@@ -238,11 +238,11 @@ class FieldMapping:
             for where in parts
             if name in fields and where[:1] not in "=*" and (self.whole or name in _SOON or "{" in where)
             for column in self._taken[where]
-            if not self.whole or "." not in column  # of an object in it, which a row may lack
+            if not self.whole or "." not in column  # a row may lack members of an object
         ]
 
     def _stream(self, row: Mapping[str, Any]) -> str:
-        """Read the name of a row's stream.
+        """Read and check the stream name of a row, encoded if the mapping says so.
 
         Raises:
             InvalidInput: the row has no name, or none that a stream may have.
@@ -304,7 +304,7 @@ class FieldMapping:
         raise InvalidInput("index", "must be a whole number")
 
     def _body(self, row: Mapping[str, Any], name: str) -> bytes:
-        """Read the data or metadata of a row as bytes.
+        """Read a row's data or metadata, whichever `name` says, as the bytes of a body.
 
         Raises:
             InvalidInput: the value cannot be converted to a body.
@@ -353,7 +353,7 @@ _DIGITS_ONLY: Final = re.compile(r"-?[0-9]{1,20}")
 
 
 def _is_gone(value: Any) -> bool:
-    """Whether the column `gone` holds true.
+    """Whether the value of a row's field `gone` is true.
 
     Raises:
         InvalidInput: the value is neither true nor false.
@@ -386,7 +386,7 @@ def _text(value: Any, name: str) -> str | None:
 
 
 def _getter(name: str, where: str, *, needed: bool) -> _Get:
-    """Make a function that reads one field from a row.
+    """Make a function that reads a field from a row, by the field's entry in the mapping.
 
     A column whose name is the mapping's entry itself takes precedence over the entry's meaning.
 
@@ -524,7 +524,7 @@ _DECODER: Final = plain_json.JSONDecoder(parse_int=str, parse_float=str, parse_c
 
 
 def body_of(value: Any) -> bytes:
-    """Encode a value as the bytes of a body.
+    """Encode a value of a source's column as the bytes of a body.
 
     Text that is JSON, and bytes, are kept to the byte; other text and other values are written as JSON.
     """
@@ -556,7 +556,7 @@ def _tag(part: str, value: Any) -> str:
 
 
 def _trimmed(column: str, text: str) -> str:
-    """Return a text that neither begins nor ends with a blank: the tag would look like another one.
+    """Return a tag's text unchanged, unless a blank at its begin or end makes it look like another tag.
 
     Raises:
         InvalidInput: the text begins or ends with a blank.

@@ -1,7 +1,7 @@
-"""The sources that there are, and what each has: columns, a row after the other, and which of them is which field.
+"""Kinds of sources for imports: each yields rows by column, and has a mapping from columns to the fields of an event.
 
-Databases are imported when one is chosen, and what a source needs of other packages when it is read. Here are files of
-JSON lines, CSV and Parquet: those of `epochal export`, and any others with a mapping of their columns.
+The module of databases is imported when one is chosen, and optional packages when a source is read. This module has
+files of JSON lines, CSV and Parquet: those of `epochal export`, and any others with a mapping of their columns.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class HistorySource:
     def rows(
         self, place: str, fields: Mapping[str, Where], *, closed: bool = False, encoded: bool = False
     ) -> Iterator[Row]:
-        """Yield the rows of a place, converted to events under the user's mapping.
+        """Yield a place's rows, each converted by the mapping to an event, a gone place or a misfit.
 
         Args:
             place: file, folder or URL
@@ -138,7 +138,7 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
 
 
 def source_of(kind: str, place: str) -> HistorySource:
-    """Return the source for a kind, or if it is empty, for the ending of the file's name.
+    """Return the source of a kind; an empty kind is taken from the ending of the file's name.
 
     Raises:
         InvalidInput: no kind is given, and the name of the file does not tell it.
@@ -153,7 +153,7 @@ def source_of(kind: str, place: str) -> HistorySource:
 
 
 def files_of(place: str) -> list[str]:
-    """Return a file's path, or those of a folder's files in the order of their names, without hidden ones.
+    """Return the path of a file in a list, or those of a folder's files by name, without hidden ones.
 
     Raises:
         InvalidInput: the folder has no files, or has folders in it.
@@ -168,9 +168,9 @@ def files_of(place: str) -> list[str]:
 
 
 def mapped(text: str, file: str) -> dict[str, Where]:
-    """Parse a mapping such as `stream=Order-{id},type=kind`, and add it to that of a TOML or JSON file.
+    """Parse a text such as `stream=Order-{id},type=kind`, and return its fields over those of a file.
 
-    A comma in a text is written twice. Fields of the text replace those of the file.
+    The file is a mapping in TOML or JSON. A comma in a field of the text is written twice.
 
     Raises:
         InvalidInput: the text or the file is no mapping.
@@ -204,7 +204,7 @@ def _from_file(file: str) -> Mapping[str, Where]:
     return found
 
 
-# Opened, unpacked where they are compressed, and read line by line.
+# Files, which are unpacked if compressed, and read line by line.
 
 LONGEST: Final = 64 * 1024 * 1024
 """Most bytes of a line. A file with a longer one is of another kind, or has a quote that is never closed."""
@@ -253,11 +253,11 @@ def _opened(place: str) -> IO[bytes]:
     return sys.stdin.buffer if place == "-" else Path(place).open("rb")
 
 
-# JSON, an object a line.
+# JSON lines: an object on each line.
 
 
 def objects(place: str) -> Columns:
-    """Yield the objects of a file of JSON lines, each with its line; other lines become misfits.
+    """Yield the objects of a file of JSON lines, each with its line number; other lines become misfits.
 
     Empty lines are skipped.
 
@@ -290,7 +290,7 @@ NDJSON: Final = HistorySource(columns=objects, free=True)
 
 
 def records(place: str) -> Columns:
-    """Yield the records of a CSV file, each with the line it ends on; broken records become misfits.
+    """Yield the records of a CSV file, each with its last line's number; broken records become misfits.
 
     The delimiter is comma, semicolon or tab, whichever the first line has most of.
 

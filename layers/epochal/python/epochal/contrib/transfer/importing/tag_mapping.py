@@ -1,4 +1,4 @@
-"""Tags as a mapping or a column has them. Pure.
+"""Tags in mappings and in the cells of columns. Pure.
 
     book:{book},member:{member}    a template: a comma separates tags, and a comma in a cell stays in its tag
     ["book:{book}", "due today"]   a list, in a mapping file: a column, a template or a constant for each tag
@@ -34,7 +34,7 @@ def parse_tags(where: str | Sequence[str]) -> tuple[str, ...]:
         InvalidInput: a part is empty, or a text with a comma between tags has a blank in a tag.
     """
     if not isinstance(where, str):
-        parts: Sequence[object] = where  # of a file
+        parts: Sequence[object] = where  # from a mapping file
         if not where or not all(isinstance(part, str) and part for part in parts):
             raise InvalidInput("map", "tags: a list must have a text for each tag, and one at least")
         return tuple(where)
@@ -67,7 +67,7 @@ def tags_in(value: Any) -> tuple[str, ...]:
 
 
 def _array(text: str) -> Any:
-    """Parse a JSON array.
+    """Parse a cell's JSON array of tags.
 
     Raises:
         InvalidInput: the text is not JSON.
@@ -79,7 +79,7 @@ def _array(text: str) -> Any:
 
 
 def _one_tag(part: str) -> str:
-    """Return a tag without blanks around it.
+    """Strip the blanks around a tag in a text with commas, and return the tag.
 
     Raises:
         InvalidInput: the text looks like two tags.

@@ -1,4 +1,4 @@
-"""Columns of a table whose cells look like more than text: without a codec they are stored as text all the same."""
+"""Warnings for table columns that look like numbers, booleans or dates, and are stored as text without a codec."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Bodies that a codec reads, before they are written: what is stored wrongly cannot be corrected.
+"""Conversion and check of bodies for a codec before they are written, since stored events cannot be corrected.
 
-    cells of a table    texts, converted to the types of the event's class, and written as the codec writes an event of
-                        today: byte for byte, with its version
-    anything else       has types; it is kept to the byte, and decoded as it will be when it is read
+    cells of a table    texts, which are converted to the types of the event's class, and written exactly as the codec
+                        writes a new event, with its schema version
+    anything else       values with types, which are kept to the byte, and decoded for a check
 
-A cell takes part in each field of its name, also where another field of the mapping, a tag for instance, is made of
-it. A column that the class has no field for is kept behind the fields, as text; a blank cell of it is left out.
+A cell becomes the value of the class's field of the same name, even if another entry of the mapping, such as a tag,
+uses the cell, too. A column for which the class has no field is kept behind the fields, as text, unless the cell
+is blank.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class TypedBodies:
     """Converts the bodies of imported events for a codec, and checks that the codec can read them."""
 
     def __init__(self, codec: EventCodec[Any], *, cells: bool) -> None:
-        """Prepare the types of a codec.
+        """Prepare the JSON Schemas of a codec's event types, if bodies are table cells to convert.
 
         Args:
             codec: codec of the events
@@ -98,7 +99,9 @@ class TypedBodies:
                     raise _refused(name, error.inside(column), cells) from error
                 if value is not LEFT_OUT:
                     fields[column] = value
-            elif column in needed and "const" in type_:  # as the tag of a union: nothing else is possible
+            elif (
+                column in needed and "const" in type_
+            ):  # such as the tag of a union, which has one possible value
                 fields[column] = type_["const"]
         others = {column: text for column, text in rest.items() if column not in types and text}
         return fields, others
@@ -127,7 +130,7 @@ class TypedBodies:
 
 
 def must_be_readable(codec: EventCodec[Any], event: Recorded) -> None:
-    """Read a stored event with a codec, and raise an error if its readers would fail.
+    """Read a stored event with a codec, and raise an error if the codec cannot read the event.
 
     Raises:
         InvalidInput: the codec fails.
@@ -145,7 +148,7 @@ def must_be_readable(codec: EventCodec[Any], event: Recorded) -> None:
 
 
 def _must_be_constant(kind: StoredClass, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` if a class's default differs each time it is made.
+    """Raise `InvalidInput` if a default differs between two bodies written from the same cells.
 
     A second run would find its events to be others than the stored ones.
     """
@@ -157,7 +160,7 @@ def _must_be_constant(kind: StoredClass, first: Mapping[str, Any], second: Mappi
 
 
 def _corrupt(stored: Stored, error: CorruptData) -> InvalidInput:
-    """Convert a decoding error to one about the body, without the place in the stream.
+    """Convert a decoding error to an `InvalidInput` about the body, without its place in the stream.
 
     The place of the row in the source is clearer.
     """
@@ -172,7 +175,7 @@ def _corrupt(stored: Stored, error: CorruptData) -> InvalidInput:
 
 
 def _refused(name: str, error: Exception, body: object) -> InvalidInput:
-    """Make an error that names the event's type and field, the rule, and the value."""
+    """Make an `InvalidInput` that names the event's type and field, the violated rule, and the value."""
     if not isinstance(error, Mismatch):
         return InvalidInput(name, str(error) if isinstance(error, ValueError) else repr(error))
     field = f"{name}.{error.path}".rstrip(".")

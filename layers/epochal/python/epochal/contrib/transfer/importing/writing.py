@@ -1,12 +1,12 @@
-"""Writing a stream's next events: on exactly the version that the source says, and nothing twice.
+"""Writes of a stream's next events: at exactly the version that the source tells, and no event twice.
 
-    nobody knows the stream     it is begun, on the condition that it is not there
-    it is where it should be    the events are appended, on exactly that
-    it has some of the events   these are compared, the same ones passed over, and the rest appended
-    it has other events         nothing is added, and the stream is refused
+    the stream is new           it is begun, on the condition that it does not exist
+    it has the right version    the events are appended with that expected version
+    it has some of the events   these are compared, equal ones skipped, and the rest appended
+    it has other events         nothing is appended, and the stream is refused
 
-So a run that was killed, also between a write and its answer, is run again from the beginning of its source: what it
-had written is known by what it says. No place is kept, which could be wrong.
+So a run that was killed, even between a write and its response, is run again from the beginning of its source: the
+events that it had written are recognised by their content. No checkpoint is saved, so none can be wrong.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ class _Writing:
                 self.writer.likely_there = False
             self.done.written += len(rows)
             self.done.token = outcome.token
-            if self.writer.dry:  # an update costs its whole page, and there is none
+            if self.writer.dry:  # an update costs its whole page, which the dry-run store lacks
                 self.done.units += max(outcome.capacity.write, write_units(outcome.token.size))
             return True
         if isinstance(outcome, Conflict) and outcome.deleted:
@@ -316,7 +316,7 @@ def recorded(stream: str, index: int, event: Event) -> Recorded:
     )
 
 
-# A store that only counts: for what an import would cost, before there is a table.
+# Dry runs: a store that only counts what an import would cost, before there is a table.
 
 
 class _Nowhere:
@@ -354,9 +354,9 @@ def _pretend(op: Op) -> Reply:
             return Done(units=units(op, lambda *_: None))
 
 
-# Processes that write what one process reads: encoding and sending take more of a CPU than reading does. The one
-# that reads keeps order, ledger and pace as it does alone. A worker is given a batch, says what came of it, and ends
-# with the process that it works for.
+# Worker processes that write the batches of one reading process: encoding and sending take more CPU than reading does.
+# The reading process keeps order, ledger and pace, as it does without workers. A worker gets a batch, returns its
+# result, and ends with the reading process.
 
 _WRITER: Final[list[HistoryWriter]] = []
 """Writer of this worker process."""
@@ -380,7 +380,7 @@ class SideBySideWriter(HistoryWriter):
         Raises:
             EpochalError: the store cannot be reached, or refuses everything.
         """
-        rows = [replace(row, raw=None) for row in batch.rows]  # a row as its source has it stays here
+        rows = [replace(row, raw=None) for row in batch.rows]  # raw rows are not sent to the worker
         done = self.calls.submit(_write, replace(batch, rows=rows)).result()
         done.batch = batch
         self.pace.spend(done.units)
