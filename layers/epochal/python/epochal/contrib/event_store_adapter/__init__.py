@@ -106,13 +106,16 @@ SHARDS = 64
 
 
 def _must_keep_hyphenated(before: str, now: str) -> str:
-    """An id such as `user-account-7` tells its type only where that is declared."""
+    """Refuse a change of declared types that drops a type holding `-`.
+
+    An id such as `user-account-7` tells its type only if that type is declared.
+    """
     return must_keep(",".join(each for each in before.split(",") if "-" in each), now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterOptions:
-    """Settings of aggregates, by their names."""
+    """Settings of a stage for aggregates; each field's name is the setting's name."""
 
     # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
     # nothing any further.

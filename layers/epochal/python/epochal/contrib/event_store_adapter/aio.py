@@ -20,12 +20,12 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class AsyncAggregates:
-    """Aggregates for asynchronous programs: each method is that of `AggregateStore`, awaited, and raises what it does.
+    """Aggregates for asynchronous programs: each method awaits that of `AggregateStore`.
 
-    A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
+    It raises the same errors. A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
     Attributes:
-        store: of an `AsyncPlace`, or in memory.
+        store: the store of aggregates, from an `AsyncPlace` or in memory.
     """
 
     store: AggregateStore
@@ -43,10 +43,12 @@ class AsyncAggregates:
 
 @dataclass(frozen=True)
 class AsyncAggregateDeciders(Generic[C, S, E]):
-    """Deciders on aggregates: each method is that of `AggregateDeciders`, awaited, and raises what it does.
+    """Deciders on aggregates for asynchronous programs: each method awaits that of `AggregateDeciders`.
+
+    It raises the same errors.
 
     Attributes:
-        deciders: over the `store` of an `AsyncAggregates`.
+        deciders: the deciders, over the `store` of an `AsyncAggregates`.
     """
 
     deciders: AggregateDeciders[C, S, E]

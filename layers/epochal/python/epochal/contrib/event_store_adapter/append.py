@@ -52,7 +52,13 @@ from epochal.settings import KEY_WINDOW_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateWritten:
-    """Committed: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it."""
+    """Result of an append that is committed.
+
+    Attributes:
+        first: number of its first event.
+        lock: lock that the append left, with the number of its last event.
+        replayed: whether an earlier call with the idempotency key made the append.
+    """
 
     first: int
     lock: Lock
@@ -61,7 +67,11 @@ class AggregateWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateRejected:
-    """Not committed: this head stood in the way; None where there is no such aggregate."""
+    """Result of an append that is not committed, since the head was not as expected.
+
+    Attributes:
+        head: the head that stood in the way; None if there is no such aggregate.
+    """
 
     head: AggregateHead | None
 
@@ -69,11 +79,13 @@ class AggregateRejected:
 def append(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
 ) -> ops.Steps[AggregateWritten | AggregateRejected]:
-    """Append `batch`.
+    """Append a batch of events to an aggregate if it is as expected, and try again after races.
+
+    Returns the committed append, or the head that was not as expected.
 
     Raises:
-        InvalidInput: an aggregate's first event comes without a snapshot, the number in a lock does not join the
-            events there are, or the key was used for other contents.
+        InvalidInput: an aggregate's first event comes without a snapshot, the number in a lock does not join the events
+            there are, or the key was used for other contents.
         TooLarge: the head has no room for the events' types beside its snapshot.
         CorruptData: an event has the number that, by the head, the next one gets; or the snapshot is of another
             library's form than events would be appended in.
@@ -86,7 +98,7 @@ def append(
         if isinstance(reply, ops.Overflow):
             raise (yield from _too_large(site, batch, base))
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
-            # Answered only once the head shows it too, so that the caller finds the append.
+            # Return only once the head shows the append too, so that the caller finds it.
             yield ops.TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
             return _earlier(batch.append_id, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
@@ -108,7 +120,11 @@ def append(
 def _start(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
 ) -> ops.Steps[Base | AggregateWritten | AggregateRejected]:
-    """What the first try builds on: what is expected tells it, or the head that is read."""
+    """Find out what the first try of an append builds on: from the expected version, or the head.
+
+    The head is read unless a whole lock or no stream is expected. Returns the result of the append where that is known
+    already: an earlier call with the key made it, or the head is not as expected.
+    """
     if isinstance(expected, Lock):
         return Base(lock=expected)
     if expected is NO_STREAM:
@@ -121,27 +137,33 @@ def _start(
 
 
 def read(site: JournalSite, aggregate: AggregateId) -> ops.Steps[AggregateHead | None]:
-    """The head, strongly consistent; None where there is no such aggregate."""
+    """Read an aggregate's head, strongly consistent; None if there is no such aggregate."""
     reply = yield ops.Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
     return None if reply.item is None else read_head(reply.item, aggregate)
 
 
 def check_form(site: JournalSite, head: AggregateHead | None) -> None:
-    """Raise `CorruptData` where the snapshot in a head is of another library's form: an append would mix the two."""
+    """Raise `CorruptData` if the snapshot in a head is of another library's form.
+
+    An append would mix the two forms.
+    """
     if head is not None:
         payload = head.payload
         of_known_versions(head.unknown, lambda: site.serializer.snapshot(payload))
 
 
 def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
-    """Whether a head is what a writer expects."""
+    """Whether a head meets a writer's expected version."""
     if isinstance(expected, Lock):
         return head is not None and head.version == expected.version
     return meets(expected, None if head is None else head.version)
 
 
 def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> ops.Steps[Base]:
-    """What an append on this head builds on."""
+    """Return what an append on this head builds on: version and last event number.
+
+    If another library wrote the head last, the last number is looked up in the journal.
+    """
     if head is None:
         return Base()
     if head.lock is not None:
@@ -153,7 +175,10 @@ def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateI
 def _too_late(
     site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
 ) -> ops.Steps[AggregateWritten | AggregateRejected]:
-    """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
+    """Return the result of an append whose head, read first, is not as expected.
+
+    It is a conflict, unless an earlier call with the key made the append.
+    """
     made = None
     if batch.key is not None:
         made = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
@@ -163,10 +188,12 @@ def _too_late(
 def made_under(
     site: JournalSite, aggregate: AggregateId, key: IdempotencyKey, append_id: bytes = b""
 ) -> ops.Steps[AggregateWritten | None]:
-    """The append under a key, once the head shows it too; None where there is none.
+    """Read the append that was made under an idempotency key; None if there is none or it expired.
+
+    It is read together with the head, so that the head shows the append too.
 
     Raises:
-        InvalidInput: it has other contents.
+        InvalidInput: the key was used for other contents.
     """
     keys = ((site.snapshot, key.primary), (site.snapshot, site.keys.key(aggregate, HEAD)))
     record, _ = (yield ops.TransactGet(keys=keys)).items
@@ -176,7 +203,11 @@ def made_under(
 
 
 def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateWritten:
-    """What the record of the key says: it was put by the append itself."""
+    """Read the result of an append from the record of its key, which the append itself has put.
+
+    Raises:
+        InvalidInput: the key was used for other contents.
+    """
     if bytes(record["contents"]["B"]) != key.contents:
         raise InvalidInput("idempotency_key", "was used before for other contents")
     lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
@@ -187,8 +218,10 @@ def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateWr
 def _in_the_way(
     site: JournalSite, batch: AggregateBatch, base: Base, reply: ops.Refusal
 ) -> ops.Steps[tuple[AggregateHead | None, int | None]]:
-    """The head as it is now: the one that came back; or, where only an event was in the way, read in one moment with
-    that event, whose number comes too if it is there.
+    """Return the head that refused an append, and the number of an event that was in the way, if any.
+
+    The head is the one that came back with the refusal. If only an event was in the way, both are read in one
+    transaction, and the number is None if the event is not there.
     """
     if reply.failed[0]:
         return None if reply.item is None else read_head(reply.item, batch.aggregate), None
@@ -201,7 +234,7 @@ def _in_the_way(
 
 
 def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Steps[TooLarge]:
-    """A head that has no room for the types of the events beside the snapshot that it keeps."""
+    """Make the error of a head without room for the events' types beside the snapshot that it keeps."""
     reply = yield ops.Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
     left = after(transaction(site, batch, base).writes[0], reply.item)
     return TooLarge("events", max(limits.ITEM_BYTES + 1, item_size(left or {})), limits.ITEM_BYTES)
@@ -210,6 +243,10 @@ def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Step
 def _was_ours(
     site: JournalSite, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: ops.Refusal
 ) -> ops.Steps[bool]:
+    """Whether a refused append had been committed by an earlier try whose response was lost.
+
+    Its append id is on the head, or on the journal's event of the first number if others have appended since.
+    """
     if head is not None and head.append_id == batch.append_id:
         return True
     if not reply.ambiguous:
@@ -222,7 +259,13 @@ def _was_ours(
 def _again(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
 ) -> ops.Steps[Base | AggregateRejected]:
-    """What the next try builds on; or a conflict, where another append overtook the search for the last number."""
+    """Return what the next try of an append builds on, after a refusal by a head as expected.
+
+    Returns a conflict if another append overtook the search for the last number.
+
+    Raises:
+        InvalidInput: the number in the expected lock does not join the last event.
+    """
     base = yield from base_of(site, head, batch.aggregate)
     if isinstance(expected, Lock) and base.lock != expected:
         now = yield from read(site, batch.aggregate)
@@ -235,12 +278,12 @@ def _again(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A caller's idempotency key, as a record in the snapshot table: put with the append, in its transaction.
+    """A caller's idempotency key, as a record in the snapshot table, put in the append's transaction.
 
     Attributes:
-        name: of the record, both halves of its primary key.
-        contents: a digest of what is appended, which tells a repeat from a key used twice.
-        now: epoch seconds. A record that has expired by then counts as absent.
+        name: name of the record, both halves of its primary key.
+        contents: digest of what is appended, which tells a repeat from a key used twice.
+        now: current time in epoch seconds. A record that has expired by then counts as absent.
     """
 
     name: str
@@ -249,28 +292,32 @@ class IdempotencyKey:
 
     @classmethod
     def of(cls, aggregate: AggregateId, key: str, contents: bytes, now: int) -> IdempotencyKey:
-        """The record of `key` for an aggregate."""
+        """Make the record of a caller's key for an aggregate; its name is a hash of both."""
         digest = hashlib.sha256(f"{aggregate}\0{key}".encode()).hexdigest()[:32]
         return cls(name=f"$Idempotency-{digest}", contents=contents, now=now)
 
     @property
     def primary(self) -> dict[str, AttributeValue]:
-        """The record's primary key. It has no `aid` and no `seq_nr`, so heads, copies and indexes are without it."""
+        """The record's primary key.
+
+        It has no `aid` and no `seq_nr`, so that no index has the record.
+        """
         return {"pkey": text(self.name), "skey": text(self.name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateBatch:
-    """One append to an aggregate.
+    """One append to an aggregate: its events and snapshot, before they get numbers.
 
     Attributes:
-        events: at least one, in order; numbered when the head is known.
-        payload: the state with these events folded in; None keeps the snapshot as it is.
+        aggregate: id of the aggregate.
+        events: events to append, at least one, in order; numbered when the head is known.
+        payload: payload of the state with these events folded in; None keeps the snapshot as it is.
         append_id: 16 random bytes, the same over all tries.
-        now: epoch milliseconds.
-        made_with: what the payload was made with; empty where nobody says.
-        keep_copy: also keep the new snapshot under its number.
-        key: the append is made once under it.
+        now: current time in epoch milliseconds.
+        made_with: class and version that the payload was made with; empty if unknown.
+        keep_copy: whether to keep a copy of the new snapshot under its number.
+        key: idempotency key under which the append is made once; None for none.
     """
 
     aggregate: AggregateId
@@ -284,18 +331,18 @@ class AggregateBatch:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Types of the events."""
+        """Types of the events, in order."""
         return tuple(event.event_type or "" for event in self.events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What an append builds on.
+    """State of an aggregate that an append builds on: version and last event number.
 
     Attributes:
-        lock: None for an aggregate's first append.
-        looked_up: another library wrote last, and the last number was looked up in the journal, so that only the
-            version can be a condition, and it is unknown what the payload has folded in.
+        lock: lock of the head; None for an aggregate's first append.
+        looked_up: whether another library wrote last, and the last number was looked up in the journal: then only the
+            version can be a condition, and it is unknown which events the payload has folded in.
     """
 
     lock: Lock | None = None
@@ -308,13 +355,13 @@ class Base:
 
 
 def lock_after(batch: AggregateBatch, base: Base) -> Lock:
-    """The lock that an append leaves."""
+    """Return the lock that an append leaves: the next version, and the number of its last event."""
     version = 1 if base.lock is None else base.lock.version + 1
     return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
 
 
 def unchanged(base: Base) -> conditions.Condition:
-    """That the head is still the one that an append builds on."""
+    """Return the condition that the head is still the one that an append builds on."""
     if base.lock is None:
         return conditions.Absent("pkey")
     version = conditions.equals("version", number(base.lock.version))
@@ -325,7 +372,9 @@ def unchanged(base: Base) -> conditions.Condition:
 
 
 def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Transact:
-    """The head, the events, the kept copy where one is wanted, and the record of a key; head first, record last.
+    """Make the transaction of an append: the head first, then events, kept copy and key record last.
+
+    The copy is part of it if one is wanted, the record if there is a key.
 
     Raises:
         InvalidInput: an aggregate's first append comes without a snapshot.
@@ -350,6 +399,7 @@ def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Tra
 def _key_record(
     site: JournalSite, batch: AggregateBatch, key: IdempotencyKey, first: int, after: Lock
 ) -> ops.Put:
+    """Return the write of an idempotency key's record, on condition that none is there or it expired."""
     item = {
         **key.primary,
         "contents": binary(key.contents),
@@ -364,6 +414,10 @@ def _key_record(
 
 
 def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> ops.Put | ops.Update:
+    """Return the write of the head: version, last number, event types, and the payload if there is one.
+
+    It is put for an aggregate's first append, and updated under its version later.
+    """
     ours = {
         "version": number(after.version),
         "last_updated_at": number(batch.now),
@@ -389,6 +443,7 @@ def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> 
 
 
 def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> ops.Put:
+    """Return the put of a new aggregate's head; raise `InvalidInput` if there is no snapshot."""
     if batch.payload is None:
         raise InvalidInput("snapshot", "an aggregate's first event needs one")
     item = {
@@ -402,16 +457,16 @@ def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, Attrib
 
 
 AT_ONCE: Final = 100
-"""Copies retired in one call at most."""
+"""Most copies of snapshots that one call retires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How copies of snapshots are kept.
+    """How many copies of snapshots are kept, and how long the others.
 
     Attributes:
-        keep: how many of the newest stay, at least 1.
-        ttl_seconds: the others expire so much later; None deletes them at once.
+        keep: number of the newest copies that stay, at least 1.
+        ttl_seconds: seconds until the other copies expire; None deletes them at once.
     """
 
     keep: int = 1
@@ -424,13 +479,14 @@ class Retention:
 
 
 def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> ops.Steps[int]:
-    """Retire the copies beyond those kept, newest first; how many were retired.
+    """Retire up to 100 of the copies of snapshots beyond those kept, newest first; return how many.
 
-    Either index may lag. What it does not show yet is newer than what it shows, and what it still shows had a newer
-    one beside it: so it never takes one of the newest copies for one beyond them.
+    A copy is deleted, or gets a time to live. Either index may lag. A copy that the index does not show yet is newer
+    than those it shows, and one that it still shows had a newer one beside it: so none of the newest copies is ever
+    taken for one beyond them.
 
     Args:
-        now: epoch seconds.
+        now: current time in epoch seconds.
     """
     retired, passed, last = 0, 0, None
     while True:
@@ -448,7 +504,10 @@ def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now:
 def _newest_first(
     site: JournalSite, aggregate: AggregateId, retention: Retention, after: Key | None
 ) -> ops.Query:
-    """Copies, newest first: those without a time to live where others are to get one, by their keys alone; else all."""
+    """Return the query of an aggregate's copies of snapshots, newest first.
+
+    If copies are to expire, only the keys of those that have no time to live yet; otherwise all copies.
+    """
     active = retention.ttl_seconds is not None
     return ops.Query(
         table=site.snapshot,
@@ -463,10 +522,11 @@ def _newest_first(
 
 
 def _retired(site: JournalSite, item: Item, retention: Retention, now: int) -> ops.Update | ops.Delete:
+    """Return the write that retires a copy: a delete, or an update that sets its time to live."""
     key = {"pkey": item["pkey"], "skey": item["skey"]}
     if retention.ttl_seconds is None:
         return ops.Delete(table=site.snapshot, key=key)
-    # The index may lag: an update must neither bring a copy back as a stump, nor give one more time.
+    # The index may lag: an update must neither create a copy that was deleted, nor extend a copy's time to live.
     return ops.Update(
         table=site.snapshot,
         key=key,

@@ -42,13 +42,14 @@ def aggregate() -> None:
 
 
 def _about_one(command: Callable[..., None]) -> Callable[..., None]:
-    """Arguments TYPE and ID, handed on with the store as one."""
+    """Decorate a command with the arguments TYPE and ID, and call it with the store and one id."""
 
     @click.argument("kind", metavar="TYPE")
     @click.argument("value", metavar="ID")
     @on_store
     @wraps(command)
     def found(store: OpenedStore, *, kind: str, value: str, **options: Any) -> None:
+        """Open the aggregates of the store, and call the command with them and the id."""
         aggregates = opened(store.deployment)
         site = aggregates.site
         must_be_named("is needed for aggregates", journal_table=site.journal, snapshot_table=site.snapshot)
@@ -135,10 +136,12 @@ def events(store: AggregateStore, which: AggregateId, *, start: int, limit: int 
 
 
 def _there(which: AggregateId, found: T | None) -> T:
+    """Return what was read of an aggregate; end the command with an error if there is none."""
     return there(found, f"{which}: there is no such aggregate")
 
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
+    """Make an event of a command's arguments; data left out is `null`."""
     content = inputs.body_of("null" if data is None else data, "DATA")
     if occurred_at is not None:
         parse_time(occurred_at, "--at")
@@ -146,11 +149,13 @@ def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEve
 
 
 def _expected(text: str) -> ExpectedLock:
+    """Parse the option --expected: a word, a version or a lock."""
     words = {member.value for member in Expected}
     return Expected(text) if text in words else shapes.lock_of(text, "--expected")
 
 
 def _line(found: RecordedAggregateEvent) -> str:
+    """Format an event as one line of text."""
     return f"{found.aggregate}  {found.seq_nr:>6}  {found.occurred_at[:19]}  {found.type}  {body_text(found.data)}"
 
 

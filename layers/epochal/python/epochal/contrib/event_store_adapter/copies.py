@@ -17,10 +17,11 @@ from epochal.store.encoding import BodyCodec
 
 @dataclass(frozen=True, slots=True)
 class AggregateSource:
-    """Aggregates, whose ids are the names of the streams that they become.
+    """Aggregates as the original of a copy; their ids become the names of streams.
 
     Attributes:
-        snapshots: the type of the unfold that a snapshot becomes; empty to leave snapshots behind.
+        store: the store of aggregates.
+        snapshots: type of the unfold that a snapshot becomes; empty to leave snapshots out of the copy.
     """
 
     store: AggregateStore
@@ -28,16 +29,16 @@ class AggregateSource:
 
     @property
     def layout(self) -> str:
-        """How they are stored."""
+        """Name of the layout in which aggregates are stored."""
         return AggregateHistory.name
 
     @property
     def said(self) -> Said:
-        """Nothing of an aggregate is in a bucket."""
+        """Function that returns the digest of a body; no body of an aggregate is in a bucket."""
         return said_by(BodyCodec())
 
     def head(self, stream: str) -> Original | None:
-        """The aggregate's head."""
+        """Read an aggregate's version and the unfold that its snapshot becomes; None if there is none."""
         aggregate = self.store.site.types.read(stream)
         snapshot = None if aggregate is None else self.store.latest_snapshot(aggregate)
         if snapshot is None:
@@ -48,21 +49,21 @@ class AggregateSource:
         return Original(version=snapshot.lock.seq_nr, unfolds=(unfold,) if self.snapshots else ())
 
     def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Events, by their numbers less 1."""
+        """Yield events `first` to `end - 1` by index, which is their number less 1; raise their faults."""
         for event in AggregateHistory(self.store).events()(stream, first, end):
             if event.fault is not None:
                 raise event.fault
             yield event
 
     def elsewhere(self, span: Span) -> bool:  # noqa: ARG002  as other sources have it
-        """Each is its own."""
+        """Whether all events of a span are copied with other streams: never, as each is in one aggregate."""
         return False
 
     def content(self, claim: Claim) -> bytes:
-        """There are no claims."""
+        """Raise `InvalidInput`: an aggregate's event has no body in a bucket."""
         raise InvalidInput("bucket", f"the body {claim.key} is no aggregate's")
 
 
 def copied(deployment: Deployment, snapshots: str) -> AggregateSource:
-    """What aggregates of a deployment are copied from."""
+    """Make the source from which a deployment's aggregates are copied."""
     return AggregateSource(opened(deployment), snapshots=snapshots)

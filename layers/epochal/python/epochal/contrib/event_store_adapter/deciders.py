@@ -83,15 +83,17 @@ R = TypeVar("R")
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class StateCodec(Generic[S]):
-    """How a state is stored: as UTF-8 JSON, and back. What it restores must be the state it was given.
+    """Encodes a state as UTF-8 JSON for a snapshot, and decodes it to an equal state.
 
     Attributes:
-        decode: raises a `ValueError`, `TypeError`, `LookupError` or `AttributeError` for what it cannot read: then the
-            state is made from the events.
-        made_with: a text of at most 64 bytes that changes with the form of the state, or with what the rules make of
-            the events. Snapshots that were made with another one are not used. Where it is empty, all are that `decode`
+        encode: function from a state to UTF-8 JSON.
+        decode: function from UTF-8 JSON to the state; raises a `ValueError`, `TypeError`, `LookupError` or
+            `AttributeError` for what it cannot read: then the state is made from the events.
+        made_with: text of at most 64 bytes that changes with the form of the state, or with what the rules make of the
+            events. Snapshots that were made with another one are not used. If it is empty, all are used that `decode`
             can read.
-        trust_unmarked: use snapshots, too, that do not say what they were made with, as other libraries write them.
+        trust_unmarked: whether to use also snapshots that do not say what they were made with, as other libraries write
+            them.
     """
 
     encode: Callable[[S], bytes]
@@ -100,14 +102,14 @@ class StateCodec(Generic[S]):
     trust_unmarked: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what nothing would await, and what cannot be stored."""
+        """Refuse functions that are async or generators, and a malformed `made_with`."""
         must_be_plain(self.encode, "encode")
         must_be_plain(self.decode, "decode")
         check_version(self.made_with, "made_with")
         must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
 
     def misfit(self, snapshot: AggregateSnapshot) -> str | None:
-        """Why a snapshot is out of date, by what it says it was made with; None where it is not."""
+        """Return why a snapshot is out of date, by what it was made with; None if it is not."""
         if not self.made_with or snapshot.made_with == self.made_with:
             return None
         if snapshot.made_with:
@@ -117,12 +119,12 @@ class StateCodec(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class Since(Generic[S]):
-    """What an append leaves after the snapshot if it stores none.
+    """State and events after the last snapshot, as an append leaves them if it stores no snapshot.
 
     Attributes:
-        state: with the new events folded in.
-        events: after the snapshot, the new ones included.
-        size: bytes of their data.
+        state: state with the new events folded in.
+        events: number of events after the snapshot, the new ones included.
+        size: bytes of these events' data.
     """
 
     state: S
@@ -131,35 +133,37 @@ class Since(Generic[S]):
 
 
 Policy = Callable[[Since[Any]], bool]
-"""Whether an append is to store a snapshot."""
+"""Function that says whether an append stores a snapshot."""
 
 
 def every(events: int) -> Policy:
-    """A snapshot once so many events have come since the last; 1 for every append."""
+    """Make a policy that stores a snapshot after so many events since the last; 1 for every append."""
     must_be_whole(events, "events", 1)
     return lambda since: since.events >= events
 
 
 ONE_BATCH: Final = every(BATCH_KEYS)
-"""The events after the snapshot can be read in one request, so that a replay is two."""
+"""Default policy: events after the snapshot can be read in one request, so that a replay is two requests."""
 
 
 def by_size(size: int) -> Policy:
-    """A snapshot once the events since the last have so many bytes."""
+    """Make a policy that stores a snapshot once the events since the last one have so many bytes."""
     must_be_whole(size, "size", 1)
     return lambda since: since.size >= size
 
 
 def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False) -> StateCodec[S]:
-    """A codec of a dataclass as a JSON object; `deciders.shapes` lists what its fields may be.
+    """Make a codec that stores states of a dataclass as JSON objects.
 
-    A snapshot is used while the class has the shape that it was made with; after that, the events are.
+    `deciders.shapes` lists what its fields may be. A snapshot is used as long as the class has the shape that the
+    snapshot was made with; otherwise the state is made from the events.
 
     Args:
-        version: of the rules, at most 32 bytes. Change it where `evolve` or `initial` makes other states of the same
-            class: snapshots of another version are not used.
-        trust_unmarked: use snapshots, too, that do not say what they were made with, as other libraries write them, as
-            long as there is no `version`.
+        kind: class of the states.
+        version: version of the rules, at most 32 bytes. Change it if `evolve` or `initial` makes other states of the
+            same class: snapshots of another version are not used.
+        trust_unmarked: whether to use also snapshots that do not say what they were made with, as other libraries write
+            them, as long as there is no `version`.
 
     Raises:
         TypeError: a field whose type has no form in JSON.
@@ -171,6 +175,7 @@ def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False
         must_be_text(version, 32, "version")
 
     def encode(state: S) -> bytes:
+        """Encode a state as JSON; raise `InvalidInput` naming a field that does not fit the class."""
         try:
             return json.dumps(shape.write(state))
         except Mismatch as mismatch:
@@ -179,6 +184,7 @@ def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False
             raise InvalidInput("snapshot", str(error)) from error
 
     def decode(data: bytes) -> S:
+        """Decode a state from JSON; raise `CorruptData` if it does not fit the class."""
         try:
             state: S = shape.read(json.loads(data))
         except ValueError as error:
@@ -194,12 +200,14 @@ def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Standing(Generic[S]):
-    """A state, and where its aggregate stood.
+    """A decider's state of an aggregate, and the lock at which it was made.
 
     Attributes:
-        lock: None where there is no such aggregate.
-        events, size: those after the snapshot, and the bytes of their data.
-        out_of_date: its snapshot is not used, so that the next append stores another one.
+        state: state with all events folded in.
+        lock: version and last event number of the aggregate; None if there is no such aggregate.
+        events: number of events after the snapshot.
+        size: bytes of these events' data.
+        out_of_date: whether the snapshot is not used, so that the next append stores another one.
     """
 
     state: S
@@ -211,14 +219,15 @@ class Standing(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class AggregateTransacted(Generic[S, E]):
-    """A transaction's outcome.
+    """Result of a transaction on an aggregate.
 
     Attributes:
-        standing: after the decision; hand it to the next transaction to save its read.
-        events: that were decided; where there are none nothing was written.
-        retention_error: what kept old copies of snapshots from being retired; the events are safe all the same.
-        replayed: an earlier call with the idempotency key appended them.
-        capacity: what the transaction consumed: its loads, and appends that were refused.
+        standing: state and lock after the decision; hand it to the next transaction to save its read.
+        events: events that were decided; if there are none, nothing was written.
+        retention_error: error that kept old copies of snapshots from being retired, or None; the events are safe all
+            the same.
+        replayed: whether an earlier call with the idempotency key appended the events.
+        capacity: capacity that the transaction consumed, with its loads and refused appends.
     """
 
     standing: Standing[S]
@@ -234,7 +243,7 @@ class AggregateTransacted(Generic[S, E]):
 
     @property
     def version(self) -> int:
-        """The aggregate's version; 0 where there is none."""
+        """The aggregate's version; 0 if there is no aggregate."""
         return 0 if self.standing.lock is None else self.standing.lock.version
 
 
@@ -243,10 +252,12 @@ class AggregateDeciders(Generic[C, S, E]):
     """Runs one decider on any number of aggregates. Holds no state; safe under threads.
 
     Attributes:
-        codec: of events. Aggregates keep their type, data and timestamp; an event with more is refused.
-        state: of snapshots.
-        policy: which appends after the first store a snapshot.
-        attempts: decisions on one command before `Contended` is raised.
+        store: store of the aggregates.
+        decider: decides on commands, and evolves states.
+        codec: codec of events. Aggregates keep their type, data and timestamp; an event with more is refused.
+        state: codec of snapshots.
+        policy: function that says which appends after the first store a snapshot.
+        attempts: most decisions on one command before `Contended` is raised.
     """
 
     store: AggregateStore
@@ -268,7 +279,7 @@ class AggregateDeciders(Generic[C, S, E]):
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E]:
-        """Let the decider decide on a command; see `transact`."""
+        """Let the decider decide on a command, and store its events; see `transact`."""
         decide = partial(self.decider.decide, command)
         return self.transact(aggregate, decide, known=known, idempotency_key=idempotency_key)
 
@@ -280,13 +291,15 @@ class AggregateDeciders(Generic[C, S, E]):
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E]:
-        """Store the events that `decide` finds in the aggregate's state, once.
+        """Load an aggregate's state, and append the events that `decide` returns for it, once.
 
         `decide` is called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
-            known: a standing from before, which may be an old one: the transaction is no less safe for it.
-            idempotency_key: one decision on its aggregate: for 24 hours, a repeat of the command with its key is
+            decide: function from the state to the events to append.
+            known: state and lock from before, which may be old: the transaction is no less safe for it. None loads
+                them.
+            idempotency_key: key of one decision on its aggregate: for 24 hours, a repeat of the command with its key is
                 answered like the first, whatever the aggregate is by then, and its events are there once. The key alone
                 tells a repeat, not the command. A decision that stored nothing is made again.
 
@@ -310,9 +323,10 @@ class AggregateDeciders(Generic[C, S, E]):
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[R, AggregateTransacted[S, E]]:
-        """`transact` with a `decide` that also answers; the answer given with the decision that stands.
+        """Run `transact` with a `decide` that also returns a result; return the result that stands.
 
-        For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
+        It is the result of the decision whose events were stored. For a repeat, `decide` is called again on the state
+        of the first call, made from all events before it, for its result alone.
         """
         return self._on(aggregate, decide, known, idempotency_key, answers=True).decide(
             attempts=self.attempts
@@ -327,16 +341,28 @@ class AggregateDeciders(Generic[C, S, E]):
         *,
         answers: bool,
     ) -> _OnAggregate[R, S, E]:
+        """Make the decision source that runs one decision on an aggregate.
+
+        Args:
+            answers: whether the caller wants the decision's result.
+        """
         return _OnAggregate(
             deciders=self, aggregate=aggregate, decision=decision, known=known, key=key, answers=answers
         )
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
-        """A view of the aggregate's state."""
+        """Load an aggregate's state, and return what a projection makes of it."""
         return projection(self.load(aggregate).state)
 
     def load(self, aggregate: AggregateId) -> Standing[S]:
-        """The latest state: two requests where the events after the snapshot are not many."""
+        """Load an aggregate's latest state and lock, from its snapshot and the events after it.
+
+        Two requests if the events after the snapshot are not many. The state is the decider's initial one if there is
+        no such aggregate.
+
+        Raises:
+            EventsPruned: the snapshot is out of date, and events that would stand in for it are missing.
+        """
         found = self.store.replay(aggregate)
         if found is None:
             return Standing(state=must_be_done(self.decider.initial(), "initial"), lock=None)
@@ -347,7 +373,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return replace(self._folded(state, found), out_of_date=True)
 
     def _restored(self, snapshot: AggregateSnapshot) -> Standing[S] | str:
-        """The state that a snapshot holds, or why it is not used."""
+        """Decode the state in a snapshot, or return the reason why the snapshot is not used."""
         why = self.state.misfit(snapshot)
         if why is None:
             try:
@@ -360,7 +386,11 @@ class AggregateDeciders(Generic[C, S, E]):
         return why
 
     def _from_events(self, snapshot: AggregateSnapshot, seq_nr: int, why: str) -> Standing[S]:
-        """The state that an aggregate's first events have led to, since its snapshot is not used."""
+        """Make the state of an aggregate's events up to `seq_nr`, without its snapshot.
+
+        Raises:
+            EventsPruned: an event is missing; the error says `why` the snapshot is not used.
+        """
         try:
             return self._since(snapshot.aggregate, must_be_done(self.decider.initial(), "initial"), 0, seq_nr)
         except CorruptData as error:
@@ -370,7 +400,7 @@ class AggregateDeciders(Generic[C, S, E]):
             raise EventsPruned(str(aggregate), 1, error.missing + 1, remedy(aggregate.type, why)) from error
 
     def _since(self, aggregate: AggregateId, state: S, begun: int, seq_nr: int) -> Standing[S]:
-        """A state of the first `begun` events, moved on to event `seq_nr`."""
+        """Fold the events after the first `begun`, up to number `seq_nr`, into a state."""
         events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
         return Standing(
             state=reduce(self._evolve, events, state),
@@ -382,7 +412,10 @@ class AggregateDeciders(Generic[C, S, E]):
     def _append(
         self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...], key: str | None
     ) -> tuple[Standing[S], AggregateAppended | AggregateConflict]:
-        """Append what was decided on a standing, with a snapshot where the policy says so; the standing after that."""
+        """Append a decision's events, with a snapshot if the policy says so; return state and outcome.
+
+        The lock of the state is that of the append, or the old one after a conflict.
+        """
         state = reduce(self._moved, decided, base.state)
         events = tuple(map(self._encoded, decided))
         size = base.size + sum(len(event.data) for event in events)
@@ -406,7 +439,7 @@ class AggregateDeciders(Generic[C, S, E]):
         ), outcome
 
     def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
-        """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
+        """Make the state of an aggregate's events up to `seq_nr`, from its snapshot if that is not later."""
         snapshot = self.store.latest_snapshot(aggregate)
         if snapshot is None or snapshot.seq_nr > seq_nr:
             return self._since(aggregate, must_be_done(self.decider.initial(), "initial"), 0, seq_nr)
@@ -416,7 +449,11 @@ class AggregateDeciders(Generic[C, S, E]):
         return replace(self._from_events(snapshot, seq_nr, restored), out_of_date=True)
 
     def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
-        """A state with more events; those that the snapshot holds no longer count."""
+        """Fold the events of a replay into a state, and count those after the snapshot.
+
+        Args:
+            before: standing that the state is of, whose events still count if the snapshot has not changed.
+        """
         snapshot = found.snapshot
         later = [event for event in found.events if event.seq_nr > snapshot.seq_nr]
         kept = before if before and len(later) == len(found.events) else None
@@ -429,13 +466,16 @@ class AggregateDeciders(Generic[C, S, E]):
         )
 
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
+        """Decode a stored event and fold it into a state; skip events that the codec skips."""
         decoded = self.codec.read(event)
         return state if decoded is None else self._moved(state, decoded)
 
     def _moved(self, state: S, event: E) -> S:
+        """Fold a decoded event into a state with the decider's `evolve`, and check the result."""
         return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
 
     def _encoded(self, event: E) -> AggregateEvent:
+        """Encode a decided event; raise `InvalidInput` if it has more than aggregates keep."""
         encoded = must_be_done(self.codec.encode(event), "encode")
         if encoded.meta or encoded.correlation_id or encoded.causation_id or isinstance(encoded.data, Claim):
             raise InvalidInput(
@@ -449,7 +489,16 @@ class AggregateDeciders(Generic[C, S, E]):
 class _OnAggregate(
     DecisionSource[Standing[S], Decision[R, E], R, AggregateTransacted[S, E]], Generic[R, S, E]
 ):
-    """A decision on one aggregate."""
+    """Decision source of one decision on one aggregate, which the decision loop runs.
+
+    Attributes:
+        deciders: deciders that load and append.
+        aggregate: id of the aggregate.
+        decision: function from the state to a result and the events to append.
+        known: state and lock of the caller; None loads them.
+        key: idempotency key of the decision; None for none.
+        answers: whether the caller wants the decision's result.
+    """
 
     deciders: AggregateDeciders[Any, S, E]
     aggregate: AggregateId
@@ -460,26 +509,33 @@ class _OnAggregate(
 
     @property
     def driver(self) -> Driver:
+        """Driver that sends the store's requests."""
         return self.deciders.store.driver
 
     @property
     def about(self) -> object:
+        """Id of the aggregate that is decided on."""
         return self.aggregate
 
     def over(self, driver: Driver) -> _OnAggregate[R, S, E]:
+        """Return the same decision source through another driver."""
         store = replace(self.deciders.store, driver=driver)
         return replace(self, deciders=replace(self.deciders, store=store))
 
     def load(self) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
+        """Return the caller's state, or load it; return an earlier decision under the key instead, if any."""
         return self._free(self.known or self.deciders.load(self.aggregate))
 
     def confirmed(self, base: Standing[S]) -> bool:
+        """Whether a state was loaded in this call, and is not the caller's own."""
         return base is not self.known
 
     def confirm(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:  # noqa: ARG002  is replayed
+        """Load the state again; return an earlier decision under the key instead, if there is one."""
         return self._free(self.deciders.load(self.aggregate))
 
     def plan(self, base: Standing[S]) -> Decision[R, E]:
+        """Call the decision on a state; refuse appends to other streams and timers, which it may not have."""
         decision = decision_of(self.decision(base.state))
         if decision.also:
             raise InvalidInput("also", "cannot go with events of an aggregate")
@@ -488,6 +544,7 @@ class _OnAggregate(
         return decision
 
     def unchanged(self, base: Standing[S], plan: Decision[R, E]) -> tuple[R, AggregateTransacted[S, E]]:
+        """Return the result of a decision without events."""
         return plan.result, AggregateTransacted(standing=base, events=())
 
     def append(
@@ -500,6 +557,10 @@ class _OnAggregate(
         | Earlier[R, AggregateTransacted[S, E]]
         | Moved[Standing[S], R, AggregateTransacted[S, E]]
     ):
+        """Append a decision's events; return its result, or how to go on after a conflict.
+
+        An append that an earlier call with the key made is returned as that earlier decision.
+        """
         after, outcome = self.deciders._append(self.aggregate, base, plan.events, self.key)  # noqa: SLF001  its own
         if isinstance(outcome, AggregateConflict):
             return Moved(name=str(self.aggregate), onward=partial(self._onward, base, outcome))
@@ -512,6 +573,11 @@ class _OnAggregate(
     def _onward(
         self, base: Standing[S], conflict: AggregateConflict, newest: bool
     ) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
+        """Return the state after a conflict, from the head that came back if that is the newest.
+
+        The events since the state at hand are folded into it; otherwise the state is loaded again. An earlier decision
+        under the key is returned instead, if there is one.
+        """
         if not newest or base.lock is None or conflict.head is None:
             return self._free(self.deciders.load(self.aggregate))
         # The state that stood in the way, made from the one in hand.
@@ -519,12 +585,19 @@ class _OnAggregate(
         return self._free(self.deciders._folded(base.state, found, before=base))  # noqa: SLF001  its own
 
     def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        """After each load: an append under the key that it has not seen is found, or in the way."""
+        """Return a loaded state, unless an earlier call has made a decision under the key.
+
+        It is checked after each load: an append under the key that the load has not seen is found here, or refuses the
+        append.
+        """
         made = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
         return base if made is None else self._as_earlier(made)
 
     def _earlier(self, made: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
-        """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
+        """Read the result of the decision that an earlier call with the key has made.
+
+        If the caller wants the decision's result, the decision is called again on the state before its events.
+        """
         deciders, aggregate = self.deciders, self.aggregate
         first, last = made.first - 1, made.lock.seq_nr
         result = cast("R", None)
@@ -542,4 +615,4 @@ SPANS: Final = (
     ("append", AggregateStore, ("try_append",)),
     ("read", AggregateStore, ("replay", "latest_snapshot", "events_after")),
 )
-"""Spans of OpenTelemetry, and the methods that they are around."""
+"""Spans of OpenTelemetry: name, class, and the methods that each is around."""

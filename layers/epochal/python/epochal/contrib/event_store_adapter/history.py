@@ -23,24 +23,32 @@ from epochal.store.encoding import BodyCodec
 
 @dataclass(frozen=True, slots=True)
 class AggregateHistory:
-    """Events of aggregates."""
+    """Reads the events of aggregates for readers of the feed.
+
+    Attributes:
+        store: the store of aggregates.
+    """
 
     store: AggregateStore
     name = "journal"
 
     @property
     def categories(self) -> IdCategories:
-        """By the types that are declared."""
+        """The rule that gives an aggregate its category, by the declared types."""
         return IdCategories(self.store.site.types)
 
     def on(self, driver: Driver) -> AggregateHistory:
-        """The same, through another driver."""
+        """Return the same history through another driver."""
         return AggregateHistory(replace(self.store, driver=driver))
 
     def events(self, *, fetch: bool = True) -> Hydrate:  # noqa: ARG002  nothing of an aggregate is in the bucket
-        """Reads events of aggregates."""
+        """Return a function that reads a range of an aggregate's events from the store."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            """Yield events `first` to `end - 1` of an aggregate, with at most 100 keys a request.
+
+            Events that cannot be read are yielded with a fault.
+            """
             aggregate = self.store.site.types.read(stream)
             if aggregate is None:
                 yield from faulty(stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate"))
@@ -52,8 +60,10 @@ class AggregateHistory:
         return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
-        """The index after an aggregate's last event, as its head tells; a head that another library wrote does not, and
-        then it is looked for from `since` on.
+        """Return the index after an aggregate's last event, as its head says.
+
+        A head that another library wrote last does not say; then the end is searched in the journal from index `since`
+        on. If `since` is above 0, the end is always searched from there.
         """
         aggregate = self.store.site.types.read(stream)
         if aggregate is not None and not since:
@@ -67,16 +77,17 @@ class AggregateHistory:
 
 
 def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateHistory:
-    """The aggregates of a deployment."""
+    """Open the history of a deployment's aggregates."""
     return AggregateHistory(aggregates_of(settings, driver))
 
 
 def history_of(store: object) -> AggregateHistory | None:
-    """The history of a store of aggregates; None of any other store."""
+    """Return the history of a store of aggregates; None for any other store."""
     return AggregateHistory(store) if isinstance(store, AggregateStore) else None
 
 
 def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> list[FeedEvent]:
+    """Read events `first` to `end - 1` of an aggregate, by index, as events of the feed."""
     wanted = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
     return [
         _shown(store, aggregate, each) for each in store.driver.run(events(store.site, wanted, store.via))
@@ -84,6 +95,7 @@ def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end
 
 
 def _shown(store: AggregateStore, aggregate: AggregateId, event: JournalEvent) -> FeedEvent:
+    """Convert a journal event into one of the feed; a payload that cannot be read becomes its fault."""
     try:
         return _event(store.recorded(aggregate, event))
     except CorruptData as fault:
@@ -97,7 +109,7 @@ def _shown(store: AggregateStore, aggregate: AggregateId, event: JournalEvent) -
 
 
 def _event(event: RecordedAggregateEvent) -> FeedEvent:
-    """An event of an aggregate; numbers begin at 1, indices at 0."""
+    """Convert an aggregate's event into one of the feed, whose indices begin at 0 instead of 1."""
     return FeedEvent(
         stream=str(event.aggregate),
         index=event.seq_nr - 1,

@@ -87,7 +87,7 @@ _32: Final = 0xFFFF_FFFF
 
 
 def times_31(text: str) -> int:
-    """Over UTF-16 code units, `h = 31 * h + unit` in 32 bits, read as unsigned."""
+    """Hash a text as Java and JavaScript do: `h = 31 * h + unit` over UTF-16 units, 32 bits, unsigned."""
     total = 0
     units = text.encode("utf-16-le")
     for low, high in zip(units[::2], units[1::2], strict=True):
@@ -96,12 +96,16 @@ def times_31(text: str) -> int:
 
 
 def javascript(aggregate: AggregateId) -> int:
-    """Our default, and the JavaScript library's."""
+    """Hash an aggregate's whole id as the JavaScript library does; this is the default."""
     return times_31(str(aggregate))
 
 
 def hash_of(given: str | Hash, field: str = "keys") -> Hash:
-    """The hash that a library's name stands for; raises `InvalidInput` of `field` for any other name."""
+    """Return the hash function of a library's name; a function is returned as it is.
+
+    Raises:
+        InvalidInput: there is no hash for that name; the error names `field`.
+    """
     if not isinstance(given, str):
         return given
     if given == "dotnet":
@@ -117,26 +121,33 @@ def hash_of(given: str | Hash, field: str = "keys") -> Hash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyResolver:
-    """Spreads aggregates over shards: `pkey` = `<type>-<hash mod shards>`, hashed as a library that shares them does.
+    """Makes the primary keys of aggregates' items, which spread aggregates over shards.
 
-    Changing `shards` or `hash` makes what is stored unreachable: both belong to the tables.
+    `pkey` is `<type>-<hash mod shards>`, hashed as the library that shares the tables does. Changing `shards` or `hash`
+    makes stored items unreachable: both belong to the tables.
+
+    Attributes:
+        shards: number of shards.
+        hash: hash function of an aggregate's id.
     """
 
     shards: int = SHARDS
     hash: Hash = javascript
 
     def key(self, aggregate: AggregateId, seq_nr: int) -> Key:
-        """Primary key of an event in the journal, or of a snapshot."""
+        """Return the primary key of an event in the journal, or of a snapshot, by its number."""
         hashed = self.hash(aggregate)
-        # What is left of a number below zero is below zero, as in all languages that have such hashes.
+        # The remainder of a negative number is negative, as in all languages that have such hashes.
         shard = hashed % self.shards if hashed >= 0 else -(-hashed % self.shards)
         return {"pkey": text(f"{aggregate.type}-{shard}"), "skey": text(f"{aggregate}-{seq_nr}")}
 
     def sort_range(
         self, aggregate: AggregateId, low: str, high: str
     ) -> tuple[str, AttributeValue, AttributeValue]:
-        """Sort keys of an aggregate's items from one text to another, and perhaps others' whose value begins with this
-        one's. Numbers are unpadded text: 1, 10, 11, 2.
+        """Return the range of sort keys of an aggregate's items from one text of a number to another.
+
+        The range may hold items of other aggregates, whose value begins with this one's. Numbers are unpadded text: 1,
+        10, 11, 2.
         """
         return ("skey", text(f"{aggregate}-{low}"), text(f"{aggregate}-{high}"))
 
@@ -145,13 +156,16 @@ _64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def java_size(text: str) -> int:
-    """`Math.abs(text.hashCode())`: of the least number there is no positive one in 32 bits, so it stays as it is."""
+    """Hash a text as Java's `Math.abs(text.hashCode())` does.
+
+    The least number has no positive counterpart in 32 bits, so it stays negative.
+    """
     unsigned = times_31(text)
     return unsigned if unsigned < 1 << 31 else -unsigned if unsigned == 1 << 31 else (1 << 32) - unsigned
 
 
 def fnv_1a(data: bytes) -> int:
-    """FNV-1a in 64 bits."""
+    """Hash bytes with FNV-1a in 64 bits."""
     total = 0xCBF2_9CE4_8422_2325
     for byte in data:
         total = (total ^ byte) * 0x100_0000_01B3 & _64
@@ -159,7 +173,10 @@ def fnv_1a(data: bytes) -> int:
 
 
 def siphash_1_3(data: bytes) -> int:
-    """SipHash with a key of zeros, one round for a block and three at the end, as a number."""
+    """Hash bytes with SipHash-1-3 and a key of zeros; return the hash as a number of 64 bits.
+
+    There is one round for each block, and three at the end.
+    """
     state = [0x736F_6D65_7073_6575, 0x646F_7261_6E64_6F6D, 0x6C79_6765_6E65_7261, 0x7465_6462_7974_6573]
     padded = data + bytes(7 - len(data) % 8) + bytes([len(data) & 0xFF])
     for start in range(0, len(padded), 8):
@@ -174,6 +191,7 @@ def siphash_1_3(data: bytes) -> int:
 
 
 def _sip_round(state: list[int]) -> None:
+    """Do one round of SipHash on the state, four numbers of 64 bits, in place."""
     a, b, c, d = state
     a = a + b & _64
     b = _turned(b, 13) ^ a
@@ -200,7 +218,7 @@ HASHES: Final[Mapping[str, Hash]] = MappingProxyType(
         "php": lambda aggregate: zlib.crc32(aggregate.value.encode()),
     }
 )
-"""By the library whose default it is."""
+"""Hash functions by the name of the library whose default they are."""
 
 
 NO_TTL: Final = 0
@@ -208,7 +226,7 @@ NO_TTL: Final = 0
 
 
 KNOWN_VERSIONS: Final = "JavaScript 2.2.94, Rust 1.3.17, Go 1.0.178, Java 1.2.85"
-"""Of the libraries of event-store-adapter, the newest whose items are read here. Others may have been read as well."""
+"""Newest versions of event-store-adapter's libraries whose items are known to be read. Others may be read as well."""
 
 _KNOWN: Final = frozenset(
     (
@@ -232,10 +250,15 @@ _KNOWN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEvent:
-    """An event as the journal holds it. Other libraries store no `event_type`: their payload may tell it.
+    """An event as the journal holds it.
 
     Attributes:
-        unknown: attributes of its item that no version known here writes.
+        seq_nr: number of the event in its aggregate.
+        payload: type and data, in the form of the site's serializer.
+        occurred_at: when the event happened, as it is stored.
+        event_type: type of the event; None from other libraries, whose payload may name it.
+        append_id: id of the append, on its first event only.
+        unknown: names of the item's attributes that no version known here writes.
     """
 
     seq_nr: int
@@ -248,16 +271,17 @@ class JournalEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateHead:
-    """An aggregate's head.
+    """An aggregate's head: the snapshot item with number 0, which every append writes.
 
     Attributes:
-        version: of the optimistic lock.
-        payload: the snapshot.
-        last_seq_nr: the last event; None where another library has written since, so that it must be looked up.
-        payload_seq_nr: the last event that the payload has folded in; None likewise.
-        append_id: of the latest append; None likewise.
-        made_with: what the payload was made with; empty where nobody said.
-        unknown: attributes of its item that no version known here writes.
+        aggregate: id of the aggregate.
+        version: version of the optimistic lock.
+        payload: payload of the snapshot.
+        last_seq_nr: number of the last event; None if another library has written since, so that it must be looked up.
+        payload_seq_nr: number of the last event that the payload has folded in; None likewise.
+        append_id: id of the latest append; None likewise.
+        made_with: class and version that the payload was made with; empty if unknown.
+        unknown: names of the item's attributes that no version known here writes.
     """
 
     aggregate: AggregateId
@@ -271,7 +295,7 @@ class AggregateHead:
 
     @property
     def lock(self) -> Lock | None:
-        """What the next append needs; None where the last number must be looked up first."""
+        """Lock that the next append needs; None if the last number must be looked up first."""
         return None if self.last_seq_nr is None else Lock(version=self.version, seq_nr=self.last_seq_nr)
 
 
@@ -279,7 +303,7 @@ R = TypeVar("R")
 
 
 def of_known_versions(unknown: Sequence[str], read: Callable[[], R]) -> R:
-    """What is read of an item; where it cannot be, and has attributes that are unknown, `CorruptData` names these."""
+    """Call `read`, and name the item's unknown attributes in the `CorruptData` that it raises."""
     try:
         return read()
     except CorruptData as error:
@@ -292,19 +316,19 @@ def of_known_versions(unknown: Sequence[str], read: Callable[[], R]) -> R:
 
 
 def unknown_in(item: Item) -> tuple[str, ...]:
-    """Attributes of an item that no version known here writes."""
+    """Return the sorted names of an item's attributes that no version known here writes."""
     return tuple(sorted(item.keys() - _KNOWN))
 
 
 def payload_of(content: bytes, *, as_text: bool) -> AttributeValue:
-    """A payload as an attribute: bytes, or text as PHP's library has it."""
+    """Return a payload as an attribute: binary, or text as PHP's library stores it."""
     return text(content.decode()) if as_text else binary(content)
 
 
 def write_event(
     keys: KeyResolver, aggregate: AggregateId, event: JournalEvent, *, as_text: bool = False
 ) -> Item:
-    """A journal item."""
+    """Encode an event as an item of the journal."""
     item = {
         **keys.key(aggregate, event.seq_nr),
         "aid": text(str(aggregate)),
@@ -320,12 +344,19 @@ def write_event(
 
 
 def read_event(item: Item) -> JournalEvent:
-    """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are kept."""
+    """Decode an item of the journal as an event.
+
+    `occurred_at` may be a number, as the libraries store it; its digits are kept.
+
+    Raises:
+        CorruptData: the item is not of the journal's layout.
+    """
     return of_known_versions(unknown_in(item), lambda: _event(item))
 
 
 @decodes("journal")
 def _event(item: Item) -> JournalEvent:
+    """Decode an item of the journal as an event, without naming unknown attributes in errors."""
     occurred_at = item.get("occurred_at", {"S": ""})
     return JournalEvent(
         seq_nr=int(item["seq_nr"]["N"]),
@@ -338,11 +369,18 @@ def _event(item: Item) -> JournalEvent:
 
 
 def read_head(item: Item, aggregate: AggregateId) -> AggregateHead:
-    """Decode a head; our own attributes count as unknown where another library wrote last."""
+    """Decode an item as an aggregate's head.
+
+    If another library wrote last, our own attributes count as absent.
+
+    Raises:
+        CorruptData: the head has no version or payload, or its `aid` is another aggregate's.
+    """
     return of_known_versions(unknown_in(item), lambda: _head(item, aggregate))
 
 
 def _head(item: Item, aggregate: AggregateId) -> AggregateHead:
+    """Decode an item as an aggregate's head, without naming unknown attributes in errors."""
     version = read_number(item, "version")
     if version is None or "payload" not in item:
         raise CorruptData(f"{aggregate}: its snapshot has no version or no payload")
@@ -365,13 +403,16 @@ def _head(item: Item, aggregate: AggregateId) -> AggregateHead:
 
 
 def write_made_with(seq_nr: int, made_with: str) -> AttributeValue:
-    """What the snapshot of event `seq_nr` was made with. It says the number, since a program of before leaves it as it
-    is when it stores another snapshot.
+    """Encode what the snapshot of event `seq_nr` was made with, together with that number.
+
+    The number tells when the attribute is out of date: an older program leaves it as it is when it stores another
+    snapshot.
     """
     return text(f"{seq_nr} {made_with}")
 
 
 def _made_with(item: Item, payload_seq_nr: int | None) -> str:
+    """Return what the snapshot in a head was made with; empty if unknown or out of date."""
     seq_nr, _, made_with = (read_text(item, "payload_made_with") or "").partition(" ")
     return made_with if seq_nr == str(payload_seq_nr) else ""
 
@@ -379,7 +420,12 @@ def _made_with(item: Item, payload_seq_nr: int | None) -> str:
 def write_copy(
     keys: KeyResolver, aggregate: AggregateId, lock: Lock, payload: AttributeValue, now: int
 ) -> Item:
-    """A kept copy of the snapshot that left the head at `lock`."""
+    """Encode a kept copy of a snapshot as an item, under the number of its last event.
+
+    Args:
+        lock: lock of the head that had the snapshot.
+        now: current time in epoch milliseconds.
+    """
     return {
         **keys.key(aggregate, lock.seq_nr),
         "aid": text(str(aggregate)),
@@ -398,23 +444,25 @@ def is_head(item: Item) -> bool:
 
 
 def head_types(item: Item) -> tuple[str, ...]:
-    """Types of the events that the latest append of ours added."""
+    """Return the types of the events that the latest append of ours added."""
     return tuple(kind["S"] for kind in read_list(item, "last_event_types"))
 
 
 def _payload(item: Item) -> bytes:
-    """The payload, whether it is stored as bytes or as text."""
+    """Return the bytes of an item's payload, whether it is stored as bytes or as text."""
     content = item["payload"]
     return bytes(content["B"]) if "B" in content else content["S"].encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSite:
-    """Where aggregates are, and how what is there is read. All of it belongs together, and to the tables.
+    """Tables of aggregates, and how their keys and items are made. All of it belongs to the tables.
 
     Attributes:
-        keys: how keys are made.
-        types: those declared; ids are read by them.
+        journal: name of the table of events.
+        snapshot: name of the table of heads and copies of snapshots.
+        keys: how primary keys are made.
+        types: declared types, by which ids are read.
         serializer: how payloads hold types and data.
     """
 
@@ -426,7 +474,7 @@ class JournalSite:
 
 
 def site_of(settings: Settings) -> JournalSite:
-    """The tables of a deployment."""
+    """Make the journal site of a deployment's settings: tables, keys, declared types and serializer."""
     chosen = settings.of_plugin(AdapterOptions)
     return JournalSite(
         journal=settings.table("journal"),

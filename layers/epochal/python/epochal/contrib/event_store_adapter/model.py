@@ -26,7 +26,10 @@ _PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateId:
-    """An aggregate's type and value. Make it with `aggregate_id`, which checks both."""
+    """Type and value that identify an aggregate.
+
+    Make it with `aggregate_id`, which checks both.
+    """
 
     type: str
     value: str
@@ -36,15 +39,15 @@ class AggregateId:
 
 
 Hash = Callable[[AggregateId], int]
-"""Spreads aggregates over the shards of their tables' keys."""
+"""Hash function of an aggregate's id. It spreads aggregates over the shards of their tables' keys."""
 
 
 def aggregate_id(kind: str, value: str) -> AggregateId:
-    """Parse an aggregate's id.
+    """Make an aggregate's id of its type and value, and check both.
 
     Raises:
-        InvalidInput: `type` or `value` is empty or has other characters than stream names have, or both
-            together exceed 512 bytes.
+        InvalidInput: `type` or `value` is empty or has other characters than stream names have, or both together exceed
+            512 bytes.
     """
     for field, text in (("type", kind), ("value", value)):
         must_be(str, text, field, "text")
@@ -58,9 +61,9 @@ def aggregate_id(kind: str, value: str) -> AggregateId:
 
 
 class AggregateTypes:
-    """The types that are declared for the tables; ids of different types can never be equal.
+    """Declared types of aggregates in the tables, by which ids are read.
 
-    A type without `-` need not be declared.
+    The constructor makes sure that ids of different types can never be equal. A type without `-` need not be declared.
     """
 
     def __init__(self, types: Iterable[str]) -> None:
@@ -76,7 +79,11 @@ class AggregateTypes:
                     )
 
     def id(self, kind: str, value: str) -> AggregateId:
-        """The id of an aggregate of a registered type; raises `InvalidInput` for any other."""
+        """Make the id of an aggregate of a declared type.
+
+        Raises:
+            InvalidInput: `kind` is not declared, or the id is malformed.
+        """
         if not self._types:
             raise InvalidInput("type", "no type of aggregate is registered")
         if kind not in self._types:
@@ -84,15 +91,19 @@ class AggregateTypes:
         return aggregate_id(kind, value)
 
     def read(self, aid: str) -> AggregateId | None:
-        """The one aggregate that an id names: its type is the declared one that begins the id, else what precedes the
-        first `-`; None where that leaves nothing.
+        """Parse an id into the one aggregate that it names; return None if its type or value would be empty.
+
+        The type is the declared one that begins the id, or else what precedes the first `-`.
         """
         kind = next((each for each in self._types if aid.startswith(f"{each}-")), category_of(aid))
         value = aid[len(kind) + 1 :]
         return AggregateId(type=kind, value=value) if kind and value else None
 
     def check(self, aggregate: AggregateId) -> None:
-        """Refuse an aggregate whose id stands for another one; raises `InvalidInput`."""
+        """Raise `InvalidInput` unless an aggregate's id reads back as the same aggregate.
+
+        Otherwise the id would stand for an aggregate of another type.
+        """
         kind, aid = aggregate.type, str(aggregate)
         found = self.read(aid)
         if found == aggregate:
@@ -103,7 +114,7 @@ class AggregateTypes:
 
     @property
     def names(self) -> frozenset[str]:
-        """Those that are declared."""
+        """The declared types."""
         return self._types
 
     def __contains__(self, kind: str) -> bool:
@@ -117,39 +128,51 @@ class AggregateTypes:
 
 
 UNDECLARED: Final = AggregateTypes(())
-"""Tables whose types hold no `-`."""
+"""No declared types: for tables whose types hold no `-`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateEvent:
-    """An event to persist. `data` is UTF-8 JSON; `occurred_at` ISO 8601, or None for the moment of the append."""
+    """An event to append to an aggregate.
+
+    Attributes:
+        type: name of the kind of event.
+        data: body of the event, UTF-8 JSON.
+        occurred_at: when the event happened, ISO 8601; None for the moment of the append.
+    """
 
     type: str
     data: bytes
     occurred_at: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values of another kind, above all bodies that are not encoded yet."""
+        """Refuse values of wrong Python types, above all bodies that are not encoded yet."""
         must_be(str, self.type, "type", "text")
         must_be(bytes, self.data, "data", "bytes")
         must_be((str, type(None)), self.occurred_at, "occurred_at", "ISO 8601 text")
 
     @classmethod
     def json(cls, type: str, value: object, /, *, occurred_at: str | None = None) -> AggregateEvent:  # noqa: A002
-        """An event whose data are a value in plain JSON: what `json.dumps` takes, and as it writes it.
+        """Make an event whose data is a value serialized as plain JSON, as `json.dumps` writes it.
 
         Raises:
-            InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members
-                that only codecs and subjects write.
+            InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members that
+                only codecs and subjects write.
         """
         return cls(type=type, data=write_json(value), occurred_at=occurred_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAggregateEvent:
-    """An event as stored: number `seq_nr` of its aggregate, counted from 1.
+    """An event as it is stored in an aggregate.
 
-    `occurred_at` is as stored; other libraries store a number there, which is kept as its digits.
+    Attributes:
+        aggregate: id of the event's aggregate.
+        seq_nr: number of the event in its aggregate, counted from 1.
+        type: name of the kind of event.
+        data: body of the event, UTF-8 JSON.
+        occurred_at: when the event happened, as it is stored; other libraries store a number, which is kept as its
+            digits.
     """
 
     aggregate: AggregateId
@@ -160,26 +183,26 @@ class RecordedAggregateEvent:
 
     @property
     def stream(self) -> str:
-        """The aggregate's id, as the feed calls its stream."""
+        """The aggregate's id as text, which is the name of its stream in the feed."""
         return str(self.aggregate)
 
     def json(self) -> Any:
-        """The value of data in plain JSON, as `json.loads` reads it.
+        """Parse the event's data as plain JSON, as `json.loads` does.
 
         Raises:
-            InvalidInput: data are sealed, or of a version above 1: its codec reads that.
-            CorruptData: they are not JSON.
+            InvalidInput: the data is sealed, or of a version above 1: its codec reads that.
+            CorruptData: the data is not JSON.
         """
         return read_json(self.data, f"{self.aggregate} (event {self.seq_nr}), {self.type}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """What the next append to an aggregate needs to be one request.
+    """Version and last event number of an aggregate, which make the next append one request.
 
     Attributes:
-        version: of the optimistic lock, from 1, raised by every append.
-        seq_nr: the aggregate's last event.
+        version: version of the optimistic lock, from 1; every append raises it.
+        seq_nr: number of the aggregate's last event.
     """
 
     version: int
@@ -187,14 +210,20 @@ class Lock:
 
 
 ExpectedLock = Expected | AtVersion | Lock
-"""What a writer expects of an aggregate. A lock in full makes the append one request."""
+"""Expected version of an aggregate: a state, a version, or a whole lock, which makes the append one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateSnapshot:
-    """An aggregate's state as of event `seq_nr`, in UTF-8 JSON, and the lock of its head.
+    """A snapshot: an aggregate's state as of one of its events, and the lock of its head.
 
-    `made_with` says with which class and version a decider made it; empty where nobody says, as for another library's.
+    Attributes:
+        aggregate: id of the aggregate.
+        data: the state, UTF-8 JSON.
+        seq_nr: number of the last event that is folded into the state.
+        lock: version and last event number of the aggregate.
+        made_with: class and version with which a decider made the snapshot; empty if that is unknown, as for another
+            library's snapshot.
     """
 
     aggregate: AggregateId
@@ -214,29 +243,38 @@ class AggregateSnapshot:
 #     php            the type in the member `typeName`; stored as text
 #     plain          no type is named: .NET's, and others'
 #
-# Of all but the first, the payload is the data, to the byte: its writer names the type in it, as the other library
-# expects. A snapshot names no type. What looks wrapped is refused: it is another library's.
+# In all forms but the first, the payload is the data, to the byte: its writer names the type in it, as the other
+# library expects. A snapshot names no type. Data that looks wrapped is refused, since it would be another library's.
 #
-# An event is written once and read for ever. So what a reader could not read back is refused: JSON nested so deeply
-# that it depends on the reader's stack, and half of a surrogate pair, which UTF-8 cannot hold. Other libraries write
-# both: half a pair is read all the same, and stays escaped.
+# An event is written once and read for ever. So data that a reader could not read back is refused: JSON nested so
+# deeply that it depends on the reader's stack, and half of a surrogate pair, which UTF-8 cannot hold. Other libraries
+# write both: half a pair is read all the same, and stays escaped.
 
 MAX_DEPTH: Final = 500
-"""Levels of lists and objects: half of what Python's stack allows."""
+"""Most levels of nested lists and objects in data: half of what Python's stack allows."""
 
 _PLAIN: Final = b',"data":'
 _MARKED: Final = _PLAIN + MARK
 
 
 def wrap(kind: str, data: bytes) -> bytes:
-    """The payload of an event or a snapshot; raises `InvalidInput` where `data` is not UTF-8 JSON, or is too deep."""
+    """Make the payload of an event or a snapshot: an object of its type and its data.
+
+    Raises:
+        InvalidInput: `data` is not UTF-8 JSON, or is nested too deeply.
+    """
     checked(data)
     # Spliced, not parsed and written again: the user's bytes stay as they are.
     return b'{"type":' + json.dumps(kind) + b',"data":' + data + b"}"
 
 
 def checked(data: bytes) -> Any:
-    """Parse data that is to be stored; raises `InvalidInput` where a reader could not read it back."""
+    """Parse data that is to be stored, and return its JSON value.
+
+    Raises:
+        InvalidInput: a reader could not read the data back: it is not UTF-8 JSON, begins with a byte order mark, has a
+            lone surrogate, or nests more than 500 lists and objects.
+    """
     if data.startswith(MARK):
         raise InvalidInput("data", "must be JSON without a byte order mark before it")
     try:
@@ -253,8 +291,15 @@ def checked(data: bytes) -> Any:
 
 
 def unwrap(payload: bytes) -> tuple[str, bytes]:
-    """Type and data of a payload; raises `CorruptData` where it is not of that form."""
-    # A mark before the data was taken once, and is no JSON there. In a text, the quotes before it would be escaped.
+    """Split a wrapped payload into its type and the bytes of its data.
+
+    The type is empty if the payload's type is not text.
+
+    Raises:
+        CorruptData: the payload is not JSON of the form {type, data}.
+    """
+    # Data with a byte order mark before it was accepted once, which is no JSON inside a payload. The pattern cannot
+    # match inside a text: there, the quotes before the mark would be escaped.
     plain = payload.replace(_MARKED, _PLAIN, 1) if _MARKED in payload else payload
     try:
         fields = json.loads(plain)
@@ -265,7 +310,7 @@ def unwrap(payload: bytes) -> tuple[str, bytes]:
 
 
 def _depth(value: Any) -> int:
-    """How deep lists and objects are nested, without a stack of calls."""
+    """Return how deep lists and objects are nested in a value, without recursion."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, list | dict)]:
         depth += 1
@@ -278,11 +323,12 @@ _UNREADABLE: Final = (CorruptData, ValueError, TypeError, KeyError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One form of payload.
+    """One form of payload: a function that writes payloads, and one that reads them.
 
     Attributes:
-        write: a payload from a type and its data; raises `InvalidInput` for data that it cannot hold.
-        read: type, empty where it names none, and data; raises `ValueError` or `CorruptData` for another form.
+        write: makes a payload of a type and its data; raises `InvalidInput` for data that the form cannot hold.
+        read: returns type and data of a payload, an empty type if it names none; raises `ValueError` or `CorruptData`
+            for another form.
     """
 
     write: Callable[[str, bytes], bytes]
@@ -291,12 +337,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serializer:
-    """Payloads of one library.
+    """Writes and reads payloads of events and snapshots as one library does.
 
     Attributes:
-        name: by which errors call it.
-        events, snapshots: the form of each. The type of a snapshot is its aggregate's.
-        text: payloads are stored as text, not as bytes; either is read.
+        name: name of the serializer in error messages.
+        events: form of events' payloads.
+        snapshots: form of snapshots' payloads. The type of a snapshot is that of its aggregate.
+        text: whether payloads are stored as text instead of bytes; both are read.
     """
 
     name: str
@@ -305,16 +352,17 @@ class Serializer:
     text: bool = False
 
     def event(self, payload: bytes) -> tuple[str, bytes]:
-        """Type and data of an event; raises `CorruptData`."""
+        """Read type and data of an event's payload; raise `CorruptData` if it has another form."""
         return self._read(self.events, payload)
 
     def snapshot(self, payload: bytes) -> bytes:
-        """Data of a snapshot; raises `CorruptData`."""
+        """Read the data of a snapshot's payload; raise `CorruptData` if it has another form."""
         return self._read(self.snapshots, payload)[1]
 
     def type_of(self, payload: bytes) -> str:
-        """Type of an event; empty where it tells none that could be stored: JSON can hold half of a surrogate pair,
-        UTF-8 cannot.
+        """Read the type of an event's payload; return an empty text if it has no type that can be stored.
+
+        JSON can hold half of a surrogate pair, UTF-8 cannot.
         """
         try:
             kind = self.events.read(payload)[0]
@@ -324,6 +372,11 @@ class Serializer:
         return kind
 
     def _read(self, form: Form, payload: bytes) -> tuple[str, bytes]:
+        """Read type and data of a payload in the given form.
+
+        Raises:
+            CorruptData: the payload has another form; the message lists the serializers to choose from.
+        """
         try:
             return form.read(payload)
         except _UNREADABLE as error:
@@ -337,11 +390,15 @@ class Serializer:
 _WRAPPED: Final = Form(write=wrap, read=unwrap)
 
 JAVASCRIPT: Final = Serializer(name="javascript", events=_WRAPPED, snapshots=_WRAPPED)
-"""The default, and the JavaScript library's."""
+"""The default serializer, whose payloads are those of the JavaScript library."""
 
 
 def serializer_of(given: str | Serializer, field: str = "serializer") -> Serializer:
-    """The serializer that a name stands for; raises `InvalidInput` of `field` for any other name."""
+    """Return the serializer of that name; a `Serializer` is returned as it is.
+
+    Raises:
+        InvalidInput: there is no serializer of that name; the error names `field`.
+    """
     if isinstance(given, Serializer):
         return given
     if given == JAVASCRIPT.name:
@@ -352,15 +409,17 @@ def serializer_of(given: str | Serializer, field: str = "serializer") -> Seriali
 
 
 def bare(*members: str, variants: bool = False) -> Form:
-    """Payloads that are the data.
+    """Make a form of payload in which the payload is the data itself, which may name its type.
 
     Args:
-        members: of an object; the first that is there holds the type. Data without any is refused, and read
-            all the same. Without members the data names no type.
-        variants: an object of one member, or a text alone, is of the type of that name, as serde tags by default.
+        members: names of members of an object; the first that is there holds the type. Data without any of them is
+            refused in writing, and accepted in reading. Without members the data names no type.
+        variants: whether an object of one member, or a text alone, is of the type of that name, as serde tags by
+            default.
     """
 
     def read(payload: bytes) -> tuple[str, bytes]:
+        """Return type and data of a payload; raise `ValueError` if it is wrapped or no JSON."""
         data = payload.removeprefix(MARK)
         value = json.loads(data)
         if _looks_wrapped(value):
@@ -368,6 +427,11 @@ def bare(*members: str, variants: bool = False) -> Form:
         return _type(value), data
 
     def write(kind: str, data: bytes) -> bytes:
+        """Return data as its own payload, once its form and the type that it names are checked.
+
+        Raises:
+            InvalidInput: the data is no JSON to be stored, looks wrapped, or does not name the type `kind`.
+        """
         value = checked(data)
         if _looks_wrapped(value):
             raise InvalidInput(
@@ -382,6 +446,7 @@ def bare(*members: str, variants: bool = False) -> Form:
         return data
 
     def _type(value: Any) -> str:
+        """Return the type that a value names in a member or as its variant; empty if it names none."""
         fields = value if isinstance(value, dict) else {}
         named = (fields[name] for name in members if isinstance(fields.get(name), str))
         alone = ""
@@ -393,6 +458,7 @@ def bare(*members: str, variants: bool = False) -> Form:
 
 
 def _looks_wrapped(value: Any) -> bool:
+    """Whether a value is an object with the members `type` and `data` alone."""
     return (
         isinstance(value, dict) and value.keys() == {"type", "data"} and isinstance(value["type"], str | None)
     )
@@ -411,4 +477,4 @@ SERIALIZERS: Final[Mapping[str, Serializer]] = MappingProxyType(
         )
     }
 )
-"""Forms by library."""
+"""Serializers by the names of their libraries."""

@@ -28,15 +28,20 @@ def open_aggregates(
     serializer: str | Serializer = LIBRARY,
     place: Place = HERE,
 ) -> AggregateStore:
-    """Aggregates in a journal and a snapshot table, which event-store-adapter's libraries may share.
+    """Open a store of aggregates in a journal and a snapshot table.
+
+    event-store-adapter's libraries may share the tables.
 
     Args:
-        types: of aggregates, which must be declared where they hold `-`; the same for everyone who uses the tables.
-        shards: of the tables' partition keys; the same for everyone who uses them, for ever.
-        keys: what the keys are hashed with, likewise: the library whose default it is, `javascript`, `rust`, `go`,
-            `java` or `php`, or a function from an aggregate to a number.
+        journal: name of the table of events.
+        snapshot: name of the table of heads and snapshots.
+        types: types of aggregates, which must be declared if they hold `-`; the same for everyone who uses the tables.
+        shards: number of shards of the tables' partition keys; the same for everyone who uses them, for ever.
+        keys: hash function of the partition keys, likewise the same: the name of the library whose default it is,
+            `javascript`, `rust`, `go`, `java` or `php`, or a function from an aggregate to a number.
         serializer: how payloads hold types and data: as `javascript`, `rust`, `go`, `java` or `php` write them, `plain`
-            where they name no type, or a `Serializer`.
+            if they name no type, or a `Serializer`.
+        place: endpoint and region of the tables.
     """
     distinct(journal=journal, snapshot=snapshot)
     settings = Settings.of(
@@ -48,7 +53,12 @@ def open_aggregates(
 
 
 def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:
-    """A store of aggregates in memory; `types` are declared, as those that hold `-` must be."""
+    """Open a store of aggregates in memory, for tests.
+
+    Args:
+        tables: tables to use; None for new ones.
+        types: declared types of aggregates; those that hold `-` must be declared.
+    """
     from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
 
     return opened(memory_deployment(tables, aggregate_types=tuple(types)))

@@ -45,13 +45,17 @@ from epochal.plan.values import Item, number, read_number
 from epochal.settings import Options, Settings, variable
 
 EVENTS_AT_ONCE: Final = 25
-"""Events of the journal a request: their items come whole, up to 400 KB each."""
+"""Most events of the journal that one request reads: their items come whole, up to 400 KB each."""
 
 T = TypeVar("T")
 
 
 def journal_source(site: JournalSite, partitions: int = 1) -> Source:
-    """Aggregates that are stored where the site looks for them."""
+    """Make the feed's source of the aggregates that are stored in the tables of a site.
+
+    Args:
+        partitions: number of partitions of the source.
+    """
     told: Callable[[Item], Change | None] = _in_place(site, appended)
     return Source(
         name="journal",
@@ -69,13 +73,19 @@ def journal_source(site: JournalSite, partitions: int = 1) -> Source:
 
 
 def heal_journal(site: JournalSite) -> Heal:
-    """Heals gaps of aggregates by their events' keys: numbers have no holes, so where the next is not there is the
-    end.
+    """Make a function that reads the events of a gap in an aggregate by their keys.
+
+    Event numbers have no holes, so the first number that is not there is the end.
     """
     return soundly(lambda gap: _healed(site, gap), "journal")
 
 
 def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
+    """Read the types of an aggregate's events in a gap, in growing batches.
+
+    Raises:
+        CorruptData: the stream is no id of an aggregate, or an event that must be there is missing.
+    """
     aggregate = site.types.read(gap.stream)
     if aggregate is None:
         raise CorruptData(f"{gap.stream!r} is no id of an aggregate")
@@ -99,7 +109,10 @@ def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
 
 
 def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> Steps[list[str]]:
-    """Types of events `index` to `end - 1`, up to the first that is not there. Numbers begin at 1."""
+    """Read the types of events `index` to `end - 1`, up to the first that is not there.
+
+    Indices begin at 0, numbers at 1.
+    """
     keys = tuple(site.keys.key(aggregate, at + 1) for at in range(index, end))
     reply = yield BatchGet(table=site.journal, keys=keys)
     events = map(read_event, reply.items)
@@ -112,9 +125,10 @@ def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> S
 
 
 def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[Item], T | None]:
-    """What an item tells, of an aggregate that readers of the feed will find by its id."""
+    """Make a reader of items that refuses those whose aggregate is not found by its id."""
 
     def checked(item: Item) -> T | None:
+        """Read an item; raise `CorruptData` if readers of the feed would not find its aggregate."""
         told = read(item)
         if told is not None:
             check_place(site, item)
@@ -125,19 +139,24 @@ def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[
 
 @dataclass(frozen=True, slots=True)
 class IdCategories:
-    """An aggregate's category is its type. Its id tells the type where the declared types that hold `-` are known.
-    Where they are not, all ids that begin with a category and `-` are in it.
+    """Rule that gives an aggregate its category, which is its type.
+
+    If the declared types that hold `-` are known, the type is read from the id. If they are not, all ids that begin
+    with a category and `-` are in it.
+
+    Attributes:
+        types: declared types; None if unknown.
     """
 
     types: AggregateTypes | None
 
     @property
     def declared(self) -> frozenset[str]:
-        """The types that are declared."""
+        """The declared types; empty if unknown."""
         return frozenset() if self.types is None else self.types.names
 
     def of(self, stream: str) -> str:
-        """The type; where it is not known, what precedes the first `-`."""
+        """Return the type of an aggregate; if it is unknown, what precedes the first `-` of its id."""
         aggregate = None if self.types is None else self.types.read(stream)
         return category_of(stream) if aggregate is None else aggregate.type
 
@@ -150,23 +169,28 @@ class IdCategories:
 
 
 def _source(settings: Settings) -> Source:
+    """Make the feed's source of the aggregates of a deployment's settings."""
     return journal_source(site_of(settings), settings.partitions("journal_partitions"))
 
 
 def _kind_of(item: Item) -> str | None:
-    """Events have `occurred_at`, heads and copies a `version`."""
+    """Return the kind of table that an item belongs to, journal or snapshot; None for other items.
+
+    Events have `occurred_at`, heads and copies a `version`.
+    """
     if not item.keys() >= set(JOURNAL.keys):
         return None
     return JOURNAL.kind if "occurred_at" in item else SNAPSHOT.kind if "version" in item else None
 
 
 WHERE: Condition = equals("seq_nr", number(HEAD))
-"""The condition that only heads meet. Every library writes a head with events; kept copies have an event's number."""
+"""Condition that only heads meet. Every library writes a head with events; kept copies have an event's number."""
 
 
 def appended(item: Item) -> Change | None:
-    """The span that a head's latest append added, or that something happened, where another library wrote it last; None
-    for kept copies.
+    """Return the change that a head's latest append made; None for kept copies.
+
+    It is the span of its events, or, if another library wrote last, only that the aggregate was touched.
 
     Raises:
         CorruptData: the item looks like a head of ours, but its counters do not fit each other.
@@ -183,7 +207,9 @@ def appended(item: Item) -> Change | None:
 
 
 def end(item: Item) -> End | None:
-    """Where the aggregate ends, if we wrote its head last; None for kept copies.
+    """Return the end of the aggregate that a head belongs to; None for kept copies.
+
+    If another library wrote the head last, the end has no index.
 
     Raises:
         CorruptData: the item looks like a head of ours, but has no last number.
@@ -200,15 +226,17 @@ def end(item: Item) -> End | None:
 
 
 def stored(site: JournalSite, item: Item) -> Span:
-    """The event that an item of the journal is."""
+    """Return the span of the one event in an item of the journal."""
     event = read_event(item)
     kind = event.event_type or site.serializer.type_of(event.payload)
     return Span(item["aid"]["S"], event.seq_nr - 1, (kind,))
 
 
 def check_place(site: JournalSite, item: Item) -> None:
-    """Raise `CorruptData` where the aggregate of an item is not the one that its id stands for, or is under another
-    key: readers of the feed have the id alone, and would find another aggregate by it, or none.
+    """Raise `CorruptData` unless readers of the feed find an item's aggregate by its id.
+
+    They have the id alone. The error is raised if the id stands for another aggregate or none, or if the item is under
+    another key than the id's.
     """
     aid, partition = item["aid"]["S"], item["pkey"]["S"]
     found = site.types.read(aid)
@@ -229,11 +257,15 @@ def check_place(site: JournalSite, item: Item) -> None:
 
 
 def _is_foreign(head: Item) -> bool:
+    """Whether another library wrote a head last: its `head_version` is not its `version`."""
     return read_number(head, "head_version") != read_number(head, "version")
 
 
 def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
-    """By the function's name. Events are never changed; readers find them by their keys."""
+    """Return the permissions that each function needs on the tables, by its name.
+
+    Events are never changed; readers find them by their keys.
+    """
     return {
         "append": (_on(JOURNAL, "GetItem", "BatchGetItem", "PutItem"), *_snapshots(options)),
         "replay": (_on(JOURNAL, "GetItem", "BatchGetItem", "Query"), _on(SNAPSHOT, "GetItem")),
@@ -245,8 +277,10 @@ def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
 
 
 def _snapshots(options: Options) -> tuple[Permission, ...]:
-    """Writing heads; where copies are kept, also finding those beyond them by one of the table's indexes, and deleting
-    them where they do not expire.
+    """Return the permissions on the snapshot table that appends need.
+
+    They write heads. If copies are kept, appends also find old copies by one of the table's indexes, and delete them if
+    copies do not expire.
     """
     writing, chosen = ("GetItem", "PutItem", "UpdateItem"), options.of_plugin(AdapterOptions)
     if not chosen.snapshot_copies:
@@ -258,11 +292,16 @@ def _snapshots(options: Options) -> tuple[Permission, ...]:
 
 
 def _on(table: TableSpec, *actions: str, index: str = "") -> Permission:
+    """Make a permission for actions on a table, or on one of its indexes."""
     return Permission(table=table, actions=actions, index=index)
 
 
 def coherent(options: Options) -> None:
-    """Refuse settings of a stage that do not go together; raises `InvalidInput` of one of them."""
+    """Refuse settings of a stage that contradict each other.
+
+    Raises:
+        InvalidInput: `snapshot_ttl_days` without `snapshot_copies`, or types that cannot be declared together.
+    """
     chosen = options.of_plugin(AdapterOptions)
     if chosen.snapshot_ttl_days and not chosen.snapshot_copies:
         rule = "must be at least 1 with snapshot_ttl_days, which is of copies beyond them"

@@ -16,7 +16,10 @@ from epochal.model.versions import ANY, NO_STREAM
 
 
 def writers(proof: ProofRun, library: str, served: str) -> Iterator[ProofWriter]:
-    """One aggregate by the library, and one over HTTP, which serves the types that the stage declares alone."""
+    """Yield the writers of `epochal prove`: one aggregate by the library, and one over HTTP.
+
+    The API serves only the types that the stage declares: the writer over HTTP is left out if its type is not declared.
+    """
     yield AggregateWriter("journal by the library", library, opened(proof.store))
     path = f"/aggregates/{CATEGORY}/{served.removeprefix(f'{CATEGORY}-')}"
     declared = proof.store.settings.of_plugin(AdapterOptions).aggregate_types
@@ -27,7 +30,7 @@ def writers(proof: ProofRun, library: str, served: str) -> Iterator[ProofWriter]
 
 @dataclass
 class AggregateWriter:
-    """An aggregate."""
+    """Writer of one aggregate by the library, for `epochal prove`."""
 
     label: str
     stream: str

@@ -39,8 +39,13 @@ Via = Literal["table", "index"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRange:
-    """Events `first` to `last` of an aggregate, both included, of the `total` that it has; None: not known, which
-    leaves reading by key.
+    """A range of an aggregate's events to read.
+
+    Attributes:
+        aggregate: id of the aggregate.
+        first: number of the first event.
+        last: number of the last event, included.
+        total: number of events that the aggregate has; None if unknown, which leaves reading by key.
     """
 
     aggregate: AggregateId
@@ -50,16 +55,23 @@ class EventRange:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of events in the range."""
         return max(0, self.last - self.first + 1)
 
     def holds(self, item: Item) -> bool:
-        """Whether a journal item is one of these events: sort keys of other aggregates may be between."""
+        """Whether a journal item is an event of this range.
+
+        Sort keys of other aggregates may lie between.
+        """
         return item["aid"]["S"] == str(self.aggregate) and self.first <= int(item["seq_nr"]["N"]) <= self.last
 
 
 def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[JournalEvent]]:
-    """All of them, in order. Raises `CorruptData` where an event is missing."""
+    """Read all events of a range, in order; any that a query does not bring are read by key.
+
+    Raises:
+        CorruptData: an event is missing.
+    """
     found: dict[int, JournalEvent] = {}
     for query in _queries(site, wanted, via):
         found |= yield from _in_pages(query, wanted)
@@ -67,7 +79,7 @@ def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[Journa
     found |= yield from _by_key(site, wanted.aggregate, missing)
     unseen = [seq_nr for seq_nr in missing if seq_nr not in found]
     found |= yield from _settled(site, wanted.aggregate, unseen)
-    # Told by their numbers: an item under the right key may say another one.
+    # Compare the numbers in the items: an item under the right key may have another number.
     lost = next((seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in found), None)
     if lost is not None:
         error = CorruptData(f"{wanted.aggregate}: event {lost} is missing from the journal")
@@ -77,7 +89,7 @@ def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[Journa
 
 
 def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
-    """The first of these events: as many as one request brings, and at least one.
+    """Read the first events of a range: as many as one request brings, and at least one.
 
     Raises:
         CorruptData: the first is missing.
@@ -94,7 +106,10 @@ def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
 
 
 def _queries(site: JournalSite, wanted: EventRange, via: Via) -> list[Query]:
-    """The query that comes first; what it lacks is read by key."""
+    """Return the queries that read a range first, by index or by key range.
+
+    Events that the queries do not bring are read by key afterwards.
+    """
     if wanted.count == 0:
         return []
     if via == "index":
@@ -108,6 +123,7 @@ def _queries(site: JournalSite, wanted: EventRange, via: Via) -> list[Query]:
 def _by_key(
     site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
 ) -> Steps[dict[int, JournalEvent]]:
+    """Read events by their keys, and return those that are there by number."""
     keys = (site.keys.key(aggregate, seq_nr) for seq_nr in numbers)
     return _numbered((yield from get_all(site.journal, keys)))
 
@@ -115,7 +131,7 @@ def _by_key(
 def _settled(
     site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
 ) -> Steps[dict[int, JournalEvent]]:
-    """Events, once no append of them is under way; up to the first that is missing for good."""
+    """Read events in transactions, which wait for appends under way, up to the first missing one."""
     found: dict[int, JournalEvent] = {}
     for read in settled((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in numbers):
         reply = yield read
@@ -126,6 +142,7 @@ def _settled(
 
 
 def _range(site: JournalSite, aggregate: AggregateId, within: KeyRange) -> Query:
+    """Return the query of a range of sort keys in an aggregate's partition of the journal."""
     return Query(
         table=site.journal,
         partition=("pkey", site.keys.key(aggregate, 0)["pkey"]),
@@ -135,6 +152,7 @@ def _range(site: JournalSite, aggregate: AggregateId, within: KeyRange) -> Query
 
 
 def _index(site: JournalSite, wanted: EventRange) -> Query:
+    """Return the query of a range of events by `journal-aid-index`, which may lag."""
     return Query(
         table=site.journal,
         index="journal-aid-index",
@@ -146,7 +164,7 @@ def _index(site: JournalSite, wanted: EventRange) -> Query:
 
 
 def _in_pages(query: Query, wanted: EventRange) -> Steps[dict[int, JournalEvent]]:
-    """What a query finds of these events, up to its limit."""
+    """Run a query page by page up to its limit, and return the events of the range by number."""
     found: dict[int, JournalEvent] = {}
     while True:
         reply = yield query
@@ -158,16 +176,23 @@ def _in_pages(query: Query, wanted: EventRange) -> Steps[dict[int, JournalEvent]
 
 
 def _numbered(items: Iterable[Item]) -> dict[int, JournalEvent]:
+    """Decode journal items, and return the events by number."""
     return {event.seq_nr: event for event in map(read_event, items)}
 
 
 SORTED_AT_MOST: Final = 20_000
-"""Events that are held at once, to be sorted."""
+"""Most events that are held in memory at once, to be sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Sort keys from one text up to another, both behind the aggregate's id; `most` of its events are there."""
+    """A range of sort keys, and how many of an aggregate's events are in it.
+
+    Attributes:
+        low: text of the first number, behind the aggregate's id.
+        high: text of the last number.
+        most: number of the aggregate's events whose sort keys are in the range.
+    """
 
     low: str
     high: str
@@ -175,9 +200,13 @@ class KeyRange:
 
 
 def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
-    """Ranges that hold fewer than twice the events wanted of them: `first` to `last` of the `total` there are.
+    """Return the key ranges to query for events `first` to `last`; over half of each is wanted.
 
-    One for all, or one for each length of number, where more events of it are wanted than a request reads by key.
+    There is one range for all, or one for each length of number of which more events are wanted than one request reads
+    by key.
+
+    Args:
+        total: number of events that the aggregate has.
     """
     parts = list(_parts(first, last))
     if len(parts) == 1:
@@ -190,8 +219,9 @@ def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
 
 
 def beginning(first: int, last: int, total: int) -> KeyRange | None:
-    """The range that holds the first of these numbers, all those of equal length, in order; None where another way
-    is cheaper.
+    """Return the key range of the first numbers of `first` to `last`, those of equal length, in order.
+
+    None if reading by key is cheaper.
     """
     end = _end(first, last)
     found = _alike(first, end, total)
@@ -199,33 +229,36 @@ def beginning(first: int, last: int, total: int) -> KeyRange | None:
 
 
 def _parts(first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The numbers by their lengths."""
+    """Yield the ranges of numbers of equal length that make up `first` to `last`."""
     while first <= last:
         yield first, _end(first, last)
         first = _end(first, last) + 1
 
 
 def _end(first: int, last: int) -> int:
+    """Return the last number up to `last` that has as many digits as `first`."""
     longest: int = 10 ** len(str(first)) - 1
     return min(last, longest)
 
 
 def _is_dense(found: KeyRange, first: int, last: int) -> bool:
+    """Whether more than half of the events in a key range are those wanted."""
     return found.most < 2 * (last - first + 1)
 
 
 def _alike(first: int, last: int, total: int) -> KeyRange:
-    """The range of numbers of equal length."""
+    """Return the key range of the numbers `first` to `last`, which are of equal length."""
     lengths = range(1, len(str(total)) + 1)
     return KeyRange(str(first), str(last), sum(_lying(length, first, last, total) for length in lengths))
 
 
 def _lying(length: int, first: int, last: int, total: int) -> int:
-    """How many numbers of this length, up to `total`, are in the range."""
+    """Count the numbers of a given length, up to `total`, whose text lies in a key range."""
     digits = len(str(first))
     scale: int = 10 ** abs(length - digits)
     if length > digits:
-        # A text is before all those that it begins: those of `first` are in the range, those of `last` are not.
+        # A text sorts before all texts that begin with it: those that begin with `first` are in the range, those that
+        # begin with `last` are not.
         lowest, highest = first * scale, last * scale - 1
     else:
         lowest, highest = first // scale + (length < digits), last // scale
@@ -237,7 +270,7 @@ _POWERS: Final = tuple(1 << exponent for exponent in range(PROBES))
 
 
 def last_number(site: JournalSite, aggregate: AggregateId) -> Steps[int]:
-    """The greatest number in the journal; 0 where there is none."""
+    """Search the journal for the greatest event number of an aggregate; 0 if there is none."""
     found = yield from _present(site, aggregate, _POWERS)
     low = max(found, default=0)
     high = min((probe for probe in _POWERS if probe > low), default=1 << PROBES)
@@ -253,12 +286,13 @@ def last_number(site: JournalSite, aggregate: AggregateId) -> Steps[int]:
 
 
 def _follows(site: JournalSite, aggregate: AggregateId, number: int) -> Steps[bool]:
-    """Whether there is an event after this one, once no append of it is under way."""
+    """Whether there is an event after this number, once no append of it is under way."""
     (found,) = (yield TransactGet(keys=((site.journal, site.keys.key(aggregate, number + 1)),))).items
     return found is not None
 
 
 def _present(site: JournalSite, aggregate: AggregateId, numbers: tuple[int, ...]) -> Steps[list[int]]:
+    """Read some event numbers by key, and return those that are there."""
     keys = tuple(site.keys.key(aggregate, probe) for probe in numbers)
     reply = yield BatchGet(table=site.journal, keys=keys)
     return [int(item["seq_nr"]["N"]) for item in reply.items]

@@ -24,12 +24,15 @@ _NO_STATE: Final = b"null"
 def sealed_state(
     codec: StateCodec[S], subjects: Subjects, *, subject_of: Callable[[S], str | None]
 ) -> StateCodec[S]:
-    """A codec of states that seals each for its subject; events are sealed by `sealed_codec`.
+    """Make a codec of states that seals each state for its subject.
+
+    Events are sealed by `sealed_codec`.
 
     Args:
-        codec: of the states, as of `json_state(…)`.
-        subjects: the keys.
-        subject_of: the person whose data a state holds; None for nobody, whose state is stored as it is.
+        codec: codec of the states, as of `json_state(…)`.
+        subjects: keys of the subjects.
+        subject_of: function that returns the person whose data a state holds; None for nobody, whose state is stored as
+            it is.
 
     Raises:
         InvalidInput: `subject_of` is no plain function.
@@ -37,6 +40,7 @@ def sealed_state(
     must_be_plain(subject_of, "subject_of")
 
     def encode(state: S) -> bytes:
+        """Encode a state and seal it for its subject; return `null` if the subject is forgotten."""
         body = _encode_unquoted(codec, state)
         subject = must_be_done(subject_of(state), "subject_of")
         if subject is None:
@@ -47,6 +51,7 @@ def sealed_state(
             return _NO_STATE
 
     def decode(data: bytes) -> S:
+        """Unseal and decode a state; raise `ValueError` if its subject is forgotten."""
         body = subjects.unseal(data)
         if isinstance(body, Shredded) or data == _NO_STATE:
             raise ValueError("the state was sealed for a person who is forgotten")
@@ -56,8 +61,10 @@ def sealed_state(
 
 
 def _encode_unquoted(codec: StateCodec[S], state: S) -> bytes:
-    """The state as JSON. What its codec raises may quote the state, and outlives the key in logs and causes: so it is
-    left out, and not even the context of the new error, which is raised outside of `except` for that.
+    """Encode a state with a codec whose errors may quote it; raise `InvalidInput` without the quotes.
+
+    The quotes would outlive the key in logs and causes. So the codec's error is left out, and is not even the context
+    of the new error, which is raised outside of `except` for that.
     """
     try:
         return must_be_done(codec.encode(state), "encode")
@@ -71,7 +78,7 @@ def _encode_unquoted(codec: StateCodec[S], state: S) -> bytes:
 
 
 def _decode_unquoted(codec: StateCodec[S], body: bytes) -> S:
-    """The state that was sealed, without what its codec says of another, as in encoding."""
+    """Decode an unsealed state with its codec; raise `CorruptData` that does not quote the state."""
     try:
         return codec.decode(body)
     except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything

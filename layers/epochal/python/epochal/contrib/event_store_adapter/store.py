@@ -67,7 +67,7 @@ MAX_KEY_BYTES: Final = 4_096
 """Bytes of an idempotency key. Only its hash is stored."""
 
 DECIDED: Final = b"a decision".ljust(16, b"\0")
-"""In the place of a digest of contents, in the record of a decision's key."""
+"""Value in place of a digest of contents in the record of a decision's key."""
 
 _NUMBER_NAMES: Final = (
     "seq_nr",
@@ -82,10 +82,15 @@ _NUMBER_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateAppended:
-    """Committed, once: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it.
+    """Result of an append that is committed, once.
 
-    `retention_error` says that retiring old snapshots failed afterwards; the events are safe all the same,
-    and the next append or `retire` takes it up.
+    Attributes:
+        first: number of its first event.
+        lock: lock that the append left, with the number of its last event.
+        retention_error: error with which retiring old snapshots failed afterwards, or None; the events are safe all the
+            same, and the next append or `retire` takes it up.
+        replayed: whether an earlier call with the idempotency key made the append.
+        capacity: capacity that the call consumed.
     """
 
     first: int
@@ -97,9 +102,12 @@ class AggregateAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateConflict:
-    """Not committed: the aggregate is at `version` (0: there is none), not where the caller expected it.
+    """Result of an append that is not committed, since the aggregate was not as the caller expected.
 
-    `head` is what stood in the way; see `AggregateStore.since`.
+    Attributes:
+        version: version of the aggregate; 0 if there is none.
+        head: head that stood in the way, or None; see `AggregateStore.since`.
+        capacity: capacity that the call consumed.
     """
 
     version: int
@@ -109,7 +117,13 @@ class AggregateConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """An aggregate's snapshot, and the events after it. `snapshot.lock` makes the next append one request."""
+    """An aggregate's snapshot and the events after it. `snapshot.lock` makes the next append one request.
+
+    Attributes:
+        snapshot: snapshot in the aggregate's head.
+        events: events after the snapshot, in order.
+        capacity: capacity that the replay consumed.
+    """
 
     snapshot: AggregateSnapshot
     events: tuple[RecordedAggregateEvent, ...]
@@ -117,7 +131,7 @@ class Replay:
 
 
 def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
-    """The aggregates of these settings."""
+    """Make the store of aggregates of these settings, with retention of snapshots if they say so."""
     chosen, retention = settings.of_plugin(AdapterOptions), None
     if chosen.snapshot_copies:
         seconds = chosen.snapshot_ttl_days * 24 * 60 * 60
@@ -126,12 +140,15 @@ def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
 
 
 def opened(deployment: Deployment) -> AggregateStore:
-    """The aggregates of a deployment."""
+    """Open the store of aggregates of a deployment."""
     return aggregates_of(deployment.settings, deployment.driver)
 
 
 def number_in(data: bytes) -> int | None:
-    """The event number a snapshot says it has folded in, under one of the names that the libraries use."""
+    """Return the event number that another library's snapshot has folded in; None if it names none.
+
+    The number is searched under the names that the libraries use for it.
+    """
     try:
         state: Any = json.loads(data)
     except ValueError:
@@ -144,16 +161,17 @@ def number_in(data: bytes) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateStore:
-    """Aggregates in a journal and a snapshot table.
+    """Appends, reads and replays aggregates with snapshots, in a journal and a snapshot table.
 
     Attributes:
+        driver: sends the requests.
         site: the tables, how keys are made, which types are declared, and how payloads are written: all of it belongs
             together.
-        retention: keep copies of snapshots under their numbers; None keeps only the head.
+        retention: how many copies of snapshots are kept under their numbers; None keeps only the head.
         via: where events are read from: base tables, or the index as the original does.
-        number_of: the event number in a snapshot that another library wrote.
-        now: nanoseconds since 1970.
-        fresh: random bytes, for append ids.
+        number_of: function that finds the event number in a snapshot that another library wrote.
+        now: clock, in nanoseconds since 1970.
+        fresh: source of random bytes, for append ids.
 
     Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
     `Refused` and `CorruptData`.
@@ -176,19 +194,23 @@ class AggregateStore:
         expected: ExpectedLock = ANY,
         idempotency_key: str | None = None,
     ) -> AggregateAppended:
-        """Append events, and the state they lead to where a snapshot is given, in one transaction.
+        """Append events to an aggregate in one transaction, with a snapshot of the state they lead to.
 
         Args:
-            new: at least one; with the head, a kept copy and the record of a key at most 100 items and 4 MB.
-            snapshot: UTF-8 JSON; an aggregate's first append needs it.
-            expected: a `Lock`, which makes this one request, a lock's version, or any, no or some aggregate.
-            idempotency_key: one append to its aggregate: for 24 hours, repeats of the call with the same key, events
-                and snapshot are answered like the first, whatever they expect and from wherever they come.
+            aggregate: id of the aggregate.
+            new: events to append, at least one; with the head, a kept copy and the record of a key at most 100 items
+                and 4 MB.
+            snapshot: state after these events, UTF-8 JSON; an aggregate's first append needs it, later None leaves the
+                snapshot as it is.
+            expected: expected version: a `Lock`, which makes this one request, a lock's version, or any, no or some
+                aggregate.
+            idempotency_key: key of one append to its aggregate: for 24 hours, repeats of the call with the same key,
+                events and snapshot are answered like the first, whatever they expect and from wherever they come.
 
         Raises:
-            InvalidInput: no events, a first append without snapshot, a lock whose number does not join, a key used
-                for other contents.
-            TooLarge: a payload or the transaction.
+            InvalidInput: no events, a first append without snapshot, a lock whose number does not join, a key used for
+                other contents.
+            TooLarge: a payload or the transaction is too large.
             ConflictError: the aggregate is not what was expected; carries an `AggregateConflict`.
         """
         outcome = self.try_append(
@@ -209,11 +231,11 @@ class AggregateStore:
         decided: bool = False,
         made_with: str = "",
     ) -> AggregateAppended | AggregateConflict:
-        """`append` for those who go on from a conflict: it is answered, not raised.
+        """Append events like `append`, but return a conflict instead of raising it.
 
         Args:
-            made_with: what the snapshot was made with, which is stored beside it; empty says nothing.
-            decided: whatever is appended under the key is what was decided: a repeat may have other contents.
+            decided: whether the append is a decision: a repeat under its key may then have other contents.
+            made_with: class and version that the snapshot was made with, which is stored beside it; empty if unknown.
         """
         self._check_id(aggregate)
         no_step(aggregate.type, "aggregate.type")
@@ -267,35 +289,42 @@ class AggregateStore:
         )
 
     def decided(self, aggregate: AggregateId, idempotency_key: str) -> AggregateAppended | None:
-        """The append of a decision under a key; None where there is none. Raises `InvalidInput` for other appends."""
+        """Find the append of a decision under an idempotency key; None if there is none.
+
+        Raises:
+            InvalidInput: the key was used for an append that is no decision.
+        """
         self._check_id(aggregate)
         key = _key(aggregate, idempotency_key, DECIDED, self.now())
         made = self.driver.run(made_under(self.site, aggregate, key))
         return None if made is None else AggregateAppended(first=made.first, lock=made.lock, replayed=True)
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
-        """Append one event and leave the snapshot as it is."""
+        """Append one event under a lock, and leave the snapshot as it is."""
         return self.append(aggregate, (event,), expected=lock)
 
     def persist_event_and_snapshot(
         self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
     ) -> AggregateAppended:
-        """Append one event with the state it leads to; without a lock it is the aggregate's first."""
+        """Append one event with the snapshot that it leads to.
+
+        Without a lock, it is the aggregate's first event.
+        """
         return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
-        """Where an aggregate stands, strongly consistent; None where there is no such aggregate."""
+        """Read an aggregate's version and last event number, strongly consistent; None if there is none."""
         head = self._head(aggregate)
         check_form(self.site, head)
         return self._base(head, aggregate).lock
 
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
-        """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
+        """Read the snapshot in an aggregate's head, strongly consistent; None if there is no such aggregate."""
         head = self._head(aggregate)
         return None if head is None else self._held(head)
 
     def replay(self, aggregate: AggregateId) -> Replay | None:
-        """The latest snapshot and every event after it; None where there is no such aggregate."""
+        """Read an aggregate's latest snapshot and all events after it; None if there is no such aggregate."""
         store, meter = self.metered()
         with meter:
             head = store._head(aggregate)  # noqa: SLF001  its own, as those below
@@ -306,9 +335,9 @@ class AggregateStore:
         return replace(found, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
-        """What a head that a refused append brought has for a snapshot, and the events after `seq_nr`.
+        """Read the events after `seq_nr`, and the snapshot from the head of a refused append.
 
-        One request where these are not many, and none where there are none: the head is not read again.
+        One request if the events are not many, and none if there are none: the head is not read again.
         """
         store, meter = self.metered()
         with meter:
@@ -318,7 +347,7 @@ class AggregateStore:
     def events_after(
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
     ) -> list[RecordedAggregateEvent]:
-        """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
+        """Read an aggregate's events with numbers greater than `seq_nr`, in order, at most `limit`."""
         self._check_id(aggregate)
         must_be_whole(seq_nr, "seq_nr")
         if limit is not None:
@@ -327,7 +356,13 @@ class AggregateStore:
         return self._events(aggregate, seq_nr, total if limit is None else min(total, seq_nr + limit), total)
 
     def retire(self, aggregate: AggregateId) -> int:
-        """Retire up to 100 copies of snapshots beyond those kept; how many were. Call again until it is 0."""
+        """Retire up to 100 copies of snapshots beyond those kept; return how many.
+
+        Call it again until it returns 0.
+
+        Raises:
+            InvalidInput: the store has no retention.
+        """
         self._check_id(aggregate)
         if self.retention is None:
             raise InvalidInput("retention", "is off")
@@ -335,15 +370,20 @@ class AggregateStore:
         return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
 
     def metered(self) -> tuple[AggregateStore, Meter]:
-        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+        """Return the same store, and a meter of the capacity that it consumes.
 
-        The meter of this store counts it, too.
+        The meter serves calls whose results carry no capacity, and several calls at once. The meter of this store
+        counts it, too.
         """
         driver, meter = self.driver.metered()
         return replace(self, driver=driver), meter
 
     def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
-        """A stored event as readers get it."""
+        """Convert a stored event into the one that readers get, with its payload decoded.
+
+        Raises:
+            CorruptData: the serializer cannot read the payload.
+        """
         kind, data = of_known_versions(event.unknown, lambda: self.site.serializer.event(event.payload))
         return RecordedAggregateEvent(
             aggregate=aggregate,
@@ -354,20 +394,27 @@ class AggregateStore:
         )
 
     def _check_id(self, aggregate: AggregateId) -> None:
+        """Refuse a malformed id of an aggregate, or one that reads back as another aggregate."""
         must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
         for name, text in (("type", aggregate.type), ("value", aggregate.value)):
             must_be_text(text, MAX_NAME_BYTES, f"aggregate.{name}")
         self.site.types.check(aggregate)
 
     def _head(self, aggregate: AggregateId) -> AggregateHead | None:
+        """Check an aggregate's id and read its head."""
         self._check_id(aggregate)
         return self.driver.run(read(self.site, aggregate))
 
     def _base(self, head: AggregateHead | None, aggregate: AggregateId) -> Base:
+        """Return the state that an append on this head would build on."""
         return self.driver.run(base_of(self.site, head, aggregate))
 
     def _held(self, head: AggregateHead) -> AggregateSnapshot:
-        """The snapshot in a head."""
+        """Decode the snapshot in a head.
+
+        Raises:
+            CorruptData: the snapshot cannot be read, names no event number, or is ahead of its events.
+        """
         aggregate = head.aggregate
         lock = self._base(head, aggregate).lock or Lock(version=head.version, seq_nr=0)
         data = of_known_versions(head.unknown, lambda: self.site.serializer.snapshot(head.payload))
@@ -379,20 +426,27 @@ class AggregateStore:
         )
 
     def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Replay:
+        """Read the events after `seq_nr` up to the snapshot's lock, and put them beside the snapshot."""
         last = snapshot.lock.seq_nr
         return Replay(snapshot=snapshot, events=tuple(self._events(snapshot.aggregate, seq_nr, last, last)))
 
     def _events(
         self, aggregate: AggregateId, seq_nr: int, last: int, total: int
     ) -> list[RecordedAggregateEvent]:
-        """Those above `seq_nr` up to `last`, of the `total` that there are."""
+        """Read events `seq_nr + 1` to `last` of an aggregate that has `total` events."""
         wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
         return [
             self.recorded(aggregate, each) for each in self.driver.run(events(self.site, wanted, self.via))
         ]
 
     def _folded(self, head: AggregateHead, data: bytes) -> int:
-        """What the snapshot has folded in; where another library wrote it, it must say so itself."""
+        """Return the number of the last event that a snapshot has folded in.
+
+        If another library wrote the snapshot, its state must name the number.
+
+        Raises:
+            CorruptData: the state names no number.
+        """
         number = head.payload_seq_nr if head.payload_seq_nr is not None else self.number_of(data)
         if number is None:
             raise CorruptData(
@@ -401,7 +455,10 @@ class AggregateStore:
         return number
 
     def _retire_after(self, aggregate: AggregateId, batch: AggregateBatch) -> EpochalError | None:
-        """Retention after a commit: what goes wrong is reported beside it, never instead of it."""
+        """Retire old snapshots after a commit; return an error instead of raising it.
+
+        The append is committed whatever happens here.
+        """
         if self.retention is None or batch.payload is None:
             return None
         try:
@@ -412,12 +469,17 @@ class AggregateStore:
 
 
 def _said(expected: ExpectedLock) -> str:
+    """Describe a writer's expected version in words, for error messages."""
     if isinstance(expected, Lock):
         return f"version {expected.version} with event {expected.seq_nr} for its last"
     return said(expected)
 
 
 def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[JournalEvent, ...]:
+    """Encode events as journal events without numbers, and check their types, payloads and times.
+
+    An event without a time gets `now`.
+    """
     for position, event in enumerate(new):
         must_be_text(event.type, MAX_TYPE_BYTES, f"events[{position}].type")
     return tuple(
@@ -432,11 +494,13 @@ def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[Journa
 
 
 def _key(aggregate: AggregateId, key: str, contents: bytes, now: int) -> IdempotencyKey:
+    """Make the record of a caller's idempotency key, and check the key's length."""
     must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
     return IdempotencyKey.of(aggregate, key, contents, now // 1_000_000_000)
 
 
 def _digest(new: Sequence[AggregateEvent], snapshot: bytes | None) -> bytes:
+    """Return a digest of events and snapshot, which tells a repeat from a key used twice."""
     digest = hashlib.sha256()
     parts = [part for event in new for part in (event.type.encode(), event.data, event.occurred_at)]
     for part in (*parts, snapshot):
@@ -446,6 +510,12 @@ def _digest(new: Sequence[AggregateEvent], snapshot: bytes | None) -> bytes:
 
 
 def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
+    """Make a payload of a type and its data; errors name `field`.
+
+    Raises:
+        InvalidInput: the form cannot hold the data.
+        TooLarge: the payload exceeds 390,000 bytes.
+    """
     try:
         payload = form.write(kind, data)
     except InvalidInput as error:
@@ -456,16 +526,17 @@ def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
 
 
 _FIELDS: Final = 200
-"""Bytes reckoned for an event's fields besides its data."""
+"""Estimated bytes of an event's fields besides its data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatePage:
-    """Some events of an aggregate, in order.
+    """A page of an aggregate's events, in order.
 
     Attributes:
-        lock: where the aggregate stood when the page was read.
-        next: number of the first event that is not here; None where there is none.
+        lock: version and last event number of the aggregate when the page was read.
+        events: events of the page.
+        next: number of the first event after the page; None if there is none.
     """
 
     lock: Lock
@@ -476,10 +547,13 @@ class AggregatePage:
 def page(
     store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int, max_bytes: int
 ) -> AggregatePage:
-    """Events from number `start` on up to `limit` or a size, at least one where there is one.
+    """Read a page of an aggregate's events from number `start` on, at least one if there is one.
 
     Args:
-        lock: where the aggregate stands, from `AggregateStore.lock` or a snapshot.
+        lock: version and last event number of the aggregate, from `AggregateStore.lock` or a snapshot.
+        start: number of the first event.
+        limit: most events of the page.
+        max_bytes: size at which the page ends; its first event may exceed it.
     """
     for name, number in (("start", start), ("limit", limit), ("max_bytes", max_bytes)):
         must_be_whole(number, name, 1)
@@ -497,7 +571,11 @@ def page(
 def walk(
     store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int | None = None
 ) -> Iterator[RecordedAggregateEvent]:
-    """Events from number `start` on, at most `limit`, read as they are taken."""
+    """Yield an aggregate's events from number `start` on, at most `limit`, in requests made as needed.
+
+    Args:
+        lock: version and last event number of the aggregate; events after it are not read.
+    """
     at, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
     while at <= last:
         wanted = EventRange(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)

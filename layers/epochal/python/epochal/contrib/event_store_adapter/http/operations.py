@@ -77,7 +77,7 @@ _STANDS: Final[dict[str, schemas.Schema]] = {
     "lastSeqNr": schemas.whole("Number of its last event.", 0, MAX_VERSION),
 }
 OF_PROBLEMS: Final = {"aggregate": schemas.text("The aggregate concerned.")}
-"""What problems say of aggregates."""
+"""Members of problems about aggregates."""
 
 _NEXT: Final = schemas.or_null(SEQ_NR, "`from` of the page that goes on; null where there is none.")
 
@@ -96,7 +96,7 @@ NEW_EVENT: Final = Component(
 
 
 def event_of(node: Node) -> AggregateEvent:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read an event to append from JSON; raise `InvalidInput` naming the field that breaks a rule."""
     sent = NEW_EVENT.read(node)
     return AggregateEvent(type=sent["type"], data=sent["data"], occurred_at=sent.get("occurredAt"))
 
@@ -178,7 +178,11 @@ EVENT_PAGE: Final = Shown(
 
 
 def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
-    """The path's aggregate; a refusal names the path's parameter."""
+    """Return the aggregate that a request's path names.
+
+    Raises:
+        InvalidInput: the type or id is not allowed; the error names the path's parameter.
+    """
     try:
         return types.id(request.path["type"], request.path["id"])
     except InvalidInput as error:
@@ -186,7 +190,11 @@ def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
 
 
 def lock_of(text: str, field: str) -> Lock | AtVersion:
-    """Read `lock_text` back, or a version alone; raises `InvalidInput` naming `field`."""
+    """Parse an ETag's text of `lock_text` as a lock, or a version alone as an expected version.
+
+    Raises:
+        InvalidInput: the text is neither; the error names `field`.
+    """
     match = _LOCK.fullmatch(text)
     numbers = [int(group) for group in match.groups() if group is not None] if match else []
     if not numbers or max(numbers) > MAX_VERSION:
@@ -199,22 +207,25 @@ def lock_of(text: str, field: str) -> Lock | AtVersion:
 
 
 def etag(lock: Lock) -> str:
-    """The ETag of the state that a lock names."""
+    """Return the ETag of the state that a lock identifies."""
     return f'"{lock_text(lock)}"'
 
 
 def lock_text(lock: Lock) -> str:
-    """A lock as text, which `lock_of` reads back."""
+    """Format a lock as text, `version.number`, which `lock_of` parses."""
     return f"{lock.version}.{lock.seq_nr}"
 
 
 def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
-    """The answer to an append."""
+    """Make the JSON response to an append."""
     return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=capacity(units))
 
 
 def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
-    """A snapshot and the events after it; they end earlier than `found` where the size is full."""
+    """Make the JSON of a snapshot and the events after it.
+
+    The events end earlier than those of `found` if the response is full.
+    """
     size = AnswerSize()
     return AGGREGATE(
         snapshot,
@@ -226,26 +237,27 @@ def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
 
 
 def event_page(aggregate: AggregateId, found: AggregatePage) -> dict[str, Any]:
-    """A page of events; it ends earlier than `found` where the answer is full."""
+    """Make the JSON of a page of events, which ends earlier than `found` if the response is full."""
     return EVENT_PAGE(aggregate=str(aggregate), **stand(found.lock), **_events(found, AnswerSize()))
 
 
 def event(found: RecordedAggregateEvent) -> dict[str, Any]:
-    """An event."""
+    """Make the JSON of an event."""
     return EVENT(found, data=body(found.data))
 
 
 def stand(lock: Lock) -> dict[str, int]:
-    """Where an aggregate stands."""
+    """Make the JSON members of an aggregate's version and last event number."""
     return {"version": lock.version, "lastSeqNr": lock.seq_nr}
 
 
 def body(data: bytes) -> Any:
-    """An event's data or a snapshot: JSON to the byte, which payloads always hold."""
+    """Return an event's data or a snapshot as raw JSON, which the response has to the byte."""
     return RawJSON(data.decode())
 
 
 def _events(found: AggregatePage, size: AnswerSize) -> dict[str, Any]:
+    """Make the JSON members `events` and `next` of a page, up to the size left in a response."""
     shown = list[Any]()
     for each in found.events:
         view = size.fit(event(each))
@@ -263,14 +275,19 @@ _ETAG: Final = {"ETag": schemas.text("The aggregate's exact state, for `If-Match
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregates:
-    """What the operations run on."""
+    """Store and types that the operations on aggregates run on.
+
+    Attributes:
+        store: store of the aggregates.
+        types: declared types, which alone are served.
+    """
 
     store: AggregateStore
     types: AggregateTypes
 
 
 def opened(deployment: Deployment) -> Aggregates:
-    """The aggregates of a deployment, and their types."""
+    """Open the aggregates of a deployment for the operations."""
     store = stored(deployment)
     return Aggregates(store=store, types=store.site.types)
 
@@ -325,6 +342,11 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString
 def _refused(
     aggregate: AggregateId, conflict: AggregateConflict, units: Units, *, in_header: bool
 ) -> Problem:
+    """Make the problem of an append that a conflict refused, with the aggregate's version.
+
+    Args:
+        in_header: whether the expected version came in a header, which makes it a failed precondition.
+    """
     version, lock = conflict.version, conflict.head.lock if conflict.head is not None else None
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
@@ -389,4 +411,5 @@ def read_aggregate_events(aggregates: Aggregates, request: Request, asked: Query
 
 
 def _not_found(aggregate: AggregateId) -> Problem:
+    """Make the problem of an aggregate that does not exist."""
     return Problem(NOT_FOUND, f"{aggregate} has no events", aggregate=str(aggregate))
