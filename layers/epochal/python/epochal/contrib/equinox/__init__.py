@@ -72,7 +72,7 @@ TIP_BYTES = 32 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquinoxOptions:
-    """Settings of tips, by their names."""
+    """Settings of a stage for streams that are stored as tips; each field's name is the setting's name."""
 
     equinox: bool = of_tables(
         False, Flag(), "Equinox applications use the table of tips too", EVENTS, broken=must_stay
@@ -99,12 +99,16 @@ class EquinoxOptions:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the rule has limits."""
+        """Whether the rule of calving has limits of bytes and events."""
         return self.equinox if self.calving == "auto" else self.calving == "fixed"
 
 
 def coherent(options: Options) -> None:
-    """Refuse limits of a stage where its rule has none; raises `InvalidInput` of the rule."""
+    """Refuse limits of calving in a stage's settings if its rule of calving has none.
+
+    Raises:
+        InvalidInput: a limit is set, and `calving` is not a fixed rule.
+    """
     chosen = options.of_plugin(EquinoxOptions)
     for each in fields(EquinoxOptions):
         limit = each.name.startswith("calving_max") and getattr(chosen, each.name) != each.default

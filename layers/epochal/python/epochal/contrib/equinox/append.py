@@ -67,35 +67,51 @@ Mode = Literal["two-step", "transactional"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InMode:
+    """Base of the rules of calving: puts calves in two steps or in one transaction.
+
+    Attributes:
+        mode: whether a calf and its Tip are written one after the other, or in one transaction.
+    """
+
     mode: Mode
 
     def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-        """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
+        """Put a Tip's events into calves, and update the Tip; return None if the Tip is stale."""
         steps = calve_at_once if self.mode == "transactional" else calve_and_update
         return steps(table, tip, update)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByCost(_InMode):
-    """Calve when that is cheaper than to go on."""
+    """Rule that calves when that is cheaper than to go on without.
+
+    Attributes:
+        mode: whether a calf and its Tip are written one after the other, or in one transaction.
+    """
 
     mode: Mode = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to calve what the Tip carries before writing `new`."""
+        """Whether to put a Tip's events into a calf before writing `new`."""
         return calf_pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed(_InMode):
-    """Calve when the Tip would exceed `max_bytes` of events or `max_events`."""
+    """Rule that calves when the Tip would exceed `max_bytes` of events or `max_events`.
+
+    Attributes:
+        max_bytes: most bytes of events in a Tip.
+        max_events: most events in a Tip; None for any number.
+        mode: whether a calf and its Tip are written one after the other, or in one transaction.
+    """
 
     max_bytes: int = TIP_BYTES
     max_events: int | None = None
     mode: Mode = "transactional"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to calve what the Tip carries before writing `new`."""
+        """Whether to put a Tip's events into a calf before writing `new`."""
         if tip.events == 0:
             return False
         if overflows(tip, new) or tip.carried + new.growth > self.max_bytes:
@@ -104,15 +120,17 @@ class Fixed(_InMode):
 
 
 Calving = ByCost | Fixed
-"""When events leave a Tip."""
+"""Rule that says when events leave a Tip."""
 
 
 def calving_of(settings: Settings) -> Calving:
-    """What a deployment does. Where Equinox applications use the table too, calf and Tip are one transaction, and the
-    rule is theirs unless another is chosen.
+    """Make the rule of calving of a deployment's settings.
+
+    If Equinox applications use the table too, calf and Tip are one transaction, and the rule is Equinox's unless
+    another is chosen.
 
     Raises:
-        InvalidInput: there is no such rule.
+        InvalidInput: there is no rule of the name in the settings.
     """
     chosen = settings.of_plugin(EquinoxOptions)
     if chosen.calving not in CALVING:
@@ -125,14 +143,17 @@ def calving_of(settings: Settings) -> Calving:
 
 
 def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-    """The calf and the Tip's update in one transaction. None: the Tip is stale."""
+    """Put a Tip's events into a calf and update the Tip in one transaction; return None if it is stale.
+
+    If part of the events are in calves already, the transaction is tried again with the rest.
+    """
     rest, doubtful = tip.span, False
     while True:
         writes = (put_calf(table, tip.stream, rest), update) if rest.events else (update,)
         reply: Done | Refusal | Overflow = yield Transact(writes=writes)
         if not isinstance(reply, Refusal):
             return reply
-        # What is calved already may be so by a transaction of ours whose response was lost.
+        # Events that are in a calf already may have got there by a transaction of ours whose response was lost.
         doubtful = doubtful or reply.ambiguous
         if reply.failed[-1]:
             return Refusal(items=reply.items[-1:], ambiguous=doubtful)
@@ -152,7 +173,10 @@ def append(
     calving: Calving,
     start: TipOrToken | Unread = UNREAD,
 ) -> Steps[Result]:
-    """Append `batch`, beginning from `start` or, where that is unread, from what `expected` tells.
+    """Append a batch to a stream if it is at the expected version, and try again after races.
+
+    Args:
+        start: Tip or token to try first; unread, the first try follows from `expected`, or from reading the Tip.
 
     Raises:
         TooLarge: the events do not fit an item even with a Tip of their own.
@@ -176,11 +200,12 @@ def append(
 def append_on(
     table: str, batch: WireBatch, known: TipOrToken, calving: Calving, *, repeatable: bool = False
 ) -> Steps[Result]:
-    """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
+    """Append a batch on exactly the Tip that is known; any other Tip is returned with a rejection.
 
     Args:
-        repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key may
-            stand later than on what is known, by another process.
+        known: Tip or token that the stream must have; None if there must be no stream yet.
+        repeatable: whether unfolds alone may be written again if nobody can tell whether they were, and events under a
+            key may have been written by another process at a later index than on the known Tip.
     """
     sent = yield from attempt(table, batch, known, calving)
     if isinstance(sent, Token):
@@ -190,12 +215,17 @@ def append_on(
 
 
 def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-    """What an existing Tip says about an append that another process may have made from index `since` on."""
+    """Return how the append of a batch ended, by an existing Tip; None if it has not been made.
+
+    Args:
+        tip: Tip that the stream has.
+        since: index from which on another process may have made the append.
+    """
     return (yield from _settle(table, batch, BlockedByTip(tip=tip), since, repeatable=repeatable))
 
 
 def decided(key: once.DecisionKey, head: Tip, since: int) -> Steps[Settled | None]:
-    """What came of a decision that is known by a key, from index `since` on; None where there is none."""
+    """Return how a decision under a key ended, from index `since` on; None if there is none."""
     found = yield from find(key.table, head, key.append_id, since, or_later=True)
     if isinstance(found, MarkedAppend):
         return _decided(head, found)
@@ -205,13 +235,13 @@ def decided(key: once.DecisionKey, head: Tip, since: int) -> Steps[Settled | Non
 def _settle(
     table: str, batch: WireBatch, blocked: BlockedByTip, since: int, *, repeatable: bool
 ) -> Steps[Settled | None]:
-    """How the append has already ended, or None: it has not been made."""
+    """Return how a refused append has ended already; None if it has not been made."""
     tip = blocked.tip
     if tip is None:
         return None
     last = tip.version - batch.count
     is_decision = batch.keyed and decided_events(batch.append_id) is not None
-    # Two that decide under one key may have decided otherwise, and be as many events: only these tell.
+    # Two decisions under one key may differ and yet have equally many events: only the events tell them apart.
     if tip.etag == batch.etag_at(last) and not is_decision:
         return _already(batch, tip, last, replayed=_by_another(batch, blocked, last, since))
     if blocked.ambiguous or batch.keyed:
@@ -227,12 +257,15 @@ def _settle(
 
 
 def _by_another(batch: WireBatch, blocked: BlockedByTip, found: int, tried: int) -> bool:
-    """Whether it was another call with the key that made the append: this one tried at one index only."""
+    """Whether another call with the key made an append: this call tried at one index only."""
     return batch.keyed and not (blocked.ambiguous and found == tried)
 
 
 def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
-    """A Tip read first is not what was expected: a conflict, unless this append is itself the cause."""
+    """Return the result of an append whose Tip, read first, is not as expected.
+
+    It is a conflict, unless an earlier try of this append is itself the cause.
+    """
     if tip is not None and isinstance(expected, AtVersion | Token):
         settled = yield from settle(table, batch, tip, expected.version, repeatable=False)
         if settled is not None:
@@ -243,28 +276,33 @@ def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip 
 def _earlier(
     table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool
 ) -> Steps[MarkedAppend | Earlier]:
+    """Search for an earlier try's append; return it, or that it is absent or pruned."""
     if batch.count:
-        # Every try names the state it changes, so ours stands where we tried, if anywhere. Only a try of another
-        # process, known by a key, may stand later.
+        # Every try is conditional on the state it changes, so ours can only be at the index where we tried. Only a try
+        # of another process, under a key, may be at a later index.
         or_later = batch.keyed and repeatable
         return (yield from find(table, tip, batch.append_id, since, or_later=or_later))
-    # Unfolds alone leave no trace once replaced; where they may be, they are written again.
+    # Unfolds alone leave no trace once others replace them; if they may be repeated, they are written again.
     return Earlier.ABSENT if repeatable and not tip.deleted else Earlier.PRUNED
 
 
 def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Written:
-    """The token is of the Tip that the append left, never of one that another has written since, if only unfolds: an
-    append on that would replace what its writer has not seen.
+    """Return the result of an append that was made earlier, with the token that it left.
+
+    The token is of the Tip that the append left, never of a Tip that another writer has written since, even with
+    unfolds alone: an append on that would replace unfolds that its writer has not seen.
     """
     return _left(tip, first, batch.count, batch.etag_at(first), replayed=replayed)
 
 
 def _decided(tip: Tip, found: MarkedAppend) -> Written:
+    """Return the result of a decision that was made earlier, by the append that was found."""
     events = decided_events(found.append_id) or 0
     return _left(tip, found.first, events, keyed_etag(found.append_id, found.first), replayed=True)
 
 
 def _left(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Written:
+    """Return the result of an append of `count` events, with the Tip's token if it is still the latest."""
     version = first + count
     token = tip.token() if tip.etag == etag else Token(version=version, etag=etag)
     return Written(first=first, version=version, token=token, replayed=replayed)
@@ -272,19 +310,20 @@ def _left(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Wri
 
 # Finding an append by its id, to tell our own write from another's after a lost response (DESIGN §5.3).
 #
-# Contents are never compared: two writers may append equal events. Nor is an append taken for absent because it was not
-# found: only items that cover every index where it may stand show that. A gap between them means that they were pruned,
-# which the Tip read again confirms, or that a transaction is still putting a calf, which is then looked for again.
+# Contents are never compared: two writers may append equal events. Nor does an append count as absent because a search
+# did not find it: only items that cover every index where it may be prove that. A gap between them means either that
+# they were pruned, which reading the Tip again confirms, or that a transaction is still putting a calf, and then the
+# search is repeated.
 
 WHOSE = 8
 """Leading bytes of an append id that tell appends apart; the rest is a digest of what was appended."""
 
 LOOKS: Final = 10
-"""For a calf that the Tip says is there: DynamoDB shows a transaction item by item, within milliseconds."""
+"""Most tries to read a calf that must be there: DynamoDB shows a transaction item by item, within milliseconds."""
 
 
 class Earlier(Enum):
-    """What a search that found nothing means."""
+    """Result of a search that found no append: it is absent, or its place was pruned."""
 
     ABSENT = "absent"
     PRUNED = "pruned"
@@ -292,15 +331,25 @@ class Earlier(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedAppend:
-    """An append that has been made: the index of its first event, and its id."""
+    """An append that has been made, as its id marks it in the stream.
+
+    Attributes:
+        first: index of its first event.
+        append_id: id of the append.
+    """
 
     first: int
     append_id: bytes
 
 
 def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Steps[MarkedAppend | Earlier]:
-    """The append whose first event has index `at`, or with `or_later` any from there up to the Tip's version. What the
-    Tip carries is looked through in either case.
+    """Search a stream's Tip and calves for an append by its id; return it, or why it is not found.
+
+    Args:
+        wanted: id of the append.
+        at: index of its first event.
+        or_later: whether the append may begin at any later index up to the Tip's version. Events in the Tip are
+            searched from `at` on in either case.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other events.
@@ -319,12 +368,16 @@ def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Ste
 
 
 def _is_pruned(table: str, stream: str, at: int) -> Steps[bool]:
+    """Read the Tip again, and return whether the event at an index is pruned, or the stream gone."""
     tip = yield from load_tip(table, stream)
     return tip is None or tip.low_water > at
 
 
 def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[MarkedAppend | Earlier]:
-    """Newest calves first: a retry follows its first try closely. They may overlap (see `reading`)."""
+    """Search the calves for an append, newest first; return it, absent, or pruned after a gap.
+
+    A retry follows its first try closely, so new calves come first. Calves may overlap (see `reading`).
+    """
     uncovered = end
     last: Key | None = None
     # The calf that holds one index is nearly always the last to begin at or before it.
@@ -347,6 +400,11 @@ def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[
 
 
 def _in_span(span: StoredSpan, wanted: bytes) -> MarkedAppend | None:
+    """Search a span for an append by its id; return None if it is not there.
+
+    Raises:
+        InvalidInput: an append under the same idempotency key holds other contents.
+    """
     for index, stored in _append_ids(span):
         if stored[:WHOSE] == wanted[:WHOSE]:
             both_decided = decided_events(stored) is not None is not decided_events(wanted)
@@ -357,19 +415,24 @@ def _in_span(span: StoredSpan, wanted: bytes) -> MarkedAppend | None:
 
 
 def _append_ids(span: StoredSpan) -> Iterator[tuple[int, bytes]]:
+    """Yield index and append id of each event in a span that has one."""
     for offset, event in enumerate(span.events):
         stored = append_id(event)
         if stored is not None:
             yield span.base + offset, stored
 
 
-# Appends under an idempotency key, of whatever they consist (see `layout.once`).
+# Appends under an idempotency key, of events, unfolds or both (see `layout.once`).
 
 
 def append_once(
     table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
 ) -> Steps[Answer[Tip]]:
-    """Append a batch, whose append id stems from the recorded key, once."""
+    """Append a batch once under its idempotency key; the batch's append id is derived from the key.
+
+    Args:
+        record: record of the key.
+    """
     attempts = TipAttempts(table=table, batch=batch, calving=calving)
     if batch.count:
         return (yield from once.append_once(attempts, expected, record))
@@ -378,31 +441,41 @@ def append_once(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TipAttempts:
-    """See `layout.once.Attempts`."""
+    """The attempts of one keyed batch on a Tip, which `layout.once` runs (see `layout.once.Attempts`).
+
+    Attributes:
+        table: name of the table.
+        batch: batch that is appended.
+        calving: rule that says when events leave the Tip.
+    """
 
     table: str
     batch: WireBatch
     calving: Calving
 
     def load(self) -> Steps[Tip | None]:
-        """The Tip."""
+        """Read the Tip of the batch's stream; None if there is no such stream."""
         return load_tip(self.table, self.batch.stream)
 
     def append_on(self, known: TipOrToken, *, repeatable: bool) -> Steps[Result]:
-        """See `append.append_on`."""
+        """Append the batch on exactly the Tip that is known; see `append.append_on`."""
         return append_on(self.table, self.batch, known, self.calving, repeatable=repeatable)
 
     def is_new(self, known: TipOrToken) -> None:
-        """See `KeyedStreams.is_new`."""
+        """Return None: a key has no moment here (see `KeyedStreams.is_new`)."""
 
     def settle(self, head: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-        """See `append.settle`."""
+        """Return how the append ended if another process made it; None if not (see `append.settle`)."""
         return settle(self.table, self.batch, head, since, repeatable=repeatable)
 
     def unfold_on(
         self, known: TipOrToken, record: KeyRecord, seen: Remembered | None
     ) -> Steps[Token | UnfoldsRefused[Tip]]:
-        """The Tip and the record in one transaction, once there is room."""
+        """Write unfolds into a known Tip together with the key's record, in one transaction.
+
+        If the Tip has no room, its events are put into a calf first. Returns the Tip's token, or the Tip and record
+        that refused the write.
+        """
         table, batch = self.table, self.batch
         while True:
             write, token = create_tip(table, batch) if known is None else extend_tip(table, batch, known)
@@ -420,12 +493,16 @@ class TipAttempts:
             known = yield from self._emptied(known, token.size)
 
     def is_pruned(self, head: Tip, since: int) -> Steps[bool]:
-        """See `find`."""
+        """Whether events that may hold the append, from index `since` on, are pruned; see `find`."""
         found = yield from find(self.table, head, self.batch.append_id, since, or_later=True)
         return found is Earlier.PRUNED
 
     def _emptied(self, known: TipOrToken, size: int) -> Steps[TipOrToken]:
-        """What is known once the Tip's events are in a calf, which makes room for the unfolds."""
+        """Put a Tip's events into a calf to make room for unfolds, and return the Tip or token after that.
+
+        Raises:
+            TooLarge: the Tip has no events, so the unfolds alone do not fit.
+        """
         tip = known if isinstance(known, Tip) else (yield from self.load())
         if tip is None or not tip.span.events:
             raise TooLarge("unfolds", size, ITEM_BYTES)
@@ -437,6 +514,6 @@ class TipAttempts:
 
 
 def _read(item: Item | None) -> Steps[Tip | None]:
-    """The Tip that came back with a refusal."""
+    """Return the Tip that came back with a refusal, without a request."""
     yield from ()
     return None if item is None else read_tip(item)

@@ -47,33 +47,41 @@ from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, read_list, read_number
 from epochal.settings import Options, Settings, variable
 
-# Reading a stream, forward or backward, a part at a time, complete or saying where it stopped.
+# Reading a stream, forward or backward, a part at a time. A read is complete, or says where it stopped.
 #
-# The Tip is read first and fixes what the read is of (DESIGN §5.6): its version is the end, its own events need
-# no further request, and what lies below its base is in calves. Every index below has a calf that holds it, but
+# The Tip is read first and fixes the extent of the read (DESIGN §5.6): its version is the end, its own events need
+# no further request, and events below its base are in calves. Every index below has a calf that holds it, but
 # calves may overlap each other and the Tip: a prune that cuts a Tip gives it a base where a writer, which crashed or
-# is slow, has put calves from before. So what has been passed is dropped by index, and the calf that holds an index
-# is not always the last to begin at or before it. Where none does,
+# is slow, has put calves from before. So events that were read already are dropped by index, and the calf that holds an
+# index is not always the last to begin at or before it. If no calf holds an index, there are four cases:
 #
 #     the Tip read again says that the stream was pruned past it      the read goes on above
-#     a transaction is still putting the calf                         it is looked for again, and waited for
+#     a transaction is still putting the calf                         the read is repeated, and waits for it
 #     no item has any event below it either                           another library has pruned the stream: it deletes
 #                                                                     calves, oldest first, and leaves no mark
 #     otherwise                                                       a hole in the middle: corruption
 #
-# What a read passes over it shows: its cursor moves on without spans, and its low-water mark with it.
+# A read reports the events that it skips: its cursor moves on without spans, and its low-water mark with it.
 #
 # A read is a value: `Cursor`s can be kept and resumed.
 
 
 def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[TipCursor | None]:
-    """Read the Tip and stand before event `start`, or before all of them. None: there is no such stream."""
+    """Read the Tip of a stream and return a cursor before event `start`; None if there is no such stream.
+
+    Args:
+        start: index of the first event to read; None for the first event, or the last one in a backward read.
+    """
     tip = yield from load_tip(table, stream)
     return None if tip is None else stand(tip, start, forward=forward)
 
 
 def stand(head: Tip, start: int | None, *, forward: bool = True) -> TipCursor:
-    """Stand before event `start` of a stream whose Tip is in hand."""
+    """Return a cursor before event `start` of a stream whose Tip is in hand.
+
+    Args:
+        start: index of the first event to read; None for the first event, or the last one in a backward read.
+    """
     if forward:
         at = max(start or 0, head.low_water)
         return TipCursor(head=head, at=at, forward=True, located=at == 0)
@@ -84,12 +92,14 @@ def stand(head: Tip, start: int | None, *, forward: bool = True) -> TipCursor:
 def advance(
     table: str, cursor: TipCursor, limit: int | None = None, *, shared: bool = False, consistent: bool = True
 ) -> Steps[TipPart]:
-    """One part more: one request, and others only to get round an overlap or to explain a hole.
+    """Read the next part of a stream after a cursor, in one request.
+
+    Further requests are needed only to get round an overlap of calves, or to explain a hole.
 
     Args:
-        limit: events wanted; more may come, since calves are read whole.
-        shared: other libraries may prune the stream, and leave no mark.
-        consistent: False looks first at an older state of the calves: some may be missing from it.
+        limit: number of events wanted; more may come, since calves are read whole.
+        shared: whether other libraries may prune the stream, and leave no mark.
+        consistent: whether the first query is strongly consistent; otherwise some calves may be missing from it.
 
     Raises:
         CorruptData: an event is in no item, and was not pruned.
@@ -108,6 +118,7 @@ def advance(
 
 
 def _advance(table: str, cursor: TipCursor, limit: int | None, *, consistent: bool) -> Steps[TipPart | None]:
+    """Read the next part of a stream once; return None if no item holds the next event."""
     if cursor.forward:
         part = yield from next_part(table, cursor, limit, consistent=consistent)
     elif cursor.at_end:
@@ -121,6 +132,7 @@ def _advance(table: str, cursor: TipCursor, limit: int | None, *, consistent: bo
 
 
 def _backward(table: str, cursor: TipCursor, limit: int | None, *, consistent: bool) -> Steps[TipPart | None]:
+    """Read the next part of a backward read from the calves; return None if no calf holds the event."""
     last: Key | None = None
     while True:
         reply = yield query_calves(
@@ -146,13 +158,20 @@ def _backward(table: str, cursor: TipCursor, limit: int | None, *, consistent: b
 
 
 def _pruned_meanwhile(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
-    """No item holds the event wanted: if the stream was pruned past it, go on from there."""
+    """Read the Tip again, and move the cursor past events pruned meanwhile; return None if none were.
+
+    It is called if no item holds the event wanted.
+    """
     fresh = yield from load_tip(table, cursor.head.stream)
     return None if fresh is None else _passed(cursor, fresh.low_water)
 
 
 def _pruned_by_others(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
-    """No item holds the event wanted: if the stream begins above it, another library pruned it; go on from there."""
+    """Move the cursor to the first event that is left, if another library pruned the stream below it.
+
+    It is called if no item holds the event wanted. Returns None if the stream has older events, so that the event
+    wanted is a hole.
+    """
     last: Key | None = None
     mark = cursor.head.low_water
     while True:
@@ -170,7 +189,7 @@ def _pruned_by_others(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
 
 
 def _passed(cursor: TipCursor, low_water: int) -> TipPart | None:
-    """Go on from a low-water mark, if the event wanted lies below it."""
+    """Move a cursor up to a low-water mark; return None if the event wanted is not below the mark."""
     if low_water <= cursor.wanted:
         return None
     mark = min(low_water, cursor.head.version)
@@ -179,7 +198,7 @@ def _passed(cursor: TipCursor, low_water: int) -> TipPart | None:
 
 
 def _settled(table: str, cursor: TipCursor) -> TransactGet:
-    """A read that waits for transactions on the Tip, and on calves where they are likely to be put."""
+    """Return a read that waits for transactions on the Tip, and on calves where one is likely to be put."""
     bases = sorted({0, cursor.head.low_water, cursor.wanted, TIP})
     return TransactGet(keys=tuple((table, calf_key(cursor.head.stream, base)) for base in bases))
 
@@ -194,31 +213,37 @@ TIPS: Final = TableSpec(
     ttl="ttl",
     stream=True,
 )
-"""Streams of events as tips and calves. `ttl` is set on idempotency records only."""
+"""Table of streams of events as tips and calves. `ttl` is set on idempotency records only."""
 
 ARCHIVE: Final = TableSpec(kind="archive", partition=TIPS.partition, sort=TIPS.sort)
-"""Streams as copied before they were pruned."""
+"""Table of events that were copied before they were pruned."""
 
 MOVED: Condition = Not(equals("a", number(0)))
-"""What a Tip meets that an append wrote: writes of unfolds, prunes and tombstones set `a` to 0. A Tip without a number
-there was written by nobody who keeps the format, and counts: what a filter drops is gone without a trace.
+"""Condition that a Tip meets if an append wrote it: writes of unfolds, prunes and tombstones set `a` to 0.
+
+A Tip whose `a` is no number breaks the format, and meets the condition: a filter would drop it without a trace.
 """
 
 REMOVING: Final = "dead"
-"""How the etag of a prune or a deletion begins, so that the feed knows. Of other writes one in 65,536 has such an etag,
-and says again what is known."""
+"""Prefix of the etag of a prune or a deletion, by which the feed knows it.
+
+One in 65,536 of other writes has such an etag too, and only repeats to the feed what it knows."""
 
 PRUNED: Condition = BeginsWith("etag", REMOVING)
-"""What a Tip meets that a prune wrote."""
+"""Condition that a Tip meets if a prune or a deletion wrote it."""
 
 
 def removing(etag: str) -> str:
-    """The etag of a write that takes events away."""
+    """Return an etag with the prefix that marks a write as one that removes events."""
     return REMOVING + etag[len(REMOVING) :]
 
 
 def tips_source(table: str, partitions: int = 1) -> Source:
-    """Streams by name."""
+    """Make the feed's source of the streams that are stored as tips in a table.
+
+    Args:
+        partitions: number of partitions of the source.
+    """
     return Source(
         name="tips",
         table=table,
@@ -236,13 +261,14 @@ def tips_source(table: str, partitions: int = 1) -> Source:
 
 
 def heal_tips(table: str) -> Heal:
-    """Heals gaps of streams from their Tips and calves."""
+    """Make a function that reads the events of a gap in a stream from its Tip and calves."""
     return heal_streams("tips", partial(begin, table), partial(advance, table, shared=True))
 
 
 def appended(item: Item) -> Change | None:
-    """The span that a Tip's latest write appended, or what is gone, if it was a prune or a deletion; None for calves,
-    records, and other writes without events.
+    """Return the change that a Tip's latest write made: a span of events, or a removal.
+
+    None for calves, records, and other writes without events.
 
     Raises:
         CorruptData: the item looks like a Tip but its counters are missing or negative.
@@ -262,7 +288,7 @@ def appended(item: Item) -> Change | None:
 
 
 def end(item: Item) -> End | None:
-    """Where the stream that a Tip heads ends; None for calves and records.
+    """Return the end of the stream that a Tip belongs to; None for calves and records.
 
     Raises:
         CorruptData: the item looks like a Tip but its counters are missing or negative.
@@ -279,7 +305,7 @@ def end(item: Item) -> End | None:
 
 
 def stored(item: Item) -> Span | None:
-    """The events that a Tip or a calf holds; None for an item without any.
+    """Return the span of the events that a Tip or a calf holds; None for an item without any.
 
     Raises:
         CorruptData: its counters are missing, or do not fit each other.
@@ -294,7 +320,11 @@ def stored(item: Item) -> Span | None:
 
 
 def _told(item: Item) -> Change | None:
-    """All that a Tip carries: of most streams that is everything, and nothing need be read."""
+    """Return the span of all events that a Tip carries; None for other items.
+
+    For most streams that is all of them, so nothing else need be read. A Tip without events says only that its stream
+    was touched.
+    """
     ends = end(item)
     if ends is None:
         return None
@@ -303,18 +333,25 @@ def _told(item: Item) -> Change | None:
 
 
 def _source(settings: Settings) -> Source:
+    """Make the feed's source of the streams as tips of a deployment's settings."""
     return tips_source(settings.table("tips"), settings.partitions("partitions"))
 
 
 def _kind_of(item: Item) -> str | None:
-    """Tips and calves are TIPS'. The index has them too, under names of the system's."""
+    """Return the kind of table if an item is a Tip or a calf of a stream; None for other items.
+
+    The index has tips and calves too, under names that begin with `$`.
+    """
     if not item.keys() >= set(TIPS.keys) or item["p"].get("S", "$").startswith("$"):
         return None
     return TIPS.kind if is_tip(item) or "c" in item else None
 
 
 def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
-    """A stream is read by its key, Tip and calves; a Tip is put and updated, a calf put, and deleted with a prune."""
+    """Return the permissions that each function needs on the table, by its name.
+
+    A stream is read by its key, Tip and calves; a Tip is put and updated; a calf is put, and deleted after a prune.
+    """
     actions = {
         "append": ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
         "timers": ("GetItem", "Query", "PutItem", "UpdateItem"),

@@ -35,17 +35,20 @@ from epochal.plan.ops import Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
 
 DELETES: Final = 500
-"""Calves deleted by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
+"""Most calves that one call deletes: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
 
 
 def prune(
     table: str, stream: str, before: int, etag: str, *, deletes: int = DELETES
 ) -> Steps[PruneProgress | None]:
-    """Make the events below `before` gone. None: there is no such stream.
+    """Prune a stream's events below an index; return the progress, or None if there is no such stream.
+
+    The progress says how many calves were deleted and whether some are left.
 
     Args:
-        before: beyond the stream's version it means all that there is.
-        etag: fresh; what the Tip is marked with derives from it.
+        before: index of the first event to keep; one beyond the stream's version prunes all events.
+        etag: fresh etag, from which the Tip's new one is derived.
+        deletes: most calves to delete.
     """
     tip = yield from load_tip(table, stream)
     while tip is not None and tip.low_water < min(before, tip.version):
@@ -62,10 +65,15 @@ def prune(
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
 ) -> Steps[PruneProgress | Rejected[Tip]]:
-    """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
+    """Delete a stream: prune all its events and unfolds, and leave a tombstone or an open stream.
 
-    Deleting a deleted stream goes on with the calves that are left. `Rejected` where the stream does not
-    exist or is not what was `expected`.
+    Deleting a deleted stream goes on with the calves that are left. Returns the progress, or `Rejected` if the stream
+    does not exist or is not at the expected version.
+
+    Args:
+        etag: fresh etag, from which the Tip's new one is derived.
+        leave_open: whether the stream stays open for appends, without a tombstone.
+        deletes: most calves to delete.
     """
     tip = yield from load_tip(table, stream)
     while tip is not None and not _emptied(tip, leave_open=leave_open):
@@ -82,11 +90,13 @@ def delete(
 
 
 def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
-    """Put the Tip of a stream, as a prune leaves it that took all of its events.
+    """Put the Tip of a new stream as if a prune had removed all of its events below an index.
+
+    If there is a Tip already, it stays as it is.
 
     Args:
-        batch: its unfolds, with the version that they are of.
-        index: of the first event that there will be; those below are gone.
+        batch: unfolds of the stream, with their version; its events are not used.
+        index: index of the next event of the stream; all events below it count as pruned.
     """
     counters = {"n": number(index), "a": number(0), "l": number(index)}
     unfolds = {"u": sequence(map(write_unfold, batch.unfolds))} if batch.unfolds else {}
@@ -95,11 +105,16 @@ def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
 
 
 def _emptied(tip: Tip, *, leave_open: bool) -> bool:
+    """Whether a Tip is deleted already, or has no events and unfolds if it is to stay open."""
     return tip.deleted or (leave_open and tip.low_water == tip.version and not tip.unfolds)
 
 
 def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
-    """Write a Tip over the one it was made from: what is there afterwards, and whether that is or follows it."""
+    """Update a Tip to a pruned one under its etag; return the Tip that is there, and whether it is pruned.
+
+    The Tip is None if there is none any more. After a response was lost, a Tip that follows the pruned one counts as
+    pruned too.
+    """
     wanted = replace(wanted, etag=removing(retry_etag(etag, tip)))
     reply = yield _update(table, tip, wanted)
     if isinstance(reply, Done):
@@ -117,6 +132,7 @@ def _follows(tip: Tip, wanted: Tip) -> bool:
 
 
 def _update(table: str, tip: Tip, wanted: Tip) -> Update:
+    """Return the update that makes a Tip a pruned one, on condition that it is unchanged."""
     events = events_attributes(wanted.span)
     sets = [Set("l", number(wanted.low_water)), Set("a", number(0)), Set("etag", text(wanted.etag or ""))]
     sets += [Set(name, value) for name, value in events.items()]
@@ -132,7 +148,12 @@ def _update(table: str, tip: Tip, wanted: Tip) -> Update:
 
 
 def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[PruneProgress]:
-    """Delete up to `deletes` calves that lie wholly below the mark, oldest first."""
+    """Delete calves that lie wholly below a low-water mark, oldest first; return the progress.
+
+    Args:
+        mark: index of the first event that is left.
+        deletes: most calves to delete.
+    """
     deleted = 0
     while mark > 0:
         room = deletes - deleted
@@ -155,17 +176,21 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
 # Copying resumes where the archive's version says, whoever copied last.
 
 UNMARKED: Final = bytes(16)
-"""Copied events keep the append ids they have; this one matches none of them."""
+"""Append id of a copying write: copied events keep the append ids they have, and this one matches none of them."""
 
 _CALVING: Final = Fixed(max_bytes=200 * 1024, mode="two-step")
-"""An archive is written once and read many events at a time: few large items."""
+"""Rule of calving of an archive, which has few large items: it is written once and read many events at a time."""
 
 
 def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
-    """Copy the events below `before` that the archive lacks; the version it has reached.
+    """Copy a stream's events below an index to its archive; return the version that the archive reaches.
+
+    Events that the archive has already are not copied.
 
     Args:
-        etags: fresh ones, for the archive's Tip.
+        into: name of the archive's table.
+        before: index of the first event that is not copied.
+        etags: fresh etags, for the archive's Tip.
 
     Raises:
         InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
@@ -192,7 +217,10 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
 
 
 def _copy(into: str, stream: str, span: StoredSpan, target: TipOrToken, etag: str) -> Steps[TipOrToken]:
-    """Append a span to the archive. Where another copier was faster, nothing happens."""
+    """Append a span to the archive's stream; return the Tip or token after it.
+
+    If another copier was faster, the archive is left as it is, and the target is returned.
+    """
     if not span.events or version_of(target) != span.base:
         return target
     batch = WireBatch(

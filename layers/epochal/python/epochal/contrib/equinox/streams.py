@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tips:
-    """Streams as tips and calves.
+    """Layout of named streams as tips and calves, which the store of streams calls.
 
     Attributes:
-        calving: when events leave the Tip.
+        calving: rule that says when events leave the Tip.
     """
 
     calving: Calving = field(default_factory=ByCost)
@@ -51,27 +51,30 @@ class Tips:
     keeps_ids = False
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
-        """Bytes that an append has beside these unfolds, in a Tip without other events."""
+        """Return the bytes that an append has beside these unfolds, in a Tip without other events."""
         return ITEM_BYTES - ROOM - unfolds_size(tuple(map(write_unfold, unfolds)))
 
     def append(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Answer[Tip]]:
-        """See `append.append`, and of a keyed one `append.append_once`."""
+        """Append a batch if the stream is at the expected version; under a key, once.
+
+        See `append.append`, and for a keyed one `append.append_once`.
+        """
         if key is None:
             return append.append(table, _in_wire_form(batch), expected, self.calving)
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
 
     def told_by(self, key: str, now: Ticks) -> Ticks:  # noqa: ARG002  an append is known by its Tip's etag alone
-        """None: a record bounds the search."""
+        """Return `NEVER`: a key has no moment here, as its record bounds the search for its append."""
         return streams.NEVER
 
     def is_new(self, known: TipOrToken, above: Ticks) -> None:
-        """None: likewise."""
+        """Return None: a key has no moment here, as its record bounds the search for its append."""
 
     def append_on(self, table: str, batch: streams.Batch, known: TipOrToken) -> Steps[Result]:
-        """See `append.append_on`."""
+        """Append a batch on exactly the Tip that is known; see `append.append_on`."""
         return append.append_on(table, _in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
 
     def load(
@@ -82,7 +85,7 @@ class Tips:
         consistent: bool = True,
         whole: bool = False,  # noqa: ARG002  what was calved is elsewhere
     ) -> Steps[Tip | None]:
-        """The Tip."""
+        """Read the Tip of a stream; None if there is no such stream."""
         return load_tip(table, stream, consistent=consistent)
 
     def begin(
@@ -94,17 +97,24 @@ class Tips:
         forward: bool,
         limit: int | None = None,  # noqa: ARG002  a Tip is read first, whatever is wanted
     ) -> Steps[TipCursor | None]:
-        """See `port.begin`."""
+        """Read the Tip of a stream and return a cursor before event `start`; None if there is no such stream.
+
+        See `port.begin`.
+        """
         return port.begin(table, stream, start, forward=forward)
 
     def advance(
         self, table: str, cursor: TipCursor, limit: int | None, *, consistent: bool = True
     ) -> Steps[ReadPart[StoredSpan, TipCursor]]:
-        """See `port.advance`. Equinox applications may prune the stream."""
+        """Read the next part of a stream after a cursor; see `port.advance`.
+
+        Equinox applications may prune the stream meanwhile.
+        """
         return port.advance(table, cursor, limit, shared=True, consistent=consistent)
 
 
 def _in_wire_form(batch: streams.Batch) -> WireBatch:
+    """Encode a batch of events and unfolds as it is written to a Tip."""
     return batch_of(
         batch.stream,
         batch.events,
@@ -116,12 +126,20 @@ def _in_wire_form(batch: streams.Batch) -> WireBatch:
 
 
 def opened(deployment: Deployment, calving: Calving | None = None) -> Streams:
-    """The streams of a deployment that are stored as tips; `calving` wins over what the settings say."""
+    """Open the store of a deployment's streams that are stored as tips.
+
+    Args:
+        calving: rule that says when events leave the Tip; None for that of the settings.
+    """
     return tips_of(deployment.settings, deployment.driver, deployment.codec, calving)
 
 
 def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
-    """The same, and their archive, if there is one."""
+    """Make the store of streams as tips, by settings, with their archive if there is one.
+
+    Args:
+        calving: rule that says when events leave the Tip; None for that of the settings.
+    """
     archive = settings.table(ARCHIVE.kind)
     return Streams(
         driver=driver,
@@ -141,16 +159,19 @@ def open_tips(
     equinox: bool = False,
     place: Place = HERE,
 ) -> Streams:
-    """Named streams in a table of the `tips` layout.
+    """Open a store of named streams in a table of the `tips` layout.
 
     Args:
-        bucket: of bodies too large for an item; without one they are refused.
-        calving: when events leave the Tip; None for the cheapest, or with `equinox` for Equinox's own rule.
-        equinox: Equinox applications use the table too. Calves are then written in one transaction with the Tip, at
-            32 KiB of events, and no stream keeps a tombstone.
+        table: name of the table.
+        bucket: name of the bucket of bodies too large for an item; without a bucket they are refused.
+        calving: rule that says when events leave the Tip; None for the cheapest, or with `equinox` for Equinox's own
+            rule.
+        equinox: whether Equinox applications use the table too. Calves are then written in one transaction with the
+            Tip, at 32 KiB of events, and no stream keeps a tombstone.
+        place: endpoint and region of the table.
 
     Raises:
-        InvalidInput: `calving` in two steps, which Equinox cannot live with.
+        InvalidInput: `calving` is in two steps, which Equinox cannot handle.
     """
     if equinox and calving is not None and calving.mode != "transactional":
         raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
@@ -158,7 +179,7 @@ def open_tips(
 
 
 def memory_tips(tables: MemoryTables | None = None) -> Streams:
-    """A store of streams in memory that are stored as tips, with a bucket."""
+    """Open a store in memory of streams that are stored as tips, with a bucket."""
     from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
 
     return opened(memory_deployment(tables))

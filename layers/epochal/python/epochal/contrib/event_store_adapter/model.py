@@ -67,6 +67,11 @@ class AggregateTypes:
     """
 
     def __init__(self, types: Iterable[str]) -> None:
+        """Declare types of aggregates whose ids can never be equal.
+
+        Raises:
+            InvalidInput: a type is malformed, or one type followed by `-` begins another.
+        """
         if isinstance(types, str):  # also a collection of texts: its letters
             raise InvalidInput("types", "must be a list of names, not one")
         self._types = frozenset(types)
