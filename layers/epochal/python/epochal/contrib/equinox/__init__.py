@@ -59,15 +59,16 @@ __all__ = ["EquinoxOptions", "PLUGIN", *_FILES]  # noqa: PLE0604  every element 
 __getattr__ = named_later(__name__, _FILES)
 
 
-# What a stage chooses, and what functions are told of it (`epochal.settings`).
+# Settings that a stage chooses, and that deployed functions get (`epochal.settings`).
 
 CALVING = ("auto", "fixed", "cost")
-"""Rules by which events leave a Tip: at limits, as Equinox's own, or when that is cheapest; `auto` is at limits where
-Equinox applications use the table too.
+"""Names of the rules by which events leave a Tip: `fixed` at limits, as in Equinox, `cost` when that is cheapest.
+
+`auto` is `fixed` if Equinox applications use the table too, and `cost` otherwise.
 """
 
 TIP_BYTES = 32 * 1024
-"""Equinox's own limit of a Tip's events."""
+"""Most bytes of events in a Tip, as in Equinox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,6 +175,8 @@ def append(
 ) -> Steps[Result]:
     """Append a batch to a stream if it is at the expected version, and try again after races.
 
+    Returns the committed append, or the Tip that was not as expected.
+
     Args:
         start: Tip or token to try first; unread, the first try follows from `expected`, or from reading the Tip.
 
@@ -215,7 +217,7 @@ def append_on(
 
 
 def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-    """Return how the append of a batch ended, by an existing Tip; None if it has not been made.
+    """Return the result of a batch's append that an existing Tip shows as made; None if it was not made.
 
     Args:
         tip: Tip that the stream has.
@@ -235,7 +237,7 @@ def decided(key: once.DecisionKey, head: Tip, since: int) -> Steps[Settled | Non
 def _settle(
     table: str, batch: WireBatch, blocked: BlockedByTip, since: int, *, repeatable: bool
 ) -> Steps[Settled | None]:
-    """Return how a refused append has ended already; None if it has not been made."""
+    """Return the result of a refused append that was made earlier all the same; None if it was not."""
     tip = blocked.tip
     if tip is None:
         return None
@@ -262,10 +264,7 @@ def _by_another(batch: WireBatch, blocked: BlockedByTip, found: int, tried: int)
 
 
 def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
-    """Return the result of an append whose Tip, read first, is not as expected.
-
-    It is a conflict, unless an earlier try of this append is itself the cause.
-    """
+    """Return a conflict for an append on an unexpected Tip, or the result of its own earlier try."""
     if tip is not None and isinstance(expected, AtVersion | Token):
         settled = yield from settle(table, batch, tip, expected.version, repeatable=False)
         if settled is not None:

@@ -320,9 +320,9 @@ def stored(item: Item) -> Span | None:
 
 
 def _told(item: Item) -> Change | None:
-    """Return the span of all events that a Tip carries; None for other items.
+    """Return the events that a Tip carries, as a change for the index; None for items that are no Tips.
 
-    For most streams that is all of them, so nothing else need be read. A Tip without events says only that its stream
+    For most streams these are all events, so nothing else need be read. A Tip without events says only that its stream
     was touched.
     """
     ends = end(item)
@@ -348,7 +348,7 @@ def _kind_of(item: Item) -> str | None:
 
 
 def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
-    """Return the permissions that each function needs on the table, by its name.
+    """Return the permissions on the table of tips that each deployed function needs, by its name.
 
     A stream is read by its key, Tip and calves; a Tip is put and updated; a calf is put, and deleted after a prune.
     """

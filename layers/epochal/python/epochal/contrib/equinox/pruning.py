@@ -110,7 +110,7 @@ def _emptied(tip: Tip, *, leave_open: bool) -> bool:
 
 
 def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
-    """Update a Tip to a pruned one under its etag; return the Tip that is there, and whether it is pruned.
+    """Update a Tip to its pruned state; return the Tip that is stored then, and whether it is pruned.
 
     The Tip is None if there is none any more. After a response was lost, a Tip that follows the pruned one counts as
     pruned too.
@@ -132,7 +132,7 @@ def _follows(tip: Tip, wanted: Tip) -> bool:
 
 
 def _update(table: str, tip: Tip, wanted: Tip) -> Update:
-    """Return the update that makes a Tip a pruned one, on condition that it is unchanged."""
+    """Return the update that prunes a Tip as wanted, on condition that nobody has changed the Tip."""
     events = events_attributes(wanted.span)
     sets = [Set("l", number(wanted.low_water)), Set("a", number(0)), Set("etag", text(wanted.etag or ""))]
     sets += [Set(name, value) for name, value in events.items()]

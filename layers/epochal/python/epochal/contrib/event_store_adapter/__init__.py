@@ -90,7 +90,7 @@ __all__ = ["AdapterOptions", "PLUGIN", *_FILES]  # noqa: PLE0604  every element 
 __getattr__ = named_later(__name__, _FILES)
 
 
-# What a stage chooses, and what functions are told of it (`epochal.settings`).
+# Settings that a stage chooses, and that deployed functions get (`epochal.settings`).
 
 LIBRARY = "javascript"
 """The library of event-store-adapter whose keys and payloads aggregates have by default."""
@@ -102,11 +102,11 @@ PAYLOADS = (*LIBRARIES, "plain")
 """Forms of payloads: those of the libraries, and one that names no type."""
 
 SHARDS = 64
-"""Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
+"""Default number of shards of aggregates: that of event-store-adapter's libraries, which may share the tables."""
 
 
 def _must_keep_hyphenated(before: str, now: str) -> str:
-    """Refuse a change of declared types that drops a type holding `-`.
+    """Return why a change of declared types is refused: it drops a type holding `-`; empty if allowed.
 
     An id such as `user-account-7` tells its type only if that type is declared.
     """
@@ -117,8 +117,8 @@ def _must_keep_hyphenated(before: str, now: str) -> str:
 class AdapterOptions:
     """Settings of a stage for aggregates; each field's name is the setting's name."""
 
-    # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
-    # nothing any further.
+    # With other keys, stored items are not found. A shard is one value of a partition key: more than 10,000 do not
+    # spread the load any further.
     journal_shards: int = of_tables(
         SHARDS, Number(most=10_000), "Shards of aggregates' keys", EVENTS, broken=must_stay
     )
@@ -139,7 +139,7 @@ class AdapterOptions:
         EVENTS,
         broken=_must_keep_hyphenated,
     )
-    # Each append with a snapshot looks for the copies that are beyond these.
+    # Each append with a snapshot looks for copies beyond this number.
     snapshot_copies: int = setting(
         0, Number(least=0, most=1_000), "Snapshots of an aggregate kept beside its head", ("append",)
     )

@@ -120,10 +120,10 @@ def append(
 def _start(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
 ) -> ops.Steps[Base | AggregateWritten | AggregateRejected]:
-    """Find out what the first try of an append builds on: from the expected version, or the head.
+    """Return the base of an append's first try, from the expected lock or the head; or a final result.
 
-    The head is read unless a whole lock or no stream is expected. Returns the result of the append where that is known
-    already: an earlier call with the key made it, or the head is not as expected.
+    The head is read unless a whole lock or no stream is expected. The result is final if an earlier call with the key
+    made the append, or if the head is not as expected.
     """
     if isinstance(expected, Lock):
         return Base(lock=expected)
@@ -175,10 +175,7 @@ def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateI
 def _too_late(
     site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
 ) -> ops.Steps[AggregateWritten | AggregateRejected]:
-    """Return the result of an append whose head, read first, is not as expected.
-
-    It is a conflict, unless an earlier call with the key made the append.
-    """
+    """Return a conflict for an append whose head is unexpected, or the earlier append under its key."""
     made = None
     if batch.key is not None:
         made = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
@@ -259,9 +256,9 @@ def _was_ours(
 def _again(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
 ) -> ops.Steps[Base | AggregateRejected]:
-    """Return what the next try of an append builds on, after a refusal by a head as expected.
+    """Return the base of an append's next try after a refusal, or a conflict if it was overtaken.
 
-    Returns a conflict if another append overtook the search for the last number.
+    The head is as expected, but another append may overtake the search for the last number.
 
     Raises:
         InvalidInput: the number in the expected lock does not join the last event.

@@ -386,7 +386,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return why
 
     def _from_events(self, snapshot: AggregateSnapshot, seq_nr: int, why: str) -> Standing[S]:
-        """Make the state of an aggregate's events up to `seq_nr`, without its snapshot.
+        """Make an aggregate's state as of event `seq_nr` from its events alone, without the snapshot.
 
         Raises:
             EventsPruned: an event is missing; the error says `why` the snapshot is not used.
@@ -439,7 +439,7 @@ class AggregateDeciders(Generic[C, S, E]):
         ), outcome
 
     def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
-        """Make the state of an aggregate's events up to `seq_nr`, from its snapshot if that is not later."""
+        """Make an aggregate's state as of event `seq_nr`, from its snapshot if that is not later."""
         snapshot = self.store.latest_snapshot(aggregate)
         if snapshot is None or snapshot.seq_nr > seq_nr:
             return self._since(aggregate, must_be_done(self.decider.initial(), "initial"), 0, seq_nr)
@@ -573,10 +573,10 @@ class _OnAggregate(
     def _onward(
         self, base: Standing[S], conflict: AggregateConflict, newest: bool
     ) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        """Return the state after a conflict, from the head that came back if that is the newest.
+        """Fold new events into the state after a conflict, or load the state again.
 
-        The events since the state at hand are folded into it; otherwise the state is loaded again. An earlier decision
-        under the key is returned instead, if there is one.
+        The events are folded if the head that came back is the newest. An earlier decision under the key is returned
+        instead of the state, if there is one.
         """
         if not newest or base.lock is None or conflict.head is None:
             return self._free(self.deciders.load(self.aggregate))
@@ -585,7 +585,7 @@ class _OnAggregate(
         return self._free(self.deciders._folded(base.state, found, before=base))  # noqa: SLF001  its own
 
     def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        """Return a loaded state, unless an earlier call has made a decision under the key.
+        """Return a loaded state, or the decision that an earlier call has made under the idempotency key.
 
         It is checked after each load: an append under the key that the load has not seen is found here, or refuses the
         append.

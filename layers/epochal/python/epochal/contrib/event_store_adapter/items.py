@@ -303,7 +303,7 @@ R = TypeVar("R")
 
 
 def of_known_versions(unknown: Sequence[str], read: Callable[[], R]) -> R:
-    """Call `read`, and name the item's unknown attributes in the `CorruptData` that it raises."""
+    """Call a decoder and return its result; name the item's unknown attributes in its `CorruptData`."""
     try:
         return read()
     except CorruptData as error:

@@ -125,7 +125,7 @@ def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> S
 
 
 def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[Item], T | None]:
-    """Make a reader of items that refuses those whose aggregate is not found by its id."""
+    """Wrap a reader of items so that it refuses items whose aggregate is not found by its id."""
 
     def checked(item: Item) -> T | None:
         """Read an item; raise `CorruptData` if readers of the feed would not find its aggregate."""
@@ -262,7 +262,7 @@ def _is_foreign(head: Item) -> bool:
 
 
 def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
-    """Return the permissions that each function needs on the tables, by its name.
+    """Return the permissions on the tables of aggregates that each deployed function needs, by its name.
 
     Events are never changed; readers find them by their keys.
     """

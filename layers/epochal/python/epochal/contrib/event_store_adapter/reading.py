@@ -219,9 +219,9 @@ def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
 
 
 def beginning(first: int, last: int, total: int) -> KeyRange | None:
-    """Return the key range of the first numbers of `first` to `last`, those of equal length, in order.
+    """Return the key range to query for the first of the numbers `first` to `last`, of equal length.
 
-    None if reading by key is cheaper.
+    The numbers come in order. None if reading by key is cheaper.
     """
     end = _end(first, last)
     found = _alike(first, end, total)

@@ -145,9 +145,9 @@ def opened(deployment: Deployment) -> AggregateStore:
 
 
 def number_in(data: bytes) -> int | None:
-    """Return the event number that another library's snapshot has folded in; None if it names none.
+    """Find the number of the last folded event in another library's JSON snapshot; None if unnamed.
 
-    The number is searched under the names that the libraries use for it.
+    It is searched under the names that the libraries use for it.
     """
     try:
         state: Any = json.loads(data)
@@ -410,7 +410,7 @@ class AggregateStore:
         return self.driver.run(base_of(self.site, head, aggregate))
 
     def _held(self, head: AggregateHead) -> AggregateSnapshot:
-        """Decode the snapshot in a head.
+        """Decode the snapshot in an aggregate's head.
 
         Raises:
             CorruptData: the snapshot cannot be read, names no event number, or is ahead of its events.

@@ -190,7 +190,7 @@ def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
 
 
 def lock_of(text: str, field: str) -> Lock | AtVersion:
-    """Parse an ETag's text of `lock_text` as a lock, or a version alone as an expected version.
+    """Parse the text of an ETag as a lock, `version.number`, or as an expected version if a number alone.
 
     Raises:
         InvalidInput: the text is neither; the error names `field`.
