@@ -72,23 +72,23 @@ __all__ = ["PLUGIN", "SekibanOptions", *_FILES]  # noqa: PLE0604  every element 
 __getattr__ = named_later(__name__, _FILES)
 
 
-# What a stage chooses, and what functions are told of it (`epochal.settings`).
+# Settings that a stage chooses and that its functions receive (`epochal.settings`).
 
 INLINE_BYTES = 300_000
 """A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds
 409,600 bytes."""
 
 PREFIX = "projections"
-"""Of the keys of states in the bucket."""
+"""Prefix of the keys of states in the bucket."""
 
 _BOTH = ("append", "replay")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SekibanOptions:
-    """Settings of tagged events in Sekiban's tables, and of states of projections, by their names."""
+    """Settings of tagged events in Sekiban's tables, and of the states of projections, by name."""
 
-    # A read of all events asks every shard. May be raised later, never lowered.
+    # A read of all events queries every shard. The number may be raised later, never lowered.
     write_shards: int = of_tables(
         1, Number(most=1_000), "Shards of the index of all tagged events", _BOTH, broken=must_not_fall
     )
@@ -99,7 +99,7 @@ class SekibanOptions:
         _BOTH,
         broken=must_stay,
     )
-    # As Sekiban has it; `#` and `|` would end it early within keys.
+    # The pattern is Sekiban's; `#` and `|` would end the name early within keys.
     service: str = of_tables(
         "",
         Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),

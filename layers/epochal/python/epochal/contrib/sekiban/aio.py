@@ -11,7 +11,7 @@ from epochal.lazy_dataclasses import dataclass, fields
 
 
 class _InTurns(ProjectionStates):
-    """After each chunk of a state other tasks take turns."""
+    """States of projections that let other tasks of the event loop run after each chunk of a state."""
 
     def _chunks(self, state: object) -> Iterator[bytes]:
         for chunk in super()._chunks(state):
@@ -21,14 +21,15 @@ class _InTurns(ProjectionStates):
 
 @dataclass(frozen=True, slots=True)
 class AsyncProjectionStates:
-    """A table of states for asynchronous programs: each method is that of `ProjectionStates`, awaited, and raises what
-    it does.
+    """A table of projection states for asynchronous programs: `ProjectionStates` with awaited methods.
 
-    States are compressed on the event loop, where other tasks take turns after each chunk. A state that is being stored
-    when its task is cancelled is stored to its end, and `cancelled_write` tells its outcome.
+    Each method raises what the method of `ProjectionStates` raises.
+
+    States are compressed on the event loop, where other tasks take turns after each chunk. If a task is cancelled while
+    it stores a state, the write is completed, and `cancelled_write` returns its outcome.
 
     Attributes:
-        store: of an `AsyncPlace`, or in memory.
+        store: the synchronous table of states, opened from an `AsyncPlace` or in memory.
     """
 
     store: ProjectionStates

@@ -44,7 +44,10 @@ TOKEN_CHARACTERS = 36
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """When an event happened, as it is stored, and the sortable id that it gets unless its tags are beyond that."""
+    """Timestamp of an event as it is stored, and the sortable id proposed for it.
+
+    The event gets a higher id where its tags have already reached the proposed one.
+    """
 
     proposed: str
     timestamp: str
@@ -52,11 +55,11 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedBatch:
-    """One append: all or nothing.
+    """The tagged events of one append, which stores all or none of them.
 
     Attributes:
-        events: at least one, each with its id.
-        stamps: one for each.
+        events: the events to append, at least one, each with its id.
+        stamps: timestamp and proposed sortable id of each event.
     """
 
     events: tuple[TaggedEvent, ...]
@@ -65,12 +68,13 @@ class TaggedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A transaction with what its writes are about, and the state it leads to.
+    """A planned append transaction: the events and heads it writes, and the heads it leads to.
 
     Attributes:
-        events: as they will be stored; the first writes, in order.
-        heads: tags whose heads the last writes move or check, in order.
-        reached: where the moved heads will be.
+        transact: the transaction.
+        events: the events as they will be stored, in the order of the transaction's first writes.
+        heads: tags whose heads the transaction's last writes move or check, in order.
+        reached: count and last sortable id of each moved head after the append, by tag.
     """
 
     transact: Transact
@@ -80,13 +84,13 @@ class Planned:
 
 
 def tags_of(event: Event, *, type_heads: bool) -> tuple[str, ...]:
-    """Every tag whose head an event moves."""
+    """Return every tag whose head an event moves: its own tags, and with type heads two reserved ones."""
     own = tuple(sorted(set(event.tags))) or (UNTAGGED,)
     return (*own, type_tag(event.type), EVERYTHING) if type_heads else own
 
 
 def recorded(event: Event, chosen: str, timestamp: str) -> RecordedTaggedEvent:
-    """An event as it is stored under a sortable id."""
+    """Make the stored form of an event from a chosen sortable id and a timestamp."""
     return RecordedTaggedEvent(
         id=event.id or "",
         place=chosen,
@@ -102,7 +106,12 @@ def recorded(event: Event, chosen: str, timestamp: str) -> RecordedTaggedEvent:
 
 
 def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
-    """The transaction that appends on exactly these heads; `fences` must not have moved either."""
+    """Plan the transaction that appends a batch if the given heads and the fences have not moved.
+
+    Args:
+        heads: count and last sortable id of the head of each tag concerned
+        fences: tags whose heads must not have moved, beside those of the events' own tags
+    """
     events = tuple(_recorded(site, batch, heads))
     by_tag: dict[str, list[Recorded]] = {}
     for event, stored in zip(batch.events, events, strict=True):
@@ -124,7 +133,10 @@ def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences
 def _recorded(
     site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached]
 ) -> Iterator[RecordedTaggedEvent]:
-    """The events with sortable ids beyond all their tags' last ones, whatever the clock says."""
+    """Yield a batch's events in stored form, with sortable ids beyond the last ones of all their tags.
+
+    The ids exceed those whatever the writer's clock says.
+    """
     last = ""
     for event, stamp in zip(batch.events, batch.stamps, strict=True):
         tags = tags_of(event, type_heads=site.type_heads)
@@ -134,13 +146,14 @@ def _recorded(
 
 
 def _digits(event_id: str) -> int:
-    """A random number for each event, the same whenever its append is planned again."""
+    """Derive the random part of an event's sortable id from its id, the same for every plan of an append."""
     return int.from_bytes(hashlib.sha256(event_id.encode()).digest()[:8], "big")
 
 
 def _entries(
     site: TagSite, by_tag: Mapping[str, Sequence[Recorded]], heads: Mapping[str, Reached]
 ) -> list[Put]:
+    """Build the writes of the entries of each tag, numbered from the count of the tag's head."""
     return [
         Put(table=site.tags, item=write_entry(site.keys, tag, heads[tag].count + offset, event))
         for tag, own in by_tag.items()
@@ -149,35 +162,42 @@ def _entries(
 
 
 def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[Recorded]) -> Put:
+    """Build the write that moves a tag's head past its new events, if the head has not moved before."""
     return Put(table=site.tags, item=write_head(site.keys, tag, before, own), condition=_at(before))
 
 
 def _at(reached: Reached) -> Absent | All:
-    """That a head has not moved; `last` too, because ids are made to exceed it and a position may be forged."""
+    """Build the condition that a tag's head has not moved.
+
+    It compares `last` as well as the count: ids are made to exceed `last`, and a position may be forged.
+    """
     if not reached.count:
         return Absent("pk")
     return All((equals("n", number(reached.count)), equals("last", text(reached.last))))
 
 
 def _token(writes: Sequence[TransactionWrite]) -> str:
-    """Over the whole plan, heads included, so that a plan decided again has another token."""
+    """Hash a transaction's writes into its idempotency token.
+
+    The heads are part of the hash, so a plan made again on other heads has another token.
+    """
     return hashlib.sha256(repr(writes).encode()).hexdigest()[:TOKEN_CHARACTERS]
 
 
 def append(
     site: TagSite, batch: TaggedBatch, condition: Condition | None = None
 ) -> Steps[Appended | Conflict]:
-    """Append `batch`.
+    """Append a batch of tagged events unless a condition fails; return the outcome or the conflict.
 
     Raises:
         CorruptData: a head of one of the tags is malformed.
-        InvalidInput: an event id exists with other contents, or only some of the ids exist; the position is of another
-            query.
+        InvalidInput: an event id exists with other contents, or only some of the ids exist, or the position belongs to
+            another query.
     """
     answer = yield from _append(site, batch, condition)
     if isinstance(answer, Appended):
         return answer
-    # What is in the way may be ours, of a call whose answer was lost.
+    # The conflicting events may be this batch's own, stored by a call whose response was lost.
     bounded = condition is not None and condition.takes is not None
     if not bounded and _ids(batch).isdisjoint(event.id for event in answer.events):
         return answer
@@ -186,6 +206,7 @@ def append(
 
 
 def _append(site: TagSite, batch: TaggedBatch, condition: Condition | None) -> Steps[Appended | Conflict]:
+    """Append a batch in a transaction, and retry on newer heads until there is an outcome or a conflict."""
     position = Position()
     if condition is not None:
         begun = yield from _position(site, batch, condition)
@@ -218,8 +239,10 @@ def _append(site: TagSite, batch: TaggedBatch, condition: Condition | None) -> S
 
 
 def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
-    """The reply to the transaction. Where its token went with something else, which was not this append, it is sent
-    without: its conditions alone keep it from being made twice.
+    """Send the transaction of an append and return the reply.
+
+    If its idempotency token was used with another request, which did not store this batch, the transaction is sent
+    again without a token: its conditions alone keep it from being applied twice.
     """
     reply: Done | Refusal = yield planned.transact
     if isinstance(reply, Refusal) and reply.reused and not (yield from _stored(site, batch)):
@@ -228,7 +251,10 @@ def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | R
 
 
 def _beginning(condition: Condition | None) -> Position:
-    """Where the condition counts from, as its caller knows it: nothing beyond may count as seen."""
+    """Return the position that the condition's caller knows, beyond which nothing counts as seen.
+
+    Without a position in the condition, this is the beginning of each fencing tag.
+    """
     if condition is None:
         return Position()
     marks = condition.fence.marks
@@ -236,11 +262,15 @@ def _beginning(condition: Condition | None) -> Position:
 
 
 def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | Conflict]:
-    """Where the condition counts from; without a position, every match is in its way."""
+    """Return the position after which the condition counts events, or the conflict that it meets.
+
+    A condition without a position conflicts with every matching event.
+    """
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
         seen = {tag: condition.after.seen[tag] for tag in condition.fence.all_tags}
-        # A chain of appends, each after the position of the one before, would gather the heads of all their tags.
+        # Without this filter, a chain of appends, each after the previous one's position, would collect the heads
+        # of all their tags.
         wanted = _tags(site, batch).union(*(item.tags for item in condition.fence.query.items))
         heads = {tag: reached for tag, reached in condition.after.heads.items() if tag in wanted}
         return Position(seen=seen, heads=heads, items=condition.fence.marks)
@@ -252,7 +282,10 @@ def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[
 def _in_the_way(
     site: TagSite, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
 ) -> Steps[Conflict]:
-    """What matches between a position and how far heads have got, as much of it as is wanted."""
+    """Read the events that match a condition between a position and the heads, as a conflict.
+
+    Where the condition limits how many events it wants, only that many are read.
+    """
     if condition.takes is None:
         new = yield from matches(site, condition.fence, position.seen, until, _ids(batch))
         return Conflict(events=new, position=replace(position, seen=until))
@@ -261,22 +294,24 @@ def _in_the_way(
 
 
 def _heads(site: TagSite, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:
-    """Heads of every tag concerned: as the position knows them, the others read."""
+    """Return the head of every tag concerned: from the position where it has them, the others read."""
     known: dict[str, Reached] = {**position.heads, **position.seen}
     missing = sorted(_tags(site, batch).difference(known))
     return known | (yield from read_heads(site, missing))
 
 
 def _ids(batch: TaggedBatch) -> set[str]:
+    """Return the ids of a batch's events."""
     return {event.id or "" for event in batch.events}
 
 
 def _tags(site: TagSite, batch: TaggedBatch) -> set[str]:
+    """Return every tag whose head the events of a batch move."""
     return {tag for event in batch.events for tag in tags_of(event, type_heads=site.type_heads)}
 
 
 def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
-    """The heads that had moved, as the refusal brought them."""
+    """Return the heads whose conditions failed, by tag, as the refused transaction returned them."""
     count = len(planned.heads)
     refused = zip(planned.heads, reply.items[-count:], reply.failed[-count:], strict=True)
     return {
@@ -285,7 +320,10 @@ def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
 
 
 def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) -> None:
-    """Refuse a head that was in the way of an append on itself: it contradicts itself, and no retry helps."""
+    """Raise `CorruptData` if a head refused a condition that is made of its own values.
+
+    Such a head contradicts itself, and no retry helps.
+    """
     for tag, reached in moved.items():
         if reached == before[tag]:
             raise CorruptData(
@@ -294,14 +332,20 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
 
 
 def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
-    """Our events as they are stored, if they are there already and equal; none of them, nothing.
+    """Read a batch's events if an earlier append stored them; return an empty tuple if it did not.
+
+    The events are read instead of being taken from the refusal, which has only some of them where two transactions
+    conflict.
 
     They are read, not taken from a refusal, which tells only a part where two transactions met.
+
+    Raises:
+        IdTaken: an event is stored with other contents, or only some of the events are stored
     """
     ids = [event.id or "" for event in batch.events]
     found = yield from read_events(site, ids)
     if 0 < len(found) < len(ids):
-        # All of them were written at once, but may not be seen at once.
+        # All of them were written in one transaction, but may become visible one after another.
         found |= yield from settled_events(site, [each for each in ids if each not in found])
     for event in batch.events if found else ():
         stored = found.get(event.id or "")
@@ -316,8 +360,9 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
 
 
 def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[Recorded]) -> Steps[None]:
-    """Wait until the append that stored these events is over: its heads may show last, and without them the caller
-    would not find the events.
+    """Wait until the append that stored these events has been applied completely.
+
+    Its heads may become visible last, and without them the caller would not find the events.
     """
     keys: dict[str, tuple[str, Key]] = {}
     for event, found in zip(batch.events, stored, strict=bool(stored)):
@@ -330,27 +375,33 @@ def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[Recorded]) 
 def _advanced(
     position: Position, heads: Mapping[str, Reached], planned: Planned, *, bounded: bool
 ) -> Position:
-    """The condition's position, past the append; without a condition, where the append is in its tags."""
+    """Return the condition's position moved past an append that succeeded.
+
+    Without a condition (`bounded` is false), the position covers the tags of the events themselves.
+    """
     begun = position.seen if bounded else {tag: heads[tag] for tag in own_tags(planned.events)}
     seen = {tag: planned.reached.get(tag, reached) for tag, reached in begun.items()}
     others = {tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in seen}
     return Position(seen=seen, heads=others, items=position.items)
 
 
-# A long history cut into appends: each as large as a transaction allows, in the order of the history.
+# Splitting a long history into appends: each as large as a transaction allows, in the order of the history.
 #
-# Sizes are reckoned upward, since what an append adds to a head is known only when the head is: an entry is larger than
-# a head without its lists, and than what one event adds to these lists.
+# Sizes are upper bounds, because the size of a head is known only once the head has been read: an entry is larger than
+# a head without its lists, and larger than the part that one event adds to these lists.
 
 _PER_TAG: Final = 3
-"""An entry, a head, and an event's part in the head's lists."""
+"""Item sizes counted for each tag of an event: an entry, a head, and the event's part of the head's lists."""
 
 _LAST_INDEX: Final = 10**20
-"""More digits than a tag's index will ever have."""
+"""An index with more digits than any tag's index will ever have, for upper bounds of sizes."""
 
 
 def parts_of(site: TagSite, history: Iterable[DatedEvent]) -> Iterator[tuple[DatedEvent, ...]]:
-    """Parts of a history, each an append within the limits, if its first event is. An id appears once in a part."""
+    """Split a history into consecutive batches, each small enough for one append.
+
+    A single event that exceeds the limits is a batch of its own. No event id appears twice in a batch.
+    """
     taken: list[DatedEvent] = []
     ids: set[str | None] = set()
     tags: set[str] = set()
@@ -371,6 +422,7 @@ def parts_of(site: TagSite, history: Iterable[DatedEvent]) -> Iterator[tuple[Dat
 
 
 def _bytes(site: TagSite, dated: DatedEvent, tags: set[str]) -> int:
+    """Return an upper bound of the bytes that an event, its entries and heads take in a transaction."""
     stored = recorded(dated.event, dated.place, dated.timestamp)
     entries = sum(item_size(write_entry(site.keys, tag, _LAST_INDEX, stored)) for tag in tags)
     return item_size(write_event(site.keys, stored, TaggedEvent.of(dated.event).expires)) + _PER_TAG * entries

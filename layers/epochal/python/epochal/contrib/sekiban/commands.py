@@ -38,6 +38,7 @@ def dcb(context: click.Context) -> None:
     opener: Callable[[], OpenedStore] = context.obj
 
     def found() -> OpenedStore:
+        """Open the store with the tagged events of Sekiban's tables as its tagged store."""
         store = opener()
         return replace(
             store,
@@ -60,6 +61,11 @@ def projections() -> None:
 
 
 def _states(store: OpenedStore) -> ProjectionStates:
+    """Return the store's table of projection states.
+
+    Raises:
+        InvalidInput: no table of projection states is named
+    """
     states = states_of(store.deployment)
     must_be_named("is needed for states of projections", projection_states_table=states.table)
     return states
@@ -151,6 +157,7 @@ def orphans(states: ProjectionStates, *, name: str, remove: bool) -> None:
 
 
 def _line(found: StoredState) -> str:
+    """Format a state as one line of text: version, events processed, sizes, and where the state is."""
     where = "in the bucket" if found.offload_key else "in its item"
     return (
         f"{found.version}  {found.events_processed:,} events  {found.original_bytes:,} bytes, "
@@ -159,6 +166,7 @@ def _line(found: StoredState) -> str:
 
 
 def _told(chunks: Iterator[bytes], tell: Tell) -> Iterator[bytes]:
+    """Yield chunks unchanged while reporting the bytes so far to `tell`."""
     total = 0
     for chunk in chunks:
         total += len(chunk)
@@ -168,7 +176,13 @@ def _told(chunks: Iterator[bytes], tell: Tell) -> Iterator[bytes]:
 
 @contextmanager
 def _written(target: str) -> Iterator[IO[bytes]]:
-    """The file to write; one that is there already is replaced only once all of it is written."""
+    """Open the target file, or standard output for `-`, to write to.
+
+    An existing file is replaced only once all of it is written.
+
+    Raises:
+        InvalidInput: the file cannot be written
+    """
     if target == "-":
         yield sys.stdout.buffer
         return
@@ -178,7 +192,7 @@ def _written(target: str) -> Iterator[IO[bytes]]:
             yield file
         part.replace(target)
     except EpochalError:
-        # Some are errors of the operating system's kinds, yet not about this file.
+        # Some errors of Epochal are also `OSError`s, but do not concern this file.
         raise
     except OSError as error:
         raise InvalidInput("--output", f"cannot be written: {error}") from error
@@ -188,6 +202,7 @@ def _written(target: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _read(source: str) -> Iterator[IO[bytes]]:
+    """Open the source file, or standard input for `-`, to read from."""
     if source == "-":
         yield sys.stdin.buffer
         return

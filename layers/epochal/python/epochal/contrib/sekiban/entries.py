@@ -28,12 +28,15 @@ from epochal.plan.values import Item, Key, decodes, read_number, text
 
 
 def counting_page(site: TagSite, partition: str, since: str | None) -> Query:
-    """The first page of counting what `events_page` lists: as much as a request can read."""
+    """Make the query for the first page of counting the events that `events_page` lists.
+
+    It has no limit, so a request counts as many events as it can read.
+    """
     return replace(events_page(site, partition, since), only_count=True)
 
 
 def events_page(site: TagSite, partition: str, since: str | None, limit: int | None = None) -> Query:
-    """The first page of one partition of the index of all events, after `since`."""
+    """Make the query for the first page of one partition of the index of all events, after `since`."""
     lowest = "0" if since is None else f"{int(since) + 1:030d}"
     return Query(
         table=site.events,
@@ -46,15 +49,18 @@ def events_page(site: TagSite, partition: str, since: str | None, limit: int | N
 
 
 def events_by_id(site: TagSite, ids: Sequence[str], *, consistent: bool = True) -> BatchGet:
-    """At most 100 events; those that have expired, or never were, are missing from the answer."""
+    """Make the request that reads at most 100 events by id.
+
+    Events that have expired, or never existed, are missing from the reply.
+    """
     return BatchGet(table=site.events, keys=tuple(map(site.keys.event, ids)), consistent=consistent)
 
 
 def group_page(site: TagSite, group: str, beyond: str | None, limit: int) -> Query:
-    """A page of the entries of a group's tags, tag by tag; only of the tags that follow `beyond`.
+    """Make the query for a page of entries of a group's tags, tag by tag, of tags after `beyond`.
 
-    Tags have no character as low as the one after `beyond`, and a tag of the group none as high as `;` where the
-    others have `:`.
+    The bounds are exact: no tag has a character as low as NUL, which follows `beyond` in the lower bound, and the tags
+    of the group have `:` where the upper bound has the higher `;`.
     """
     lowest = group if beyond is None else f"{beyond}\0"
     return Query(
@@ -68,16 +74,21 @@ def group_page(site: TagSite, group: str, beyond: str | None, limit: int) -> Que
 
 
 def tags_page(site: TagSite, after: Key | None = None) -> Scan:
-    """A page of what tells which tags there are: heads, and the entries of the original library, which has none.
+    """Make the scan that reads a page of heads, and of entries without index, to find all tags.
 
-    Heads have what a listing needs and are few beside the entries, yet only a scan finds them all: it reads
-    the entries too, and leaves them out.
+    Entries without index were written by the original library, which has no heads.
+
+    A listing needs only the heads, which are few compared to the entries, but only a scan finds all of them: it reads
+    the other entries too, and filters them out.
     """
     return Scan(table=site.tags, where=Absent("tagIndex"), consistent=False, after=after)
 
 
 def read_tag(site: TagSite, item: Item) -> TagCount | None:
-    """A tag and its number of events, of an item of `tags_page`; None where it is reserved, or another tenant's."""
+    """Decode a tag and its number of events from an item of `tags_page`.
+
+    Returns None if the tag is reserved or another tenant's.
+    """
     tag = site.keys.tag_of(item["pk"]["S"])
     if tag is None or is_reserved(tag):
         return None
@@ -86,7 +97,7 @@ def read_tag(site: TagSite, item: Item) -> TagCount | None:
 
 @decodes("dcb")
 def read_entry(item: Item) -> TagEntry:
-    """Decode a tag's entry."""
+    """Decode a tag's entry from its item."""
     return TagEntry(
         event_id=item["eventId"]["S"],
         event_type=item["eventType"]["S"],
@@ -101,19 +112,19 @@ T = TypeVar("T")
 # Entries of a tag.
 
 LOOKS: Final = 10
-"""Looks for entries that a head counts and that are not there: milliseconds apart, as long as an append takes."""
+"""Attempts to read entries that a head counts but that are missing: milliseconds apart, as long as an append takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries of one tag, in ascending order; `whole` if none is left in the order of reading."""
+    """A run of one tag's entries in ascending order; `whole` if none remains in the read direction."""
 
     entries: tuple[Item, ...]
     whole: bool
 
 
 def possible_keys(fenced: Fence, slices: Mapping[str, Slice]) -> set[str]:
-    """Sort keys of the entries whose events may match."""
+    """Return the sort keys of the entries whose events may match the fenced query."""
     keys: set[str] = set()
     for tag, part in slices.items():
         types = types_fenced_by(fenced, tag)
@@ -122,23 +133,26 @@ def possible_keys(fenced: Fence, slices: Mapping[str, Slice]) -> set[str]:
 
 
 def key_of(entry: Item) -> str:
-    """The sort key of an entry."""
+    """Return the sort key of an entry."""
     key: str = entry["sk"]["S"]
     return key
 
 
 def event_id_of(key: str) -> str:
-    """The id of the event that the entry with this sort key names."""
+    """Return the id of the event that an entry's sort key contains."""
     return key.partition("#")[2]
 
 
 def places_of(entries: Iterable[Item]) -> list[tuple[str, int]]:
-    """Keys of entries, with their indices, as a trail has them."""
+    """List the sort keys of entries with the entries' indices, in the form that a trail has."""
     return [(key_of(entry), read_number(entry, "tagIndex") or 0) for entry in entries]
 
 
 def after_id(sortable_id: str | None) -> str:
-    """A sort key behind all entries of a sortable id, or before the first: event ids have no character as high as ~."""
+    """Return a sort key behind all entries of a sortable id, or before every entry for none.
+
+    Event ids have no character as high as `~`.
+    """
     return f"{sortable_id}#~" if sortable_id else "0"
 
 
@@ -151,9 +165,9 @@ def read_entries(
     forward: bool = True,
     limit: int | None = None,
 ) -> Steps[tuple[list[Item], Key | None]]:
-    """A page of a tag's entries between two sort keys, and where the next goes on.
+    """Read a page of a tag's entries between two sort keys; return the entries and the next page's key.
 
-    Entries of the original library have no index, and are no part of what heads count.
+    Entries of the original library have no index, and heads do not count them, so they are left out.
     """
     reply = yield site.entries(tag, *between, forward=forward, limit=limit, after=last)
     return [item for item in reply.items if "tagIndex" in item], reply.last
@@ -168,14 +182,17 @@ def whole(
     *,
     field: str = "after",
 ) -> Steps[T]:
-    """What `look` finds of a tag up to `until`, once nothing is missing from it: it is None until then.
+    """Repeat a read of a tag's entries up to `until` until none of the entries is missing.
 
     Args:
-        given: ends that came from outside, in `field`. One that the tag never reached is of another store, or was
-            altered. It is looked for last: it may be that of an entry which does not show yet either.
+        look: the read, which returns None while entries are missing.
+        until: count and last sortable id of the tag's head.
+        given: ends of the range that came from the caller, in the field `field`. An end that the tag never reached
+            belongs to another store, or was altered. These are checked last, since the end may be that of an entry
+            which is not visible yet either.
 
     Raises:
-        InvalidInput: an end of `given` is none of the tag's.
+        InvalidInput: the tag never reached one of the ends in `given`.
         CorruptData: the tag lacks entries that its head counts.
     """
     for _ in range(LOOKS):
@@ -190,6 +207,7 @@ def whole(
 
 
 def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
+    """Whether a tag has an entry with the last sortable id and the index that `reached` has."""
     if not reached.count:
         return True
     reply = yield site.entries(tag, reached.last, after_id(reached.last), limit=1)
@@ -197,18 +215,18 @@ def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
 
 
 NEAR: Final = 200
-"""Entries it is cheaper to read past than to seek for: some 16 read units, in one request."""
+"""Number of entries that are cheaper to read past than to seek over: some 16 read units, in one request."""
 
 PAGE: Final = 1_000
-"""Entries a request at most."""
+"""Entries that one request reads at most."""
 
 _END: Final = "~"
-"""Above every sort key."""
+"""A sort key above that of every entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bound:
-    """An entry that a seek has met: its index, and the number that its sortable id is."""
+    """An entry that a seek has read: its index, and its sortable id as a number."""
 
     index: int
     place: int
@@ -217,13 +235,14 @@ class _Bound:
 def entries(
     site: TagSite, tag: str, index: int, end: int, *, limit: int = PAGE, after: str | None = None
 ) -> Steps[list[TagEntry]]:
-    """Entries `index` to `end - 1`, at most `limit` of them, and at least one where there are any.
+    """Read the entries `index` to `end - 1` of a tag, at most `limit`, at least one if there are any.
 
     Args:
-        after: the sortable id of entry `index - 1`, where that is known.
+        after: sortable id of entry `index - 1`, if known, which saves a seek.
 
     Raises:
-        CorruptData: an entry is missing, and stays so: one that is being written may not show yet.
+        CorruptData: an entry is still missing after several reads. An entry that is being written may not be visible
+            at the first one.
     """
     for _ in range(LOOKS):
         found = yield from _look(site, tag, index, end, limit=limit, after=after)
@@ -235,7 +254,7 @@ def entries(
 def _look(
     site: TagSite, tag: str, index: int, end: int, *, limit: int, after: str | None
 ) -> Steps[list[TagEntry]]:
-    """Those of the entries that are there, up to one that is missing."""
+    """Read entries of a tag once, and stop before the first one that is missing."""
     found: list[TagEntry] = []
     lowest = f"{after}#{_END}" if after else (yield from _seek(site, tag, index))
     last: Key | None = None
@@ -243,7 +262,7 @@ def _look(
         reply = yield site.entries(tag, lowest, _END, limit=min(end - index + NEAR, PAGE), after=last)
         for entry in map(read_entry, reply.items):
             wanted = index + len(found)
-            # Entries of the original library have no index, and are no part of the feed.
+            # Entries of the original library have no index, and are not part of the feed.
             if entry.index is None or entry.index < wanted or wanted >= end or len(found) >= limit:
                 continue
             if entry.index > wanted:
@@ -256,7 +275,7 @@ def _look(
 
 
 def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
-    """A sort key at or below entry `index`, and at most about `NEAR` entries below it."""
+    """Find a sort key at or below entry `index` of a tag, at most about `NEAR` entries below it."""
     if index <= NEAR:
         return "0"
     low = yield from _first(site, tag, 0, _END)
@@ -265,7 +284,7 @@ def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
     while low is not None and high is not None and index - low.index > NEAR and high.place - low.place > 1:
         share = (index - low.index) / max(1, high.index - low.index)
         guess = 0.5 if halve else min(max(share, 0.0), 1.0)
-        # Scaled to integers: thirty digits are more than a float has.
+        # Scaled to integers: a float does not hold thirty digits.
         step = (high.place - low.place) * int(guess * 1_000_000) // 1_000_000
         middle = low.place + min(max(step, 1), high.place - low.place - 1)
         met = yield from _first(site, tag, middle, _END)
@@ -280,7 +299,7 @@ def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
 def _first(
     site: TagSite, tag: str, place: int, highest: str, *, forward: bool = True
 ) -> Steps[_Bound | None]:
-    """The first entry that has an index, from a place on, or from the end backward."""
+    """Read the first entry that has an index, from a place upward or from the end backward."""
     last: Key | None = None
     limit = 1
     while True:

@@ -24,23 +24,23 @@ from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 
 PLACES: Final = 10_000
-"""Tags whose place is remembered: some 2 MB."""
+"""Tags whose last read place is remembered: some 2 MB."""
 
 
 class TagPlaces:
-    """Where readers have got to in tags, so that they need not seek when they read on; safe under threads."""
+    """A cache of how far tags have been read, so that reading on needs no seek; safe under threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._known: OrderedDict[tuple[str, int], str] = OrderedDict()
 
     def before(self, tag: str, index: int) -> str | None:
-        """The sortable id of the entry before `index`, where that is known."""
+        """Return the sortable id of the entry before `index` of a tag, or None if not cached."""
         with self._lock:
             return self._known.get((tag, index))
 
     def keep(self, tag: str, last: TagEntry, index: int) -> None:
-        """Remember the entry before `index`, and forget what was remembered longest ago."""
+        """Remember the entry before `index` of a tag, and evict the oldest one if the cache is full."""
         with self._lock:
             self._known[tag, index] = last.place
             if len(self._known) > PLACES:
@@ -49,20 +49,21 @@ class TagPlaces:
 
 @dataclass(frozen=True, slots=True)
 class TagHistory:
-    """Tagged events, by tag."""
+    """The history of tagged events for the feed, each tag read as a stream."""
 
     store: DcbEvents
     places: TagPlaces = field(default_factory=TagPlaces, repr=False, compare=False)
     name = "dcb"
 
     def on(self, driver: Driver) -> TagHistory:
-        """The same, through another driver."""
+        """Return the same history read through another driver."""
         return replace(self, store=replace(self.store, driver=driver))
 
     def events(self, *, fetch: bool = True) -> Hydrate:  # noqa: ARG002  nothing of a tagged event is in the bucket
-        """Reads events of tags."""
+        """Return a function that yields the events `first` to `end - 1` of a tag."""
 
         def hydrate(tag: str, first: int, end: int) -> Iterator[FeedEvent]:
+            """Yield the events `first` to `end - 1` of a tag; an expired or broken event says so in its place."""
             at = first
             while at < end:
                 after = self.places.before(tag, at)
@@ -82,22 +83,25 @@ class TagHistory:
         return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
-        """How many events a tag has had."""
+        """Return the number of events that a tag has had, at least `since`."""
         return max(since, self.store.driver.run(read_heads(self.store.site, [stream]))[stream].count)
 
 
 def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> TagHistory:
-    """The tagged events of a deployment."""
+    """Open the history of a deployment's tagged events."""
     return TagHistory(dcb_of(settings, driver))
 
 
 def history_of(store: object) -> TagHistory | None:
-    """The history of a store of tagged events; None of any other store."""
+    """Return the history of a store of tagged events, or None for any other store."""
     return TagHistory(store) if isinstance(store, DcbEvents) else None
 
 
 def _tagged(store: DcbEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent | CorruptData]:
-    """Tagged events together; where one of them is broken, those of either half. What is missing has expired."""
+    """Read tagged events by id, with the `CorruptData` error in place of each broken event.
+
+    All are read together; if one of them is broken, each half is read separately. Missing events have expired.
+    """
     try:
         return {**store.driver.run(certain_events(store.site, ids))}
     except CorruptData as fault:
@@ -110,6 +114,7 @@ def _tagged(store: DcbEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent |
 def _of_entry(
     tag: str, index: int, entry: TagEntry, found: RecordedTaggedEvent | CorruptData | None
 ) -> FeedEvent:
+    """Make the feed event of an entry, from its event, or marked as expired or faulty without one."""
     if isinstance(found, RecordedTaggedEvent):
         return of_tag(tag, index, found, found.executed_user)
     return FeedEvent(

@@ -34,23 +34,27 @@ from epochal.plan.values import (
 from epochal.settings import Settings
 
 SortableId = NewType("SortableId", str)
-"""The place of an event: 19 digits of 100 ns ticks since year 1, then 11 digits of randomness."""
+"""Place of an event in the order of all: 19 digits of 100 ns ticks since year 1, then 11 random digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvent(Event):
-    """An event to append, with what Sekiban's tables keep besides.
+    """An event to append to Sekiban's tables, with the two fields that only these tables keep.
 
     Attributes:
-        executed_user: who did it.
-        expires: epoch seconds at which DynamoDB may delete it; its place in the feed stays.
+        executed_user: name or id of the user who caused the event.
+        expires: epoch seconds at which DynamoDB may delete the event; its place in the feed stays.
     """
 
     executed_user: str | None = None
     expires: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the kinds of the fields."""
+        """Check the types of the fields.
+
+        Raises:
+            InvalidInput: a field has a wrong type, or `expires` is out of range
+        """
         super(TaggedEvent, self).__post_init__()  # noqa: UP008  slots
         must_be((str, type(None)), self.executed_user, "executed_user", "text")
         if self.expires is not None:
@@ -58,11 +62,16 @@ class TaggedEvent(Event):
 
     @classmethod
     def of(cls, event: Event) -> TaggedEvent:
-        """Any event as one of Sekiban's tables."""
+        """Convert any event to an event for Sekiban's tables."""
         return event if isinstance(event, cls) else cls(**_fields(event))
 
     def plain(self, field: str) -> Event:
-        """Its user is a member of its metadata; raises `InvalidInput` where it expires, which nothing else does."""
+        """Convert the event to a plain one, with its user as the member `user` of its metadata.
+
+        Raises:
+            InvalidInput: the event expires, which only events in Sekiban's tables may do, or has a user, and its
+                metadata is no JSON object
+        """
         if self.expires is not None:
             raise InvalidInput(
                 f"{field}.expires", "must not be given: only Sekiban's tables let events expire"
@@ -78,35 +87,36 @@ class TaggedEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTaggedEvent(Recorded):
-    """An event as Sekiban's tables hold it; in no stream of its own."""
+    """An event as it is stored in Sekiban's tables, which belongs to tags and not to a stream."""
 
     executed_user: str | None = None
 
     @property
     def besides(self) -> Mapping[str, str | None]:
-        """Its user."""
+        """Fields that only Sekiban's tables keep, by their JSON name: the event's user."""
         return {"executedUser": self.executed_user}
 
     def again(self) -> TaggedEvent:
-        """The event, to append it elsewhere."""
+        """Make an event to append elsewhere from this stored one."""
         known = _fields(super(RecordedTaggedEvent, self).again())  # noqa: UP008  likewise
         return TaggedEvent(**known, executed_user=self.executed_user)
 
     @property
     def sortable_id(self) -> SortableId:
-        """Its place, in Sekiban's words."""
+        """The event's place, under Sekiban's name for it."""
         return SortableId(self.place)
 
 
 def _fields(event: Event) -> dict[str, Any]:
-    """What any event has."""
+    """Return the fields that every event has, by name."""
     return {each.name: getattr(event, each.name) for each in fields(Event)}
 
 
 def later_than(proposed: str, last: str, random: int) -> str:
-    """`proposed`, or where that does not exceed `last`, an id of the moment of `last` or of the tick after it.
+    """Return `proposed` if it exceeds `last`, else a sortable id just above `last`.
 
-    `random` tells it from other ids made after the same `last`, by writers to other tags.
+    The other id has the tick of `last` or the next one. `random` distinguishes it from the ids that writers to other
+    tags make after the same `last`.
     """
     if proposed > last:
         return proposed
@@ -132,7 +142,7 @@ EVENTS: Final = TableSpec(
     ),
     ttl="ttl",
 )
-"""Tagged events, an item each."""
+"""Table of tagged events, one item for each event."""
 
 TAGS: Final = TableSpec(
     kind="tags",
@@ -149,12 +159,12 @@ TAGS: Final = TableSpec(
     ),
     stream=True,
 )
-"""The head of each tag, and an entry for each of its events."""
+"""Table of tags: the head of each tag, and an entry for each of its events."""
 
 PROJECTION_STATES: Final = TableSpec(
     kind="projection-states", help="States of projections", partition=_PK, sort=_SK
 )
-"""States of projections, one for each version of each."""
+"""Table of projection states: one for each version of each projection."""
 
 
 HEAD: Final = "#"
@@ -171,12 +181,12 @@ _OPTIONAL: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """How keys are made.
+    """Builder of the keys of items in Sekiban's tables for one tenant.
 
     Attributes:
-        service: tenant, put before partition keys; empty for none. Without `#`, `|` and `/`, which separate it from
-            what follows: else one tenant's keys could be read as another's.
-        shards: write shards of the index of all events; may be raised later.
+        service: name of the tenant, which prefixes partition keys; empty for none. It must not contain `#`, `|` and
+            `/`, which separate it from the rest of a key: else one tenant's keys could be read as another's.
+        shards: number of write shards of the index of all events; may be raised later.
     """
 
     service: str = ""
@@ -189,57 +199,61 @@ class Keys:
             raise InvalidInput("shards", "must be at least 1")
 
     def event(self, event_id: str) -> Key:
-        """Primary key of an event."""
+        """Return the primary key of an event."""
         return {"pk": text(self._prefixed(f"EVENT#{event_id}")), "sk": text(f"EVENT#{event_id}")}
 
     def tag(self, tag: str) -> str:
-        """Partition key of a tag's head and entries."""
+        """Return the partition key of a tag's head and entries."""
         return self._prefixed(f"TAG#{tag}")
 
     def tag_of(self, partition: str) -> str | None:
-        """The tag whose partition key this is; None where it is another tenant's, or no tag's."""
+        """Return the tag of a partition key, or None if the key is another tenant's or no tag's."""
         before = self.tag("")
         return partition.removeprefix(before) if partition.startswith(before) else None
 
     def head(self, tag: str) -> Key:
-        """Primary key of a tag's head."""
+        """Return the primary key of a tag's head."""
         return {"pk": text(self.tag(tag)), "sk": text(HEAD)}
 
     def entry(self, tag: str, sortable_id: str, event_id: str) -> Key:
-        """Primary key of a tag's entry for an event."""
+        """Return the primary key of a tag's entry for an event."""
         return {"pk": text(self.tag(tag)), "sk": text(f"{sortable_id}#{event_id}")}
 
     def all_events(self, sortable_id: str) -> str:
-        """Partition of the index of all events that an event goes to."""
+        """Return the partition of the index of all events that an event belongs to."""
         if self.shards == 1:
             return self._prefixed(ALL_EVENTS)
         shard = int.from_bytes(hashlib.sha256(sortable_id.encode()).digest()[:4], "big") % self.shards
         return self._prefixed(f"{ALL_EVENTS}#{shard}")
 
     def every_partition(self) -> list[str]:
-        """Partitions of the index of all events; the unsharded one too, for events from before sharding."""
+        """List the partitions of the index of all events.
+
+        The unsharded one is always among them, for events from before sharding.
+        """
         shards = [f"{ALL_EVENTS}#{shard}" for shard in range(self.shards)] if self.shards > 1 else []
         return [self._prefixed(name) for name in [ALL_EVENTS, *shards]]
 
     def projector(self, name: str) -> str:
-        """Partition key of a projector's states."""
+        """Return the partition key of a projector's states."""
         return self._prefixed(f"PROJECTOR#{name}")
 
     def group(self, tag: str) -> str:
-        """What a tag is listed by."""
+        """Return the key under which the index by group lists a tag."""
         return self.in_group(group_of(tag))
 
     def in_group(self, group: str) -> str:
-        """What the tags of a group are listed by."""
+        """Return the key under which the index by group lists the tags of a group."""
         return f"{self.service}|{group}" if self.service else group
 
     def _prefixed(self, name: str) -> str:
+        """Prefix a partition key with the tenant's name, if there is one."""
         return f"SERVICE#{self.service}#{name}" if self.service else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagHead:
-    """A tag's head: what it has reached, and the latest append."""
+    """A tag's head: its count and last sortable id, with the event types and ids of its latest append."""
 
     reached: Reached
     types: tuple[str, ...] = ()
@@ -247,7 +261,7 @@ class TagHead:
 
 
 def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = None) -> Item:
-    """An event item."""
+    """Encode an event as an item, with the epoch seconds at which it expires, if any."""
     item: dict[str, AttributeValue] = {
         **keys.event(event.id),
         "eventId": text(event.id),
@@ -271,7 +285,7 @@ def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = No
 
 @decodes("dcb")
 def read_event(item: Item) -> RecordedTaggedEvent:
-    """Decode an event item."""
+    """Decode an event from its item."""
     optional: dict[str, Any] = {attribute: read_text(item, name) for name, attribute in _OPTIONAL.items()}
     return RecordedTaggedEvent(
         id=item["eventId"]["S"],
@@ -286,7 +300,11 @@ def read_event(item: Item) -> RecordedTaggedEvent:
 
 
 def _bodies(event: Recorded) -> dict[str, AttributeValue]:
-    """JSON stands as text where the original has it; other bytes beside a `null` there, which its readers can read."""
+    """Encode an event's data and metadata as item attributes.
+
+    JSON is stored as text, in the attributes of the original library. Other data is stored as bytes, beside a
+    `null` payload, which the original library's readers can read.
+    """
     data, meta = content_of(event.data), content_of(event.meta)
     payload = _json_text(data)
     found = {"payload": text("null"), "data": binary(data)} if payload is None else {"payload": text(payload)}
@@ -297,7 +315,7 @@ def _bodies(event: Recorded) -> dict[str, AttributeValue]:
 
 
 def _json_text(body: bytes) -> str | None:
-    """A body as text, if that is JSON."""
+    """Return a body as text if it is JSON, else None."""
     if body.startswith(json.MARK):
         return None
     try:
@@ -308,7 +326,7 @@ def _json_text(body: bytes) -> str | None:
 
 
 def _meta(item: Item) -> bytes:
-    """Metadata, which may be text or bytes."""
+    """Decode an event's metadata from its item, where it may be text or bytes."""
     if "meta" not in item:
         return b""
     found: bytes = item["meta"]["S"].encode() if "S" in item["meta"] else item["meta"]["B"]
@@ -316,7 +334,7 @@ def _meta(item: Item) -> bytes:
 
 
 def write_entry(keys: Keys, tag: str, index: int, event: Recorded) -> Item:
-    """The entry of an event, the tag's event number `index`."""
+    """Encode the entry that makes an event the event number `index` of a tag."""
     item = {
         **keys.entry(tag, event.place, event.id),
         "eventType": text(event.type),
@@ -326,7 +344,7 @@ def write_entry(keys: Keys, tag: str, index: int, event: Recorded) -> Item:
         "tagIndex": number(index),
     }
     if not is_reserved(tag):
-        # Keys of the index by group: without them, reserved tags stay out of listings.
+        # Keys of the index by group. Entries of reserved tags go without, which keeps these tags out of listings.
         item |= {"tagString": text(tag), "tagGroup": text(keys.group(tag))}
     if keys.service:
         item["serviceId"] = text(keys.service)
@@ -334,7 +352,7 @@ def write_entry(keys: Keys, tag: str, index: int, event: Recorded) -> Item:
 
 
 def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[Recorded]) -> Item:
-    """The head after an append of `events`, all of this tag."""
+    """Encode a tag's head after an append of `events`, all of this tag."""
     return {
         **keys.head(tag),
         "n": number(before.count + len(events)),
@@ -346,7 +364,7 @@ def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[Recorded]
 
 
 def read_head(item: Item) -> TagHead:
-    """Decode a head."""
+    """Decode a tag's head from its item."""
     return TagHead(
         reached=Reached(read_number(item, "n") or 0, read_text(item, "last") or ""),
         types=tuple(kind["S"] for kind in read_list(item, "c")),
@@ -361,7 +379,7 @@ def is_head(item: Item) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagSite:
-    """Two tables, and how keys are made."""
+    """Names of the tables of events and tags, with the builder of their keys."""
 
     events: str
     tags: str
@@ -379,7 +397,10 @@ class TagSite:
         after: Key | None = None,
         consistent: bool = True,
     ) -> Query:
-        """A page of a tag's entries between two sort keys. They begin with 30 digits; a head's `#` is below them."""
+        """Make the query for a page of a tag's entries between two sort keys.
+
+        Sort keys of entries begin with 30 digits; the `#` of a head sorts below all of them.
+        """
         return Query(
             table=self.tags,
             partition=("pk", text(self.keys.tag(tag))),
@@ -392,7 +413,7 @@ class TagSite:
 
 
 def tag_site_of(settings: Settings) -> TagSite:
-    """The tables of a deployment."""
+    """Return the tables of tagged events that a deployment's settings name."""
     chosen = settings.of_plugin(SekibanOptions)
     return TagSite(
         events=settings.table("events"),

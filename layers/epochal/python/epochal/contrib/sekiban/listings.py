@@ -42,12 +42,12 @@ from epochal.store.driver import ahead, pool
 from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 
 LEAST: Final = 100
-"""Events of a request to one of several partitions: they share a page among them, down to this."""
+"""Lowest page size of a query to one of several partitions, which share the requested page size among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagListings(Listings):
-    """Lists what Sekiban's tables hold. Pages are read as they are consumed."""
+    """Listings of events, entries and tags in Sekiban's tables; pages are read as they are consumed."""
 
     store: DcbEvents
     groups_are_indexed: ClassVar[bool] = True
@@ -60,11 +60,14 @@ class TagListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Every event after `since` in order of sortable ids; through an index that lags.
+        """Yield every event after `since` in order of sortable ids, read through an index that lags.
 
         Args:
-            max_count: where to stop; all events of the last one's sortable id come with it, so that going on `since`
-                that id loses none.
+            since: sortable id after which to begin; None begins with the first event.
+            max_count: number of events after which to stop. All events with the last one's sortable id are included,
+                so that continuing `since` that id loses none.
+            progress: function to call with the number of events read so far.
+            page: events of a request at most.
         """
         since = checked_since(since)
         must_be_whole(page, "page", 1)
@@ -84,7 +87,7 @@ class TagListings(Listings):
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[Recorded]:
-        """A tag's events after `since`, in order; those that have expired are missing."""
+        """Yield a tag's events after the sortable id `since`, in order, without those that have expired."""
         must_be_whole(page, "page", 1)
         tally = _TagTally(progress)
         for events in ahead(
@@ -94,10 +97,10 @@ class TagListings(Listings):
             yield from events
 
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
-        """A tag's entries after `since`, in order.
+        """Yield a tag's entries after the sortable id `since`, in order.
 
         Raises:
-            CorruptData: one is missing between two others.
+            CorruptData: an entry is missing between two others.
         """
         check_tag(tag, "tag")
         since = checked_since(since)
@@ -118,18 +121,19 @@ class TagListings(Listings):
                 return
 
     def latest(self, tag: str) -> TagEntry | None:
-        """A tag's newest entry; None where it has none."""
+        """Return a tag's newest entry, or None if it has none."""
         check_tag(tag, "tag")
         newest = self.store.site.entries(tag, forward=False, limit=1, consistent=self.store.consistent)
         found = self.store.driver.ask(newest).items
         return read_entry(found[0]) if found else None
 
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """How many events there are after `since`, as far as the index of all events knows."""
+        """Count the events after the sortable id `since` in the index of all events, which lags."""
         since = checked_since(since)
         tally = _TagTally(progress)
 
         def count_one(name: str) -> None:
+            """Add the number of events in one partition of the index to the tally."""
             for page in self.store.driver.pages(counting_page(self.store.site, name, since)):
                 tally.add(page.counted or 0)
 
@@ -140,9 +144,9 @@ class TagListings(Listings):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """Names of a group's tags after `beyond`, a page at a time.
+        """Yield pages of the names of a group's tags after the tag `beyond`.
 
-        A request reads `page` entries at most, which are one tag's where it has many.
+        A request reads `page` entries at most, so a page holds a single tag if that tag has many entries.
         """
         check_group(group)
         must_be_whole(page, "page", 1)
@@ -153,28 +157,35 @@ class TagListings(Listings):
             yield list(dict.fromkeys(item["tagString"]["S"] for item in reply.items))
             if reply.last is None:
                 return
-            # What is left of the last tag's entries is passed by: the next page begins with another tag.
+            # The remaining entries of the last tag are skipped: the next page begins with another tag.
             beyond = reply.items[-1]["tagString"]["S"]
 
     def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
-        """The scan that finds all tags."""
+        """Make the scan that finds all tags."""
         return tags_page(self.store.site)
 
     def read_tag(self, item: Item) -> TagCount | None:
-        """The tag whose head an item is, with its count; None where it is no head."""
+        """Decode a tag and its number of events from an item of the scan.
+
+        Returns None if the tag is reserved or another tenant's. An entry without a head counts as 0 events.
+        """
         return read_tag(self.store.site, item)
 
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """Tags that a scan found, with the counts of their heads."""
+        """List the tags that a scan found, with the event counts of their heads."""
         return [TagCount(tag=tag, events=events) for tag, events in found.items()]
 
     def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[TagEntry]]:
+        """Yield batches of a tag's entries, each as many as one request can read the events of."""
         entries = self.entries(tag, since=since, page=page)
         while batch := list(islice(entries, min(page, BATCH_KEYS))):
             yield batch
 
     def _hydrated(self, tag: str, entries: list[TagEntry]) -> list[Recorded]:
-        """Events in the order of their entries."""
+        """Read the events of a tag's entries, in their order, each with its position in the tag.
+
+        Expired events are left out.
+        """
         found = self.store.events([entry.event_id for entry in entries])
         return [
             event
@@ -185,13 +196,14 @@ class TagListings(Listings):
         ]
 
     def _events(self, name: str, since: str | None, size: int, tally: _TagTally) -> Iterator[list[Recorded]]:
+        """Yield pages of events from one partition of the index of all events."""
         for page in self.store.driver.pages(events_page(self.store.site, name, since, size)):
             tally.add(len(page.items))
             yield list(map(read_event, page.items))
 
 
 class _TagTally:
-    """Adds up, and reports, a report at a time. Safe under threads."""
+    """A counter that reports its total after each addition, one report at a time; safe under threads."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.total = 0
@@ -199,6 +211,7 @@ class _TagTally:
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
+        """Add a count to the total and report the total."""
         with self._lock:
             self.total += count
             if self._progress is not None:
@@ -206,7 +219,10 @@ class _TagTally:
 
 
 def _has_hole(before: int | None, page: Items) -> bool:
-    """Whether an entry is missing after the one of index `before`. Those of the original library have no index."""
+    """Whether an entry is missing on a page, or between the entry of index `before` and the page.
+
+    Entries of the original library have no index and are ignored.
+    """
     indices = [index for item in page.items if (index := read_entry(item).index) is not None]
     if before is not None:
         indices = [before, *indices]
@@ -217,10 +233,10 @@ A = TypeVar("A")
 
 
 def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at_once: int) -> Iterator[A]:
-    """Merge sources, each of which yields pages in order, into one order.
+    """Merge sources, each of which yields pages in the order of `key`, into one ordered iterator.
 
-    Up to `at_once` pages are under way, each on a thread. One page of each source is at hand, and the next is
-    asked for when half of that is taken, which bounds memory however long the sources are.
+    Up to `at_once` pages are read at a time, each on a thread. One page of each source is in memory, and the next one
+    is requested when half of it has been consumed, which bounds memory however long the sources are.
     """
     if at_once == 1 or len(sources) == 1:
         yield from merge(*map(chain.from_iterable, sources), key=key)
@@ -237,6 +253,7 @@ def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at
 def _half_ahead(
     calls: Executor, source: Iterator[Sequence[A]], under_way: Future[Sequence[A] | None]
 ) -> Iterator[A]:
+    """Yield the elements of a source's pages, and request the next page halfway through each."""
     while (page := under_way.result()) is not None:
         half = len(page) // 2
         yield from page[:half]

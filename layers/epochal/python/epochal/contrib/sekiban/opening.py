@@ -35,16 +35,21 @@ def open_dcb_events(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> DcbEvents:
-    """Tagged events in Sekiban's two tables.
+    """Open a store of tagged events in Sekiban's two tables.
 
     Args:
-        service: tenant whose events these are; empty for tables of one tenant.
-        type_heads: also allow conditions by type alone; every append then moves heads that all others move too.
-        write_shards: over which the index of all events is spread; may be raised later, never lowered.
-        consistent: False halves what single events and listings by tag cost, which may then miss the latest events.
-        reads_at_once: requests that a listing by tag, or one of all events over several shards, has under way.
-        patience: how long to wait out throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30
-            seconds apart, as the original library does.
+        events: name of the table of events.
+        tags: name of the table of heads and entries of tags.
+        service: name of the tenant that the events belong to; empty for tables of one tenant.
+        type_heads: whether conditions by type alone are allowed; if so, every append moves heads that all others move
+            too.
+        write_shards: number of shards of the index of all events; may be raised later, never lowered.
+        consistent: whether single events and listings by tag are read strongly consistent; False halves their cost, but
+            they may miss the latest events.
+        reads_at_once: number of concurrent requests of a listing by tag, or of all events over several shards.
+        patience: retries after throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30 seconds
+            apart, as the original library does.
+        place: endpoint and region of the tables, and the client to use.
     """
     distinct(events=events, tags=tags)
     settings = Settings.of(
@@ -69,14 +74,17 @@ def open_projection_states(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> ProjectionStates:
-    """States of projections in their table, large ones in a bucket.
+    """Open the store of projection states in their table, with large states in a bucket.
 
     Args:
-        bucket: of large states; without one they are refused.
-        prefix: of keys in the bucket.
-        service: tenant whose states these are; empty for a table of one tenant.
-        inline_bytes: states that are larger when compressed are large; at most 300,000.
-        cache_bytes: of large states, as compressed, kept in this process; 0 keeps none.
+        table: name of the table of states.
+        bucket: name of the bucket for large states; without one, large states are refused.
+        prefix: prefix of keys in the bucket.
+        service: name of the tenant that the states belong to; empty for a table of one tenant.
+        inline_bytes: compressed bytes above which a state is large; at most 300,000.
+        cache_bytes: bytes of large states, compressed, that are cached in this process; 0 caches none.
+        patience: retries after throttling and outages.
+        place: endpoint and region of the table and the bucket, and the client to use.
     """
     settings = Settings.of(
         projection_states_table=table,
@@ -90,37 +98,40 @@ def open_projection_states(
 
 
 def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
-    """A store of tagged events in memory, in Sekiban's tables."""
-    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+    """Open a store of tagged events in Sekiban's tables in memory."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  Lambda layers do not contain it
 
     return opened(memory_deployment(tables, type_heads=type_heads))
 
 
 def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
-    """States of projections in memory, with a bucket."""
-    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+    """Open a store of projection states in memory, with a bucket."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  Lambda layers do not contain it
 
     return states_of(memory_deployment(tables))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcbImporter(Importer):
-    """Imports into one store.
+    """An importer of a history of tagged events into one store of tagged events.
 
-    atomic      a batch has up to 100 items or 4 MB: events, entries and heads together
-    kept        sortable ids where they exceed those of all earlier events of their tags, which an ordered history into
-                an empty store always does
+    atomic      a batch of up to 100 items or 4 MB: events, entries and heads together
+    kept        sortable ids that exceed those of all earlier events of their tags; this holds for every id of an
+                ordered history that is imported into an empty store
     """
 
     store: DcbEvents
 
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        """Split a history into batches, each small enough for one append."""
         return parts_of(self.store.site, history)
 
     def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+        """Make the stored form of a dated event, with the place and timestamp of the event found for it."""
         return recorded(dated.event, found.place, found.timestamp)
 
     def _append(self, new: Sequence[DatedEvent]) -> int:
+        """Append a batch of dated events, and return how many of them got another sortable id than theirs."""
         stamps = tuple(Stamp(dated.place, dated.timestamp) for dated in new)
         batch = TaggedBatch(events=tuple(TaggedEvent.of(dated.event) for dated in new), stamps=stamps)
         written = self.store.driver.run(append(self.store.site, batch)).events

@@ -49,7 +49,7 @@ from epochal.settings import Options, Settings, variable
 
 
 def dcb_source(site: TagSite, partitions: int = 1) -> Source:
-    """Tags of the site's tenant."""
+    """Make the feed source of the tags of the site's tenant."""
     service = site.keys.service
     return Source(
         name="dcb",
@@ -67,11 +67,12 @@ def dcb_source(site: TagSite, partitions: int = 1) -> Source:
 
 
 def heal_dcb(site: TagSite) -> Heal:
-    """Heals gaps of tags from their entries, which outlive the events."""
+    """Make a function that heals gaps of tags from their entries, which outlive the events."""
     return soundly(lambda gap: _healed(site, gap), "dcb")
 
 
 def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
+    """Read the entries of a gap in a tag, and return the spans of events that fill it."""
     if gap.end is None:
         raise CorruptData(f"tag {gap.stream!r}: its head does not tell what was appended")
     found = Healed()
@@ -87,14 +88,16 @@ def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
 
 
 def _source(settings: Settings) -> Source:
+    """Make the feed source of the tagged events of a deployment."""
     return dcb_source(tag_site_of(settings), settings.partitions("dcb_partitions"))
 
 
 _NAMED: Final = re.compile(r"(?:SERVICE#[^#]*#)?(EVENT|TAG|PROJECTOR)#")
-"""Partition keys, whoever is the tenant."""
+"""Pattern of partition keys of any tenant, with the kind of item as group 1."""
 
 
 def _kind_of(item: Item) -> str | None:
+    """Return the kind of table that an item belongs to by its partition key, or None for other items."""
     if not item.keys() >= set(EVENTS.keys):
         return None
     named = _NAMED.match(item["pk"].get("S", ""))
@@ -102,16 +105,22 @@ def _kind_of(item: Item) -> str | None:
 
 
 def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
-    """By the function's name; where tenants share the tables, to the tenant's items.
+    """Return the DynamoDB permissions that each function needs, by the function's name.
+
+    Where tenants share the tables, permissions cover the tenant's items only.
 
     Conditions on heads that an append does not move need `ConditionCheckItem`. Listing the tags of all groups scans
-    them, since no index has all of them; a scan has no key to compare, and passes by other tenants' items. A reader of
-    events needs `GetItem` for transactions that read those a plain read does not find.
+    the table, since no index has all of them; a scan has no key to restrict, so it also reads other tenants' items,
+    which are skipped. A reader of events needs `GetItem` for transactions that read the events which a plain read does
+    not find.
     """
     service = options.of_plugin(SekibanOptions).service
 
     def own(table: TableSpec, *actions: str, index: str = "") -> Permission:
-        """Keys begin with the tenant's name, those of groups of tags as well."""
+        """Make a permission on the tenant's items of a table.
+
+        Keys begin with the tenant's name, and so do the keys of the index by group.
+        """
         key = f"{service}|*" if table is TAGS and index else f"SERVICE#{service}#*"
         return Permission(table=table, actions=actions, index=index, keys=(key,) if service else ())
 
@@ -141,7 +150,7 @@ def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
 
 
 def objects_of(options: Options) -> ObjectAccess:
-    """What functions do to large states: the tenant's."""
+    """Return the access that functions need to the tenant's large states in the bucket."""
     chosen = options.of_plugin(SekibanOptions)
     tenant = f"{chosen.service}/" if chosen.service else ""
     return ObjectAccess(
@@ -151,23 +160,25 @@ def objects_of(options: Options) -> ObjectAccess:
 
 
 def where(keys: Keys) -> Condition:
-    """What heads of the tenant's tags meet.
+    """Build the condition that heads of the tenant's tags meet.
 
-    Heads by type meet it, too, where there are any, since their keys begin alike. No append moves them without a
-    tag's head.
+    Heads by type meet the condition too, if there are any, since their keys have the same prefix. No append moves them
+    without moving a tag's head.
     """
     return All((BeginsWith("pk", keys.tag("")), equals("sk", text(HEAD))))
 
 
 def appended(item: Item, service: str = "") -> Span | None:
-    """The span that a head's latest append added; None for entries, for heads by type, for other tenants.
+    """Return the span of events that a head's latest append added, or None for items that are not fed.
+
+    Entries, heads by type and items of other tenants are not fed.
 
     Args:
-        item: of the tags table.
-        service: the tenant whose feed it is; empty for tables of one tenant.
+        item: an item of the tags table.
+        service: name of the tenant that the feed belongs to; empty for tables of one tenant.
 
     Raises:
-        CorruptData: the item is a head of ours, but its counters do not fit each other.
+        CorruptData: the item is a head of the tenant, but its counters contradict each other.
     """
     tag = _tag_of(item, service)
     if not is_head(item) or tag is None:
@@ -180,13 +191,17 @@ def appended(item: Item, service: str = "") -> Span | None:
 
 
 def end(item: Item, service: str = "") -> End | None:
-    """Where the tag ends; None where `appended` is. Raises `CorruptData` as it does."""
+    """Return the end of the tag whose head an item is, or None for items that are not fed.
+
+    Raises:
+        CorruptData: the item is a head of the tenant, but its counters contradict each other
+    """
     span = appended(item, service)
     return None if span is None else End(span.stream, span.next)
 
 
 def stored(item: Item, service: str = "") -> Span | None:
-    """The event that an entry stands for; None for whatever else the table holds."""
+    """Return the span of the one event that an entry stands for, or None for other items."""
     tag, index = _tag_of(item, service), read_number(item, "tagIndex")
     if tag is None or index is None or is_head(item):
         return None
@@ -194,7 +209,7 @@ def stored(item: Item, service: str = "") -> Span | None:
 
 
 def _tag_of(item: Item, service: str) -> str | None:
-    """The tag that an item is of, if the feed has it."""
+    """Return the tag that an item belongs to, or None if the feed does not have that tag."""
     tag = Keys(service=service).tag_of(item["pk"]["S"])
     return None if tag is None or (is_reserved(tag) and tag != UNTAGGED) else tag
 

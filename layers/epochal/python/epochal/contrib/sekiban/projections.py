@@ -31,11 +31,11 @@ from epochal.store.encoding import Objects
 MAX_NAME_BYTES: Final = 512
 
 MAX_PAGE: Final = 1_000_000
-"""Versions that a page may be asked to hold. What DynamoDB takes for a limit ends at 2^31."""
+"""Highest number of versions that a page may be limited to. DynamoDB accepts limits below 2^31."""
 
 
 def states_of(deployment: Deployment) -> ProjectionStates:
-    """The states of a deployment."""
+    """Open the store of the projection states of a deployment."""
     settings = deployment.settings
     chosen = settings.of_plugin(SekibanOptions)
     return ProjectionStates(
@@ -49,32 +49,35 @@ def states_of(deployment: Deployment) -> ProjectionStates:
 
 
 class NoObjects:
-    """No bucket: implements `Objects` for those who have small states only."""
+    """An `Objects` store without a bucket, for deployments whose states are all small."""
 
     def put(self, key: str, content: IO[bytes]) -> None:
-        """Refuse a state that no item holds; raises `TooLarge`."""
+        """Raise `TooLarge`, since a state that no item can hold needs a bucket."""
         raise TooLarge(f"state {key} (there is no bucket)", content.seek(0, SEEK_END), INLINE_BYTES)
 
     def get(self, key: str) -> Iterator[bytes]:
-        """Only a store with a bucket has objects; raises `MissingBody`."""
+        """Raise `MissingBody`, since there is no bucket that could have the object."""
         raise MissingBody(key)
 
     def delete(self, key: str) -> None:
-        """There is nothing to delete."""
+        """Do nothing, since there is no bucket to delete from."""
 
     def old_keys(self, prefix: str) -> Iterator[str]:  # noqa: ARG002  the protocol's signature
-        """There are none."""
+        """Return an empty iterator, since there are no objects."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectionStates:
-    """A table of states, and the bucket beside it.
+    """A table of projection states, with the bucket that holds the large ones.
 
     Attributes:
-        objects: where large states go.
-        prefix: of their keys.
-        inline_bytes: states that are larger when compressed are large; at most 300,000.
+        driver: the driver that sends requests to DynamoDB.
+        table: name of the table of states.
+        objects: the store of large states.
+        keys: the builder of primary keys for the tenant.
+        prefix: prefix of the keys of large states.
+        inline_bytes: compressed bytes above which a state is large; at most 300,000.
     """
 
     driver: Driver
@@ -101,14 +104,19 @@ class ProjectionStates:
         last_sortable_id: str,
         safe_window: str | None = None,
     ) -> None:
-        """Store a state, unless one that has processed more events is there.
+        """Store a state, unless the stored one has processed more events.
 
         Args:
-            state: its bytes, a chunk at a time; compressed on the way, never held whole.
+            projector: name of the projector.
+            version: version of the projector's code.
+            state: the bytes of the state, in chunks; compressed chunk by chunk, never held in memory as a whole.
+            events_processed: number of events that the state has in it.
+            last_sortable_id: sortable id of the last of these events; empty if there are none.
+            safe_window: the projector's own text about its safe window, stored unchanged.
 
         Raises:
-            TooLarge: it is large, and there is no bucket.
-            ConflictError: one that has processed more events is there; carries it, without its content.
+            TooLarge: the state is large, and there is no bucket.
+            ConflictError: the stored state has processed more events; has that state, without its content.
         """
         newer = self.try_save(
             projector,
@@ -134,12 +142,15 @@ class ProjectionStates:
         last_sortable_id: str,
         safe_window: str | None = None,
     ) -> StoredState | None:
-        """`save` that answers a conflict: None if stored, else the state that is there."""
+        """Store a state as `save` does, but return the stored one if it has processed more events.
+
+        Returns None if the state was stored.
+        """
         check_names(projector, version)
         no_step(projector, "projector")
         no_step(version, "version")
         must_be_whole(events_processed, "events_processed")
-        # What has processed nothing has no last event.
+        # A state that has processed no events has no last event.
         if events_processed or last_sortable_id != "":
             parse_place(last_sortable_id, "last_sortable_id")
         if safe_window is not None:
@@ -165,38 +176,44 @@ class ProjectionStates:
         return self.driver.run(states.upsert(self.table, self.keys, stored))
 
     def find(self, projector: str, version: str) -> StoredState | None:
-        """A version's state without its content; None where it has none."""
+        """Read a version's state without its content, or None if it has none."""
         check_names(projector, version)
         return self.driver.run(states.latest(self.table, self.keys, projector, version))
 
     def find_any(self, projector: str) -> StoredState | None:
-        """The state of the version that has processed most events."""
+        """Return the state of the version that has processed most events, or None if there is no state."""
         return max(self.list(projector), key=lambda state: state.events_processed, default=None)
 
     def list(self, projector: str) -> list[StoredState]:
-        """The states of every version of a projector."""
+        """List the states of every version of a projector."""
         check_names(projector, "-")
         return self.driver.run(states.versions(self.table, self.keys, projector))
 
     def list_all(self) -> Iterator[StoredState]:
-        """The states of every version of every projector, in no order. Reads all of the table: for tools."""
+        """Yield the states of every version of every projector, in no order.
+
+        Reads the whole table, so it is meant for tools.
+        """
         for page in self.driver.pages(states.everything(self.table)):
             yield from states.own(self.keys, page.items)
 
     def page(
         self, projector: str, *, beyond: str | None = None, limit: int
     ) -> tuple[tuple[StoredState, ...], str | None]:
-        """At most `limit` versions that follow `beyond`, and beyond which to go on; None at the end."""
+        """Return the states of at most `limit` versions after `beyond`, with the `beyond` of the next page.
+
+        The latter is None on the last page.
+        """
         check_names(projector, "-" if beyond is None else beyond)
         must_be_whole(limit, "limit", 1, MAX_PAGE)
         return self.driver.run(states.versions_page(self.table, self.keys, projector, beyond, limit))
 
     def open(self, state: StoredState) -> Iterator[bytes]:
-        """A state's content, a chunk at a time.
+        """Yield a state's content, decompressed, a chunk at a time.
 
         Raises:
-            MissingBody: its object is not in the bucket, or no bucket was given.
-            CorruptData: it does not decompress.
+            MissingBody: the state's object is not in the bucket, or the store has no bucket.
+            CorruptData: the content cannot be decompressed, or the item has neither content nor key.
         """
         if state.offload_key is not None:
             return unpack(self.objects.get(state.offload_key))
@@ -205,25 +222,29 @@ class ProjectionStates:
         return unpack([from_text(state.inline)])
 
     def delete(self, projector: str, version: str) -> None:
-        """Delete a version's state; an object of its own is then an orphan."""
+        """Delete a version's state; its object in the bucket, if any, becomes an orphan."""
         check_names(projector, version)
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
     def orphans(self, projector: str) -> Iterator[str]:
-        """Keys of a projector's objects that no version names: replaced, deleted, or left behind by a crash."""
+        """Yield the keys of a projector's objects that no version refers to.
+
+        Their states were replaced or deleted, or a crash left them behind. Objects younger than a day are not
+        listed.
+        """
         check_names(projector, "-")
         folder = self._folder(projector)
         named = {state.offload_key for state in self.list(projector)}
         for key in self.objects.old_keys(folder):
-            # What is deeper belongs to a tenant with the name of this projector.
+            # Keys that are deeper belong to a tenant with the name of this projector.
             if key not in named and "/" not in key.removeprefix(folder):
                 yield key
 
     def remove_orphans(self, projector: str) -> int:
-        """Delete a projector's orphans; how many there were.
+        """Delete a projector's orphaned objects, and return how many were deleted.
 
-        A state of the very content of an orphan, stored while that is being deleted, loses it: `open` raises
-        `MissingBody`, and the state is to be stored again.
+        A state with the same content as an orphan, stored while the orphan is being deleted, loses its object: `open`
+        raises `MissingBody`, and the state has to be stored again.
         """
         removed = 0
         for key in self.orphans(projector):
@@ -233,11 +254,18 @@ class ProjectionStates:
         return removed
 
     def projectors_in(self, items: Iterable[Item]) -> set[str]:
-        """The projectors that items of the table are of."""
+        """Return the names of the projectors that items of the table belong to."""
         return {each.projector for each in states.own(self.keys, items)}
 
     def _chunks(self, state: object) -> Iterator[bytes]:
-        """A state's chunks. A text, or bytes by themselves, would be taken for a chunk of each letter."""
+        """Yield a state's chunks, and refuse a state that is no list of bytes.
+
+        A text or a single bytes object is refused because each of its characters or bytes would be taken for a
+        chunk.
+
+        Raises:
+            InvalidInput: the state, or a chunk of it, has a wrong type
+        """
         if isinstance(state, str | bytes) or not isinstance(state, Iterable):
             raise InvalidInput("state", f"must be a list of bytes, not {type(state).__name__}")
         for chunk in state:
@@ -245,13 +273,17 @@ class ProjectionStates:
             yield chunk
 
     def _folder(self, projector: str) -> str:
-        """Tenants may have projectors of the same name, and neither may take the other's objects for orphans."""
+        """Return the prefix of the keys of a projector's objects in the bucket.
+
+        It contains the tenant, since tenants may have projectors of the same name, and the objects of one must not
+        be orphans of the other.
+        """
         tenant = f"{self.keys.service}/" if self.keys.service else ""
         return f"{self.prefix}/{tenant}{projector}/"
 
 
 def check_names(projector: str, version: str) -> None:
-    """Refuse what names no projector, or no version of one."""
+    """Raise `InvalidInput` unless the names of a projector and of its version are valid."""
     for name, value in (("projector", projector), ("version", version)):
         must_be(str, value, name, "text")
         if (
@@ -264,13 +296,20 @@ def check_names(projector: str, version: str) -> None:
 
 
 class CachedObjects:
-    """Implements `store.encoding.Objects` over another; safe under threads.
+    """An `Objects` store that caches the objects of another in memory; safe under threads.
 
     Args:
-        max_bytes: of all objects kept, compressed as they are; one that alone exceeds it is not kept.
+        objects: the store whose objects are cached.
+        max_bytes: total size of cached objects, compressed as they are stored; an object that alone exceeds it is not
+            cached.
     """
 
     def __init__(self, objects: Objects, max_bytes: int) -> None:
+        """Make a cache that is empty.
+
+        Raises:
+            InvalidInput: `max_bytes` is less than 1
+        """
         if max_bytes < 1:
             raise InvalidInput("max_bytes", "must be at least 1")
         self._objects = objects
@@ -281,15 +320,22 @@ class CachedObjects:
 
     @property
     def size(self) -> int:
-        """Bytes of the objects kept."""
+        """Total size of the cached objects in bytes."""
         return self._bytes
 
     def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a file's content under `key`. It is kept in memory once it is read: its writer has the state."""
+        """Store a file's content under `key` in the underlying store.
+
+        The content is cached only when it is read: its writer has the state already.
+        """
         self._objects.put(key, content)
 
     def get(self, key: str) -> Iterator[bytes]:
-        """An object's content in chunks; raises `MissingBody`."""
+        """Return an object's content in chunks, from the cache or the underlying store.
+
+        Raises:
+            MissingBody: there is no such object
+        """
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -297,17 +343,17 @@ class CachedObjects:
         return self._keeping(key, self._objects.get(key))
 
     def delete(self, key: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object, if it exists, from the cache and the underlying store."""
         with self._lock:
             self._drop(key)
         self._objects.delete(key)
 
     def old_keys(self, prefix: str) -> Iterator[str]:
-        """As the bucket has them."""
+        """Yield the keys with a prefix that the underlying store calls old."""
         return self._objects.old_keys(prefix)
 
     def _keeping(self, key: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Chunks as they come; kept if they come to their end and are not too many."""
+        """Yield an object's chunks, and cache them if all are read and they fit in the cache."""
         taken: list[bytes] = []
         size = 0
         for chunk in chunks:
@@ -321,6 +367,7 @@ class CachedObjects:
             self._keep(key, tuple(taken), size)
 
     def _keep(self, key: str, content: tuple[bytes, ...], size: int) -> None:
+        """Cache an object, and evict the least recently used ones until the cache fits its limit."""
         with self._lock:
             self._drop(key)
             self._kept[key] = content
@@ -329,4 +376,5 @@ class CachedObjects:
                 self._drop(next(iter(self._kept)))
 
     def _drop(self, key: str) -> None:
+        """Remove an object from the cache, if it is there."""
         self._bytes -= sum(map(len, self._kept.pop(key, ())))

@@ -48,9 +48,9 @@ from epochal.plan.values import Item, Key, read_number
 
 
 def stand(site: TagSite, fenced: Fence, tags: Collection[str] = ()) -> Steps[Position]:
-    """The position of a read that begins now.
+    """Read the heads of a query's tags, and return the position of a read that begins now.
 
-    The heads of the query's other tags, and of `tags`, come along: they save an append a request.
+    The heads of the query's other tags, and of `tags`, are read in the same request: they save an append a request.
     """
     others = {tag for item in fenced.query.items for tag in item.tags}.union(tags).difference(fenced.all_tags)
     heads = yield from read_heads(site, [*fenced.all_tags, *sorted(others)])
@@ -70,11 +70,14 @@ def matches(
     *,
     end: Position | None = None,
 ) -> Steps[tuple[Recorded, ...]]:
-    """Matching events that are beyond `before`, and up to `until` through any item that they match.
+    """Read the events that match a query, are after `before`, and are at most at `until`.
 
     Args:
-        ids: if there may be any match, also return the events of these ids, whatever they match.
-        end: the position of the read, where events shall tell theirs.
+        fenced: the query, with the tags that fence it.
+        before: how far the reader has read each tag already.
+        until: how far each tag is read; an event has to be within it through any query item that it matches.
+        ids: ids of events to return whatever they match, if any event may match.
+        end: the position of the read, if the events are to have positions of their own.
     """
     wanted: set[str] = set()
     passed: dict[str, list[tuple[str, int]]] = {}
@@ -98,7 +101,7 @@ def matches(
 
 
 def read_heads(site: TagSite, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
-    """How far each tag has got; nowhere where it has no head."""
+    """Read the count and last sortable id of each tag, which are zero and empty without a head."""
     found = {tag: Reached() for tag in tags}
     items = yield from get_all(site.tags, map(site.keys.head, found))
     reached = {site.keys.tag_of(item["pk"]["S"]): read_head(item).reached for item in items}
@@ -106,18 +109,21 @@ def read_heads(site: TagSite, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
 
 
 def read_events(site: TagSite, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
-    """Events by id; those that have expired, never were, or are being written are missing."""
+    """Read events by id; those that are expired, unknown or being written are missing."""
     return _by_id((yield from get_all(site.events, map(site.keys.event, ids))))
 
 
 def certain_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
-    """Events by id; those that have expired, or never were, are missing, and none that is being written is."""
+    """Read events by id, including those that are being written; expired and unknown ones are missing."""
     found = yield from read_events(site, ids)
     return found | (yield from settled_events(site, [each for each in ids if each not in found]))
 
 
 def settled_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
-    """Events by id, once no append of them is under way; those that have expired, or never were, are missing."""
+    """Read events by id in transactions, which wait for appends that are being applied.
+
+    Events that have expired, or never existed, are missing from the result.
+    """
     found: dict[str, RecordedTaggedEvent] = {}
     for read in settled((site.events, site.keys.event(event_id)) for event_id in ids):
         reply = yield read
@@ -126,21 +132,22 @@ def settled_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, Recorde
 
 
 def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
+    """Decode events from items, and return them by id."""
     return {event.id: event for event in map(read_event, items)}
 
 
-# What a query matches, a bounded part at a time, oldest or newest first: what `layout.queries` asks of a layout.
+# The matches of a query, read in bounded parts, oldest or newest first: the interface that `layout.queries` needs.
 #
 # A part reads a bounded number of entries of each fencing tag. Where a tag has more of them, the part ends at the
-# earliest such cut: beyond it, tags could not be put in order.
+# earliest such cut: beyond it, the entries of different tags could not be put in order.
 #
 # Newest first, all parts belong to one read, whose heads were read once. A part reads some entries of each fencing tag,
-# from its place downward. The highest of the keys at which these end is as far down as tags can be put in
-# order. Above it every tag has an entry at or below each event, or has none left: so an event can tell its position.
+# from its place downward. The highest of the keys at which these entries end is as far down as the tags can be put in
+# order. Above it every tag has an entry at or below each event, or has none left, so each event's position is known.
 
 
 PART_BYTES: Final = 4 * 1024 * 1024
-"""Events are read in batches, until they come to this, whether they match or not."""
+"""Bytes of events, matching or not, after which a part reads no further batch."""
 
 
 def take(
@@ -155,11 +162,16 @@ def take(
     first: Trail | None = None,
     at_once: int,
 ) -> Steps[tuple[list[Recorded], str | None]]:
-    """Events of these keys of entries that match, and are new, and the key at which there was no room for more.
+    """Read the matching new events that entries refer to, and the key of the first without room.
 
     Args:
-        trail: of the events; `first` is that of the first one, where it has another.
-        at_once: events of the first request, and twice as many in each further one.
+        keys: sort keys of the entries, in the order of reading.
+        takes: the function that counts an event and returns False if there is no room for it.
+        before: how far the reader has read each tag already.
+        until: how far each tag is read.
+        trail: trail of the events, which tells their positions.
+        first: trail of the first event, if it differs.
+        at_once: number of events in the first request; each further request has twice as many.
     """
     taken: list[Recorded] = []
     at = read = 0
@@ -184,7 +196,7 @@ def take(
 def _look(
     site: TagSite, tag: str, at: Reached, until: Reached, limit: int | None = None
 ) -> Steps[Slice | None]:
-    """A tag's next entries, all of those that are between, or with a limit some; None where one is missing."""
+    """Read a tag's entries between two places once, all or about `limit`; None if one is missing."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
@@ -195,14 +207,17 @@ def _look(
             break
     end = until.count if last is None else at.count + len(found)
     indices = [read_number(item, "tagIndex") for item in found]
-    # Lengths first: where `until` came from outside, the range may be longer than any memory.
+    # Lengths first: if `until` was supplied by a caller, the range may be larger than memory.
     if len(indices) != end - at.count or indices != list(range(at.count, end)):
         return None
     return Slice(tuple(found), last is None)
 
 
 def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
-    """Keys of entries that may match, in order, and the key from which on they are not all known; None: all are."""
+    """Return the ordered keys of entries that may match, and the key from which on some are missing.
+
+    The second key is None if none is missing.
+    """
     ends = [f"{key_of(part.entries[-1])}~" for part in slices.values() if not part.whole]
     bound = min(ends, default=None)
     ordered = sorted(key for key in possible_keys(fenced, slices) if bound is None or key < bound)
@@ -210,7 +225,7 @@ def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], st
 
 
 def _reached(slices: Mapping[str, Slice], at: Reach, bound: str) -> Reach:
-    """How far the tags have been read by a part that ends before the key `bound`."""
+    """Return how far each tag has been read by a part that ends before the key `bound`."""
     reached = dict(at)
     for tag, part in slices.items():
         passed = [item for item in part.entries if key_of(item) < bound]
@@ -220,12 +235,13 @@ def _reached(slices: Mapping[str, Slice], at: Reach, bound: str) -> Reach:
 
 
 FIRST: Final = 20
-"""Entries of each tag that are read besides those that are wanted: they are small."""
+"""Entries of each tag that are read in addition to the requested number of events; entries are small."""
 
 
 def _in_order_back(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
-    """Keys of entries that may match, newest first, and the key at and below which they are not all known; None: all
-    are.
+    """Return keys of entries that may match, newest first, and the key from which down some are missing.
+
+    The second key is None if none is missing.
     """
     floor = max((key_of(part.entries[0]) for part in slices.values() if not part.whole), default=None)
     return sorted(
@@ -236,9 +252,13 @@ def _in_order_back(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str
 def _look_back(
     site: TagSite, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
 ) -> Steps[Slice | None]:
-    """A tag's entries from the key `upto` down, `most` and one at most, but two where there are as many.
+    """Read a tag's entries downward from a key once, about `most` of them; None if one is missing.
 
-    None if any is missing.
+    At least two entries are read if there are as many.
+
+    Args:
+        between: the places in the tag above and up to which entries are read.
+        cut: the key from which to read downward, None for the end of `between`, and the number of entries.
     """
     (before, until), (upto, most) = between, cut
     found: list[Item] = []
@@ -264,13 +284,13 @@ def _look_back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcbReads:
-    """See `layout.queries.TaggedReads`."""
+    """Reads of the events that match a fenced query; implements `layout.queries.TaggedReads`."""
 
     site: TagSite
     fenced: Fence
 
     def everything(self, after: Position | None) -> Steps[Seen]:
-        """The events that match, or those of them that are new since `after`."""
+        """Read all events that match, or all new ones since the position `after`, with the new position."""
         position = yield from stand(self.site, self.fenced)
         before: Reach = {} if after is None else after.seen
         events = yield from matches(self.site, self.fenced, before, position.seen, end=position)
@@ -281,11 +301,14 @@ class DcbReads:
         before: Reach,  # noqa: ARG002  heads alone are read
         limit: int,  # noqa: ARG002  likewise
     ) -> Steps[tuple[Position, Self]]:
-        """See `stand`."""
+        """Begin a read in parts: read the heads, and return the read's position and this reader."""
         return (yield from stand(self.site, self.fenced)), self
 
     def part(self, wanted: Wanted) -> Steps[Part]:
-        """What is wanted, or the beginning of it. Entries are small: as many are read, whatever is wanted."""
+        """Read a part of the matching events, oldest first.
+
+        The number of entries read does not depend on the number of events wanted, since entries are small.
+        """
         site, fenced = self.site, self.fenced
         at, until = wanted.at, wanted.until
         slices: dict[str, Slice] = {}
@@ -316,11 +339,13 @@ class DcbReads:
     def part_back(
         self, after: Position | None, rest: Down | None, takes: Takes, most: int
     ) -> Steps[PartBack]:
-        """A page of the events that match, or of those that are new since `after`, newest first.
+        """Read a page of the matching events, or of the new ones since `after`, newest first.
 
         Args:
-            rest: of the page before, whose query and `after` must have been the same; None begins a read.
-            most: events that are wanted; so many entries of each tag are read, and `FIRST` more.
+            after: position after which events are new; None for all events.
+            rest: cursor of the previous page, whose query and `after` must have been the same; None begins a read.
+            takes: the function that counts an event and returns False if there is no room for it.
+            most: number of events wanted; so many entries of each tag are read, plus `FIRST`.
         """
         site, fenced = self.site, self.fenced
         before: Reach = {} if after is None else after.seen

@@ -24,7 +24,10 @@ from epochal.plan.values import AttributeValue, Item, Key, number, read_number, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """A state as its item holds it: `inline` in base64, or in the bucket under `offload_key`."""
+    """A projection state as its item holds it.
+
+    Its content is `inline`, compressed and in base64, or in the bucket under the key `offload_key`.
+    """
 
     projector: str
     version: str
@@ -53,12 +56,12 @@ _NUMBERS: Final = {
 
 
 def key_of(keys: Keys, projector: str, version: str) -> Key:
-    """Primary key of a state."""
+    """Return the primary key of a state."""
     return {"pk": text(keys.projector(projector)), "sk": text(f"VERSION#{version}")}
 
 
 def upsert(table: str, keys: Keys, state: StoredState) -> Steps[StoredState | None]:
-    """Store a state; None if done, else the stored one, which has processed more events."""
+    """Store a state; return None, or the stored state if that has processed more events."""
     processed = number(state.events_processed)
     reply = yield Put(
         table=table,
@@ -71,13 +74,13 @@ def upsert(table: str, keys: Keys, state: StoredState) -> Steps[StoredState | No
 
 
 def latest(table: str, keys: Keys, projector: str, version: str) -> Steps[StoredState | None]:
-    """The state of one version, strongly consistent."""
+    """Read the state of one version, strongly consistent, or None if there is none."""
     reply = yield Get(table=table, key=key_of(keys, projector, version))
     return None if reply.item is None else _read(reply.item)
 
 
 def versions(table: str, keys: Keys, projector: str) -> Steps[list[StoredState]]:
-    """The states of every version."""
+    """Read the states of every version of a projector."""
     found: list[StoredState] = []
     last: Key | None = None
     while True:
@@ -91,10 +94,11 @@ def versions(table: str, keys: Keys, projector: str) -> Steps[list[StoredState]]
 def versions_page(
     table: str, keys: Keys, projector: str, beyond: str | None, limit: int
 ) -> Steps[tuple[tuple[StoredState, ...], str | None]]:
-    """The states of at most `limit` versions that follow `beyond`, in order, and beyond which to go on; None at the
-    end.
+    """Read the states of at most `limit` versions after `beyond`, and the `beyond` of the next page.
 
-    Versions have no character as low as the one after `beyond`.
+    The latter is None on the last page.
+
+    The lower bound is exact: no version has a character as low as NUL, which follows `beyond` in it.
     """
     lowest = "VERSION#" if beyond is None else f"VERSION#{beyond}\0"
     reply = yield Query(
@@ -108,22 +112,26 @@ def versions_page(
 
 
 def everything(table: str) -> Scan:
-    """The states of all projectors of all tenants. Nothing lists projectors, so this reads the states themselves."""
+    """Make the scan of the states of all projectors of all tenants.
+
+    Nothing lists projectors, so the scan reads the states themselves.
+    """
     return Scan(table=table, consistent=False)
 
 
 def own(keys: Keys, items: Iterable[Item]) -> list[StoredState]:
-    """The states among items of the table that are the tenant's."""
+    """Decode those items of the table that are the tenant's states."""
     prefix = keys.projector("")
     return [_read(item) for item in items if item["pk"]["S"].startswith(prefix)]
 
 
 def delete(table: str, keys: Keys, projector: str, version: str) -> Steps[None]:
-    """Delete the state of one version; its object in the bucket, if any, is then an orphan."""
+    """Delete the state of one version; its object in the bucket, if any, becomes an orphan."""
     yield Delete(table=table, key=key_of(keys, projector, version))
 
 
 def _write(keys: Keys, state: StoredState) -> Item:
+    """Encode a state as an item."""
     item: dict[str, AttributeValue] = dict(key_of(keys, state.projector, state.version))
     item["isOffloaded"] = {"BOOL": state.offload_key is not None}
     for name, attribute in _TEXTS.items():
@@ -138,6 +146,7 @@ def _write(keys: Keys, state: StoredState) -> Item:
 
 
 def _read(item: Item) -> StoredState:
+    """Decode a state from its item."""
     texts = {attribute: read_text(item, name) for name, attribute in _TEXTS.items()}
     numbers = {attribute: read_number(item, name) or 0 for name, attribute in _NUMBERS.items()}
     return StoredState(
@@ -156,7 +165,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedState:
-    """A packed state: bytes before and after, and the SHA-256 of the result, in hex."""
+    """Size of a state before and after compression, and the SHA-256 of the compressed bytes, in hex."""
 
     original: int
     compressed: int
@@ -164,7 +173,7 @@ class PackedState:
 
 
 def pack(chunks: Iterable[bytes], into: IO[bytes]) -> PackedState:
-    """Compress a state into a file."""
+    """Compress a state's chunks into a file, and return its sizes and hash."""
     packer = zlib.compressobj(level=6, wbits=_GZIP)
     digest, original, compressed = hashlib.sha256(), 0, 0
     for chunk in _with_end(chunks):
@@ -176,7 +185,11 @@ def pack(chunks: Iterable[bytes], into: IO[bytes]) -> PackedState:
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Open a compressed state; raises `CorruptData` where it is not gzip, or cut off."""
+    """Decompress a state, and yield its content in chunks.
+
+    Raises:
+        CorruptData: the state is not gzip, or is truncated
+    """
     opener = zlib.decompressobj(wbits=_GZIP)
     try:
         for chunk in chunks:
@@ -191,12 +204,16 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def to_text(packed: bytes) -> str:
-    """The form inside an item."""
+    """Encode a compressed state as base64 for its item."""
     return base64.b64encode(packed).decode()
 
 
 def from_text(text: str) -> bytes:
-    """Read `to_text` back; raises `CorruptData`."""
+    """Decode a compressed state from the base64 of its item.
+
+    Raises:
+        CorruptData: the text is not base64
+    """
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -204,5 +221,6 @@ def from_text(text: str) -> bytes:
 
 
 def _with_end(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
+    """Yield the chunks, then None to mark the end."""
     yield from chunks
     yield None

@@ -34,19 +34,22 @@ if TYPE_CHECKING:
     from epochal.contrib.sekiban.listings import TagListings
 
 READS_AT_ONCE: Final = 4
-"""Requests that a listing has under way: some 400 events by tag, of which each may have 400 KB."""
+"""Concurrent requests of a listing: some 400 events by tag, each of which may have 400 KB."""
 
 MAX_READS_AT_ONCE: Final = 32
-"""A client keeps so many connections."""
+"""Number of connections that a client keeps, which limits concurrent requests."""
 
 
 def opened(deployment: Deployment) -> DcbEvents:
-    """The tagged events of a deployment."""
+    """Open the store of a deployment's tagged events."""
     return dcb_of(deployment.settings, deployment.driver)
 
 
 def dcb_of(settings: Settings, driver: Driver) -> DcbEvents:
-    """The tagged events of a deployment; partitions of the index of all events, if several, are read side by side."""
+    """Open the store of tagged events for settings and a driver.
+
+    If the index of all events has several partitions, listings read them concurrently.
+    """
     chosen = settings.of_plugin(SekibanOptions)
     return DcbEvents(
         driver=driver,
@@ -58,22 +61,22 @@ def dcb_of(settings: Settings, driver: Driver) -> DcbEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcbEvents(TaggedStore):
-    """Tagged events in their tables.
+    """A store of tagged events in Sekiban's tables.
 
-    Attributes, besides those of any store of them:
-        site: the tables, how keys are made, and whether type heads are on.
-        consistent: whether single events, and listings by tag, are read strongly consistent; else they cost half, and
-            may miss what was written a moment ago. Queries, and positions, always are: entries that
-            lag behind fresh heads look like corruption.
-        reads_at_once: requests that a listing by tag, or one of all events over several partitions, has under way.
+    Attributes, besides those of every store of tagged events:
+        site: names of the tables, the builder of keys, and whether type heads are on.
+        consistent: whether single events and listings by tag are read strongly consistent; else they cost half, and may
+            miss events of the last moments. Queries and positions are always strongly consistent: entries that lag
+            behind fresh heads look like corruption.
+        reads_at_once: number of concurrent requests of a listing by tag, or of all events over several partitions.
     """
 
     site: TagSite
     consistent: bool = True
     reads_at_once: int = 1
-    # Each has an entry at least, and they share a head at best. More tags leave room for fewer.
+    # Each event has at least one entry, and at best all share one head. More tags leave room for fewer events.
     most_events: ClassVar[int] = (TRANSACTION_ITEMS - 1) // 2
-    # An item has room for 400 KB, its tags and the rest of its fields included.
+    # An item holds 400 KB, including the event's tags and other fields.
     most_bytes: ClassVar[int] = 390_000
 
     def __post_init__(self) -> None:
@@ -82,9 +85,10 @@ class DcbEvents(TaggedStore):
             raise InvalidInput("reads_at_once", f"must be 1 to {MAX_READS_AT_ONCE}")
 
     def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
-        """Events by id, at most 100; those that have expired, or never were, are missing.
+        """Read at most 100 events by id; expired and unknown ones are missing.
 
-        What a cheaper read does not find may have been written just now: it is asked for again.
+        An event that an eventually consistent read does not find may just have been written, so it is read again,
+        strongly consistent.
         """
         must_be_texts(ids, MAX_FIELD_BYTES, "ids")
         found = self._found(ids, consistent=self.consistent)
@@ -92,7 +96,11 @@ class DcbEvents(TaggedStore):
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)
 
     def checked(self, event: Event, field: str) -> Event:
-        """An event whose fields keep the rules, with a new id where its caller chose none."""
+        """Check an event's fields, and return the event, with a new id if it has none.
+
+        Raises:
+            InvalidInput: a field breaks a rule; names it, below `field`
+        """
         found = TaggedEvent.of(super(DcbEvents, self).checked(event, field))  # noqa: UP008  slots
         if found.executed_user is not None:
             must_be_text(found.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
@@ -104,21 +112,22 @@ class DcbEvents(TaggedStore):
         return found
 
     def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+        """Read events by id in transactions, which wait for appends that are being applied."""
         return self.driver.run(settled_events(self.site, list(ids)))
 
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """How many events each tag has."""
+        """Return the number of events of each tag."""
         heads = self.driver.run(read_heads(self.site, tags))
         return {tag: heads[tag].count for tag in tags}
 
     @property
     def type_heads(self) -> bool:
-        """Whether a query may name types without a tag: every event then moves a head of its type."""
+        """Whether a query may name types without a tag, for which every event moves a head of its type."""
         return self.site.type_heads
 
     @property
     def listings(self) -> TagListings:
-        """Lists events by tag or in order of time, tags and their counts."""
+        """Listings of events by tag or in order of time, and of tags with their counts."""
         from epochal.contrib.sekiban.listings import TagListings  # noqa: PLC0415  appends do without
 
         return TagListings(store=self)
@@ -126,6 +135,11 @@ class DcbEvents(TaggedStore):
     def _append(
         self, events: Sequence[Event], condition: Condition | None, also: Also
     ) -> Steps[Appended | Conflict]:
+        """Make the steps that append events under a condition, with fresh timestamps and sortable ids.
+
+        Raises:
+            InvalidInput: `also` has appends to other streams, which one transaction cannot contain here
+        """
         if also:
             raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")
         now = from_unix_nanoseconds(self.now())
@@ -137,8 +151,10 @@ class DcbEvents(TaggedStore):
         return append(self.site, batch, condition)
 
     def _reads(self, fenced: Fence) -> DcbReads:
+        """Make the reader of a fenced query."""
         return DcbReads(site=self.site, fenced=fenced)
 
     def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
+        """Read events by id with one request, and return those that exist, by id."""
         op = events_by_id(self.site, ids, consistent=consistent)
         return {event.id: event for event in map(read_event, self.driver.ask(op).items)}

@@ -44,18 +44,18 @@ from epochal.model.tags import parse_place
 from epochal.model.versions import MAX_VERSION
 
 Content = Callable[[], Iterator[bytes]]
-"""Opens a state, which comes a chunk at a time."""
+"""Opens a state and yields its content in chunks."""
 
 Link = Callable[[str, int], str]
-"""Signs a URL that an object can be fetched from for so many seconds; raises `MissingBody` where there is none."""
+"""Signs a URL from which an object can be fetched for a number of seconds; raises `MissingBody` without an object."""
 
 SORTABLE_ID: Final = schemas.text("Sekiban's place of an event among all.", pattern=r"\d{30}")
 
 MOST_SHOWN: Final = 3 * 1024 * 1024
-"""Bytes of a state that an answer has room for in base64, which adds a third."""
+"""Largest state in bytes that an answer can hold in base64, which adds a third."""
 
 MAX_PROCESSED: Final = 2**53 - 1
-"""As far as every reader of JSON counts exactly."""
+"""Largest integer that every reader of JSON counts exactly."""
 
 OF_PROBLEMS: Final = {
     "name": schemas.text("The projection concerned."),
@@ -68,12 +68,12 @@ OF_PROBLEMS: Final = {
         ],
     },
 }
-"""What problems say of states."""
+"""Schemas of the members that problems about states have."""
 
 MAX_WINDOW_BYTES: Final = 512
 VERSIONS: Final = 20
 MAX_VERSIONS: Final = 100
-"""Versions of a listing: a request to the store for every two or three, where their states are large."""
+"""Most versions in a page of a listing: large states take a request to the store for every two or three."""
 
 _PRINTABLE: Final = r"[^/\x00-\x1f\x7f]+"
 NAME: Final = schemas.text(
@@ -166,28 +166,33 @@ STATE: Final = Shown(
 
 
 def described(found: StoredState) -> dict[str, Any]:
-    """What is known of a state, without it."""
+    """Return the JSON members that describe a state, without its content."""
     return VERSION_SHOWN(found, **_more(found))
 
 
 def shown(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
-    """A state, or where it is. It is opened only where there may be room for it."""
+    """Return the JSON members of a state with its content, or with a link to it if it is too large.
+
+    The content is opened only if an answer may have room for it.
+    """
     return STATE(found, **_more(found), **_members(found, content, link))
 
 
 def in_full(found: StoredState, state: bytes) -> dict[str, Any]:
-    """A state, however large it is."""
+    """Return the JSON members of a state with its whole content, however large."""
     text = json_text(state)
     plain = {"state64": b64encode(state).decode()} if text is None else {"state": RawJSON(text)}
     return STATE(found, **_more(found), **plain)
 
 
 def _more(found: StoredState) -> dict[str, Any]:
+    """Return the JSON members of a state that are no plain attributes: last sortable id and safe window."""
     window = {} if found.safe_window is None else {"safeWindow": found.safe_window}
     return {"lastSortableId": found.last_sortable_id or None, **window}
 
 
 def _members(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
+    """Return the JSON member with a state's content: plain, compressed, or as a signed URL."""
     if found.original_bytes <= MOST_SHOWN:
         state = _within(content())
         if state is not None:
@@ -206,7 +211,10 @@ def _members(found: StoredState, content: Content, link: Link) -> dict[str, Any]
 
 
 def _within(content: Iterator[bytes]) -> bytes | None:
-    """The whole state; None where there is no room for it, since it is larger than its item says."""
+    """Read a whole state, or return None if it is larger than an answer can hold.
+
+    This happens if a state is larger than its item says.
+    """
     read = bytearray()
     for chunk in content:
         read += chunk
@@ -216,26 +224,35 @@ def _within(content: Iterator[bytes]) -> bytes | None:
 
 
 def _plain(state: bytes) -> dict[str, Any]:
+    """Return the JSON member with a state's content: `state` if it fits as JSON, else `state64`."""
     text = json_text(state)
     view = None if text is None else AnswerSize().fit(RawJSON(text))
     return {"state64": b64encode(state).decode()} if view is None else {"state": view}
 
 
 def tag_of(found: StoredState) -> str:
-    """What tells a state from all others of its version: the ETag, without quotes."""
+    """Return the ETag, without quotes, that distinguishes a state from all others of its version."""
     exact = f"{found.events_processed}|{found.last_sortable_id}|{found.inline or found.offload_key}"
     return hashlib.sha256(exact.encode()).hexdigest()[:32]
 
 
 def path_of(request: Request) -> tuple[str, str]:
-    """The path's projection and its version."""
+    """Return the projection's name and version from the request's path.
+
+    Raises:
+        InvalidInput: one of them is invalid
+    """
     name, version = request.path["name"], request.path["version"]
     check_path(name, version, "version")
     return name, version
 
 
 def check_path(name: str, version: str, version_field: str) -> None:
-    """Refuse by the store's own rules, in the names of the path's parameters."""
+    """Check names by the store's rules, and name the path's parameters in the error.
+
+    Raises:
+        InvalidInput: the name or the version is invalid
+    """
     try:
         check_names(name, version)
     except InvalidInput as error:
@@ -246,7 +263,7 @@ NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)
 BEHIND: Final = Kind("projection-behind", "The stored state has processed more events", 409)
 
 MAX_STATE_BYTES: Final = 4 * 1024 * 1024
-"""What a request has room for in base64: a function is handed 6 MB at most."""
+"""Largest state that a request can hold in base64: a function's payload is at most 6 MB."""
 
 LARGER: Final = "larger states are written by the library, or by `epochal projections put`"
 
@@ -256,14 +273,14 @@ _WHICH: Final = (_NAME, parameters.path("version", VERSION))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projections:
-    """What the operations run on."""
+    """The store of projection states and the signer of URLs that the operations use."""
 
     states: ProjectionStates
     link: Link
 
 
 def opened(deployment: Deployment) -> Projections:
-    """The states of a deployment, and URLs of those in its bucket."""
+    """Open a deployment's projection states, with a signer of URLs for those in its bucket."""
     return Projections(states=states_of(deployment), link=deployment.bucket.links.object)
 
 
@@ -358,6 +375,12 @@ def delete_projection_state(projections: Projections, request: Request, _: Query
 
 
 def _state(root: Node, fields: Mapping[str, Node]) -> bytes:
+    """Return the state in the request's body, as bytes.
+
+    Raises:
+        InvalidInput: the body has no state, or both `state` and `state64`
+        Problem: the state is larger than a request can hold
+    """
     if "state" in fields and "state64" in fields:
         raise InvalidInput("state64", "may not be given together with state")
     if "state64" in fields:
@@ -373,7 +396,7 @@ def _state(root: Node, fields: Mapping[str, Node]) -> bytes:
 
 
 def _last(root: Node, fields: Mapping[str, Node], *, needed: bool) -> str:
-    """The last event's sortable id; none where no event was processed."""
+    """Return the last event's sortable id from the body, or empty text if no event was processed."""
     if not needed and "lastSortableId" not in fields:
         return ""
     node = required(root, fields, "lastSortableId")

@@ -45,7 +45,12 @@ APPEND_HERE: Final = Component(
 
 
 def sent_event(node: Node) -> Event:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    """Decode the JSON of an event to append.
+
+    Raises:
+        InvalidInput: a field breaks a rule; names the field
+        TooLarge: the data or metadata exceeds what an item holds
+    """
     fields = node.members(NEW_TAGGED_EVENT.names)
     plain = {name: value for name, value in node.value.items() if name not in _BESIDES}
     event = TaggedEvent.of(event_of(Node(plain, node.at)))
@@ -63,7 +68,7 @@ def sent_event(node: Node) -> Event:
 
 
 def opened(deployment: Deployment, _store: str) -> Tagged:
-    """The tagged events of a deployment in Sekiban's tables."""
+    """Open the tagged events of a deployment in Sekiban's tables."""
     return Tagged(store=store.opened(deployment), link=deployment.bucket.links.download, event_of=sent_event)
 
 
