@@ -85,7 +85,7 @@ TABLE: Final = variable("streams_table")
 BUCKET: Final = variable("bucket")
 MEMORY: Final = ":memory:"
 KEPT_BESIDE: Final = ("_dcb", "_log", "_snapshots", "_tracking")
-"""What the categories end with of what an application keeps beside its events."""
+"""Endings of the categories of streams that an application has beside its events."""
 UNNAMED: Final = "Stored"
 """The category of an application without a name."""
 
@@ -93,11 +93,11 @@ UNNAMED: Final = "Stored"
 class EpochalFactory(
     InfrastructureFactory[EpochalTrackingRecorder], DCBInfrastructureFactory[EpochalTrackingRecorder]
 ):
-    """Makes recorders on the streams that the environment names."""
+    """A factory of recorders on the streams that the environment names."""
 
     @cached_property
     def streams(self) -> Streams:
-        """The streams of all its recorders.
+        """The streams that all recorders of the factory use.
 
         Raises:
             InfrastructureFactoryError: the environment names no table.
@@ -109,11 +109,12 @@ class EpochalFactory(
 
     @property
     def category(self) -> str:
-        """What the names of the aggregates' streams begin with.
+        """Category of the aggregates' streams, which is the application's name.
 
         Raises:
-            InfrastructureFactoryError: it would be no category: `A-B` with the id `1` is `A` with the id `B-1`. Or
-                it would be that of what another application keeps beside its events: `A_log` has A's notifications.
+            InfrastructureFactoryError: the name has a hyphen, so it is no category: `A-B` with the id `1` would be `A`
+                with the id `B-1`. Or it is the category of other streams of another application: `A_log` has A's
+                notifications.
         """
         if "-" in self.env.name:
             raise InfrastructureFactoryError(f"{self.env.name!r} cannot name streams: it has a hyphen")
@@ -125,34 +126,41 @@ class EpochalFactory(
         return self.env.name or UNNAMED
 
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
-        """Of the application's events, or of another purpose: `snapshots`, whose versions have gaps."""
+        """Make a recorder of the application's events, or of another purpose.
+
+        The purpose `snapshots` has gaps between versions.
+        """
         if purpose == "events":
             return EpochalAggregateRecorder(self.streams, self.category)
         return EpochalAggregateRecorder(self.streams, f"{self.category}_{purpose}", gaps=True)
 
     def application_recorder(self) -> ApplicationRecorder:
-        """Of events and notifications."""
+        """Make a recorder of events and notifications."""
         return self._named(self.APPLICATION_RECORDER_TOPIC, EpochalApplicationRecorder)(
             self.streams, self.category
         )
 
     def dcb_recorder(self) -> EpochalDCBRecorder:
-        """Of events with tags."""
+        """Make a recorder of events with tags."""
         return EpochalDCBRecorder(self.streams, self.category)
 
     def tracking_recorder(
         self, tracking_recorder_class: type[EpochalTrackingRecorder] | None = None
     ) -> EpochalTrackingRecorder:
-        """Of positions alone."""
+        """Make a recorder of tracking positions alone."""
         kind = tracking_recorder_class or self._named(self.TRACKING_RECORDER_TOPIC, EpochalTrackingRecorder)
         return kind(self.streams, self.category)
 
     def process_recorder(self) -> ProcessRecorder:
-        """Of events, notifications and positions."""
+        """Make a recorder of events, notifications and tracking positions."""
         return self._named(self.PROCESS_RECORDER_TOPIC, EpochalProcessRecorder)(self.streams, self.category)
 
     def _named(self, setting: str, otherwise: type[T]) -> type[T]:
-        """The class that a setting names, one of the same kind."""
+        """Return the class that a setting names, which must be a subclass of `otherwise`, the default.
+
+        Raises:
+            InfrastructureFactoryError: the setting names another kind of object.
+        """
         topic = self.env.get(setting)
         kind = resolve_topic(topic) if topic else otherwise
         if not (isinstance(kind, type) and issubclass(kind, otherwise)):
@@ -160,31 +168,31 @@ class EpochalFactory(
         return kind
 
 
-# Events of applications with dynamic consistency boundaries: a stream has all of them, and their tags find them.
+# Events of applications with dynamic consistency boundaries: one stream has all of them, and their tags index them.
 #
-# The library counts events from 1 without gaps, over all of an application. So they are appended to one stream, the
-# log, where the number of an event is its index and one. They carry their tags there, and each tag has a chain of
+# The library numbers events from 1 without gaps, over a whole application. So they are appended to one stream, the
+# log, where the number of an event is its index plus one. They have their tags there, and each tag has a chain of
 # pages.
 #
-#     append    to the log on exactly the end that was read, once nothing that forbids it is found up to there
-#     read      by the pages of its tags; without tags, or near its end, by those of the log
-#       └ tags  are looked at again together: what the log shows may not be in all of its tags yet, while its
-#               transaction is carried out
+#     append    to the log, expecting exactly the end that was read, once no event up to there forbids it
+#     read      from the pages of the query's tags; without tags, or near the end, from those of the log
+#       └ tags  are read again together: an event that is in the log may not be in all of its tags yet, while its
+#               transaction is being applied
 #
-# The log alone decides what was appended first, so an append needs no other conditions. Its price: all appends of an
-# application take turns, some hundreds of them a second at most.
+# The log alone decides the order of appends, so an append needs no other conditions. The cost: all appends of an
+# application are serialized, some hundreds of them a second at most.
 
 NEAR: Final = 100
-"""Events of the log that are read rather than those of tags: some 30 KB, in one request where tags take three."""
+"""Most events that are read from the log instead of the tags: some 30 KB, in one request where tags take three."""
 
 
 class EpochalDCBRecorder(DCBRecorder):
-    """Appends and reads events with tags.
+    """A recorder that appends and reads events with tags.
 
     Args:
-        streams: of the `pages` layout, which has tags.
-        category: of the log's name, and of the tags'.
-        near: events of the log up to which tags are not asked.
+        streams: streams of the `pages` layout, which has tags.
+        category: category that the names of the log and of the tags begin with.
+        near: number of events up to which the log is read instead of the tags.
     """
 
     def __init__(self, streams: Streams, category: str, *, near: int = NEAR) -> None:
@@ -196,14 +204,15 @@ class EpochalDCBRecorder(DCBRecorder):
         self.inserts = Inserts()
 
     def append(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None = None) -> int:
-        """Append events, all or none, unless one that matches the condition is there; the number of the last.
+        """Append all events unless one matches the condition, and return the number of the last one.
 
-        `IntegrityError` where there is such an event, `DataError` for what no item or tag can hold, and for more than
-        99 different tags.
+        Raises:
+            IntegrityError: an event matches the condition.
+            DataError: no item or tag can hold an event, or there are more than 99 different tags.
         """
         if not events:
             raise ProgrammingError("an append has one event at least")
-        # In turns: a transaction that another one refuses costs as much as its writes.
+        # Appends are serialized: a refused transaction costs as much as its writes.
         with as_the_library_has_them(), self._turn:
             last = self._appended(events, condition)
         self.inserts.add()
@@ -212,8 +221,9 @@ class EpochalDCBRecorder(DCBRecorder):
     def read(
         self, query: DCBQuery | None = None, *, after: int | None = None, limit: int | None = None
     ) -> DCBReadResponse:
-        """Events that match, above number `after`; the head is the number of the last event of all, or with a limit of
-        the last one that is answered.
+        """Read the events above number `after` that match, at most `limit`, with the number of the head.
+
+        The head is the number of the last event of all, or with a limit the number of the last event returned.
         """
         with as_the_library_has_them():
             end, _ = self._end()
@@ -226,10 +236,14 @@ class EpochalDCBRecorder(DCBRecorder):
     def subscribe(
         self, query: DCBQuery | None = None, *, after: int | None = None
     ) -> DCBSubscription[EpochalDCBRecorder]:
-        """Events that match, above number `after`, and then those of later appends, as they come."""
+        """Subscribe to the matching events above number `after`, including those of later appends."""
         return EpochalDCBSubscription(self, query, after)
 
     def _appended(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None) -> int:
+        """Append events to the log once no event matches the condition; retry after conflicts.
+
+        Returns the number of the last event.
+        """
         stored = [tagged_as(each.type, each.data, each.tags, self._prefix) for each in events]
         expected: ExpectedVersion = ANY
         after = (condition and condition.after) or 0
@@ -249,17 +263,19 @@ class EpochalDCBRecorder(DCBRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def _end(self) -> tuple[int, ExpectedVersion]:
+        """Return the number of the log's last event, and the expected version of an append there."""
         state = self._streams.load(self._log, fetch=False)
         return (0, NO_STREAM) if state is None else (state.version, state.token)
 
     def _sequenced(self, query: DCBQuery, after: int, end: int) -> Iterator[DCBSequencedEvent]:
+        """Yield the matching events between two numbers, as sequenced events of the library."""
         with as_the_library_has_them():
             for found in self._matching(query, after, end):
                 event = DCBEvent(type=found.type, data=found.content, tags=tags_of(found, self._prefix))
                 yield DCBSequencedEvent(event=event, position=found.index + 1)
 
     def _matching(self, query: DCBQuery, after: int, end: int) -> Iterator[Recorded]:
-        """Those above number `after`, up to and with `end`, in order."""
+        """Iterate in order over the matching events above number `after`, up to and including `end`."""
         items = [
             QueryItem(types=frozenset(each.types), tags=frozenset(self._prefix + tag for tag in each.tags))
             for each in query.items or [DCBQueryItem()]
@@ -273,14 +289,18 @@ class EpochalDCBRecorder(DCBRecorder):
         return (each for each in log if wanted.matches(each.type, each.tags))
 
     def _by_tags(self, query: Query, after: int, end: int) -> Sequence[Recorded]:
+        """Read the matching events between two numbers from the pages of the query's tags.
+
+        The tags are read again until no transaction has changed them meanwhile.
+        """
         for _ in range(ATTEMPTS):
             seen = self._streams.tagged.read(query)
             tags = [(f"{TAG_STREAMS}{tag}", reached.token) for tag, reached in seen.position.seen.items()]
             at_once = (dict(tags[at : at + BATCH_KEYS]) for at in range(0, len(tags), BATCH_KEYS))
-            # A transaction that reads waits for those that write: whatever the log has shown is in its tags by now.
+            # A transaction that reads waits for those that write: every event seen in the log is in its tags by now.
             looks = (self._streams.append_on(some, []) for some in at_once)
             if all(isinstance(look, dict) and not any(look.values()) for look in looks):
-                # Their places grow with their numbers: the log is in each of their transactions.
+                # Places are in the order of numbers, since every append's transaction includes the log.
                 return [
                     each for each in seen.events if each.stream == self._log and after <= each.index < end
                 ]
@@ -288,7 +308,7 @@ class EpochalDCBRecorder(DCBRecorder):
 
 
 class EpochalDCBSubscription(Polled[DCBSequencedEvent], DCBSubscription[EpochalDCBRecorder]):
-    """Events as they come: read at once where this process appends, and every second for the sake of others."""
+    """A subscription to events, which polls at once after appends of this process, else every second."""
 
     def __init__(self, recorder: EpochalDCBRecorder, query: DCBQuery | None, after: int | None) -> None:
         super().__init__(recorder, query, after)
@@ -296,11 +316,12 @@ class EpochalDCBSubscription(Polled[DCBSequencedEvent], DCBSubscription[EpochalD
         self._pending: Iterator[DCBSequencedEvent] = iter(())
 
     def stop(self) -> None:
-        """End the iteration, also one that waits in another thread."""
+        """End the iteration, even if it is waiting in another thread."""
         super().stop()
         self._inserts.add()
 
     def _more(self) -> Iterator[DCBSequencedEvent]:
+        """Read the events since the last ones, or wait for an append if there are none."""
         inserts = self._inserts.count
         found = self._recorder.read(self._query, after=self._last_position)
         if found.head is None or found.head <= self._last_position:

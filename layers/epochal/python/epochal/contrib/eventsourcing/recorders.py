@@ -60,26 +60,26 @@ from epochal.model.versions import (
 from epochal.store.streams import Streams
 
 ATTEMPTS: Final = 10
-"""Of one insert, which others may overtake: each of them has then moved on."""
+"""Most attempts of one insert, each of which other writers may overtake."""
 
 
 class _Place(NamedTuple):
-    """Where the first of some events goes in its stream."""
+    """Index in a stream of the first event of an insert, and the stream's expected version."""
 
     expected: ExpectedVersion
     at: int
 
 
 class EpochalAggregateRecorder(AggregateRecorder):
-    """Inserts and selects the events of aggregates.
+    """A recorder that inserts and selects the events of aggregates.
 
     Args:
-        streams: of the `pages` layout, where several aggregates may be saved at once.
-        category: of the streams' names.
-        gaps: versions may be left out, as among snapshots. They only increase all the same.
+        streams: streams of the `pages` layout, where several aggregates may be saved at once.
+        category: category of the streams' names.
+        gaps: whether versions may be left out, as among snapshots; they still only increase.
 
-    Both methods raise the library's errors: `IntegrityError` where a version is there already or is not the next one,
-    `DataError` for what no item or name can hold, `OperationalError` where the store cannot be reached.
+    Both methods raise the library's errors: `IntegrityError` if a version exists already or is not the next one,
+    `DataError` if no item or name can hold an event, `OperationalError` if the store cannot be reached.
     """
 
     def __init__(self, streams: Streams, category: str, *, gaps: bool = False) -> None:
@@ -88,7 +88,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         self._gaps = gaps
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert the events of one aggregate or several, at most 100 of them: all or nothing."""
+        """Insert all events of one aggregate or several, at most 100 aggregates, in one transaction."""
         with as_the_library_has_them():
             self._insert(stored_events, **kwargs)
         return None
@@ -102,20 +102,32 @@ class EpochalAggregateRecorder(AggregateRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
-        """The aggregate's events above version `gt` up to version `lte`, at most `limit`, from either end."""
+        """Return the aggregate's events above version `gt` up to `lte`, at most `limit`, from either end."""
         if limit is not None and limit < 1:
             return []
         with as_the_library_has_them():
             return list(islice(self._selected(originator_id, gt, lte, desc=desc), limit))
 
     def _stream(self, originator: UUID | str) -> str:
+        """Return the name of an aggregate's stream."""
         return f"{self._category}-{originator}"
 
     def _beside(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[StreamAppend]:  # noqa: ARG002
-        """What else is appended with the events; asked for at each attempt, which it may refuse by raising."""
+        """Return further appends for the events' transaction, none by default.
+
+        It is called at each attempt, and may refuse the attempt by raising an error.
+        """
         return ()
 
     def _insert(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Appended | None:
+        """Append events to the streams of their aggregates, with further appends; retry after conflicts.
+
+        Returns None if there is nothing to append.
+
+        Raises:
+            IntegrityError: a version exists already, or is not the next one.
+            OperationalError: the outcome is unknown, or every attempt failed.
+        """
         groups = _by_stream(stored_events, self._stream)
         places = {stream: self._first_place(stream, events[0]) for stream, events in groups.items()}
         for _ in range(ATTEMPTS):
@@ -136,6 +148,13 @@ class EpochalAggregateRecorder(AggregateRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def _first_place(self, stream: str, first: StoredEvent) -> _Place:
+        """Return the place in a stream where its first event is expected to go, by the event's version.
+
+        With gaps, the stream's end is read.
+
+        Raises:
+            IntegrityError: with gaps, the stream has that version or a later one.
+        """
         version = first.originator_version
         if self._gaps:
             count, last = self._end(stream)
@@ -147,6 +166,11 @@ class EpochalAggregateRecorder(AggregateRecorder):
         return _Place(AtVersion(version=version - 1), version - 1)
 
     def _next_place(self, stream: str, first: StoredEvent, conflict: Conflict) -> _Place:
+        """Return the place in a stream where its first event goes after a conflict.
+
+        Raises:
+            IntegrityError: the event's version exists already, or is not the next one.
+        """
         version = first.originator_version
         if self._gaps:
             return self._first_place(stream, first)
@@ -156,13 +180,14 @@ class EpochalAggregateRecorder(AggregateRecorder):
         return _Place(AtVersion(version=count), count)
 
     def _end(self, stream: str) -> tuple[int, int | None]:
-        """How many events there are, and the version of the last one."""
+        """Return the number of a stream's events, and the version of the last one or None."""
         found = self._streams.page(stream, limit=1, direction="backward", fetch=False)
         return found.version, version_of(found.events[0]) if found.events else None
 
     def _selected(
         self, originator: UUID | str, gt: int | None, lte: int | None, *, desc: bool
     ) -> Iterator[StoredEvent]:
+        """Yield an aggregate's events above version `gt` up to `lte`, in the order of versions or reversed."""
         # Without gaps, a version is the index of its event or the one after it.
         low, high = (None, None) if self._gaps else (gt, lte)
         found = self._streams.read(
@@ -180,10 +205,12 @@ class EpochalAggregateRecorder(AggregateRecorder):
 
 
 def _index(bound: int | None) -> int | None:
+    """Return the index from which to read, at least 0, or None for either end."""
     return None if bound is None else max(bound, 0)
 
 
 def _append(stream: str, events: Sequence[StoredEvent], place: _Place) -> StreamAppend:
+    """Build the append of an aggregate's events at a place in its stream."""
     stored = [event_at(index, event) for index, event in enumerate(events, place.at)]
     return StreamAppend(stream=stream, events=stored, expected=place.expected)
 
@@ -191,7 +218,11 @@ def _append(stream: str, events: Sequence[StoredEvent], place: _Place) -> Stream
 def _by_stream(
     stored_events: Sequence[StoredEvent], stream_of: Callable[[UUID | str], str]
 ) -> dict[str, list[StoredEvent]]:
-    """Events by the streams that they go to. Raises `IntegrityError` where one is not the next of its aggregate."""
+    """Group events by the streams that they belong to.
+
+    Raises:
+        IntegrityError: an event's version does not follow the one before of the same aggregate.
+    """
     groups: dict[str, list[StoredEvent]] = {}
     for event in stored_events:
         group = groups.setdefault(stream_of(event.originator_id), [])
@@ -205,16 +236,16 @@ def _by_stream(
 T = TypeVar("T")
 
 POLL_SECONDS: Final = 1.0
-"""How often a subscription looks for what other processes have inserted; its own process notifies it."""
+"""Interval of a subscription's polling for inserts of other processes; its own process notifies it."""
 
 _SELECTED: Final = 500
-"""Notifications that a subscription asks for at once."""
+"""Notifications that a subscription selects at a time."""
 
 
 class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
-    """Inserts and selects the events of aggregates, and selects them as notifications.
+    """A recorder of the events of aggregates that also selects them as notifications.
 
-    At most 99 aggregates are inserted to at once: the log is the hundredth stream.
+    At most 99 aggregates are saved at once: the log is the hundredth stream of the transaction.
     """
 
     def __init__(self, streams: Streams, category: str) -> None:
@@ -224,11 +255,14 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         self.inserts = Inserts()
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert the events of one aggregate or several, all or nothing; the ids of their notifications."""
+        """Insert all events of one or several aggregates, and return the ids of their notifications.
+
+        All or none of the events are inserted. Returns None if there are none.
+        """
         with (
             as_the_library_has_them(),
             self._turn,
-        ):  # a transaction that another one refuses costs as much as its writes
+        ):  # inserts are serialized: a refused transaction costs as much as its writes
             appended = self._insert(stored_events, **kwargs)
         if appended is None or not stored_events:
             return None
@@ -237,6 +271,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         return list(range(first, first + len(stored_events)))
 
     def _beside(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[StreamAppend]:
+        """Return the append of the events to the application's log, before further appends."""
         others = super()._beside(stored_events, **kwargs)
         if not stored_events:
             return others
@@ -251,7 +286,10 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Notifications from `start` to `stop`, at most `limit`; of some topics, the others are read all the same."""
+        """Return the notifications from `start` to `stop`, at most `limit`, of all or of some topics.
+
+        With topics, notifications of other topics are read as well, and left out.
+        """
         first = 1 if start is None else max(start + (not inclusive_of_start), 1)
         with as_the_library_has_them():
             found = (notification(event) for event in self._logged(first, None if topics else limit))
@@ -259,10 +297,11 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
             return list(islice(_until(stop, wanted), limit))
 
     def _logged(self, first: int, limit: int | None) -> Iterator[Recorded]:
+        """Read at most `limit` events of the log, from number `first` on."""
         return self._streams.read(self._log, start=first - 1, limit=limit) if limit != 0 else iter(())
 
     def max_notification_id(self) -> int | None:
-        """The id of the last notification; None before the first."""
+        """Return the id of the last notification, or None if there is none."""
         with as_the_library_has_them():
             state = self._streams.load(self._log, fetch=False)
         return None if state is None else state.version
@@ -270,36 +309,41 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()
     ) -> Subscription[ApplicationRecorder]:
-        """Notifications above `gt`, and then those of later inserts, as they come."""
+        """Subscribe to the notifications above `gt`, including those of later inserts."""
         return EpochalSubscription(self, gt, topics)
 
 
 class Inserts:
-    """What tells the subscriptions of a process that it has inserted something."""
+    """A counter of a process's inserts that wakes the process's subscriptions."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self.count = 0
 
     def add(self) -> None:
-        """Have subscriptions look again."""
+        """Count an insert, and wake all subscriptions."""
         with self._changed:
             self.count += 1
             self._changed.notify_all()
 
     def wait(self, count: int) -> None:
-        """Until there are others than these, or time is up."""
+        """Wait until the number of inserts is not `count` any more, for at most `POLL_SECONDS`."""
         with self._changed:
             self._changed.wait_for(lambda: self.count != count, POLL_SECONDS)
 
 
 class Polled(Generic[T]):
-    """What a subscription of the library's iterates over."""
+    """An iterator of a subscription of the library that polls for more items."""
 
     _has_been_stopped: bool
     _pending: Iterator[T]
 
     def __next__(self) -> T:
+        """Return the next item, and wait for one if there is none.
+
+        Raises:
+            StopIteration: the subscription has been stopped.
+        """
         while not self._has_been_stopped:
             with suppress(StopIteration):
                 return next(self._pending)
@@ -308,13 +352,15 @@ class Polled(Generic[T]):
 
     @abstractmethod
     def _more(self) -> Iterator[T]:
-        """What has come since; none, after a while."""
+        """Return the items since the last ones; after a wait, there may be none."""
 
 
 class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder]):
-    """Notifications as they come: read at once where this process inserts, and every second for the sake of others.
+    """A subscription to notifications, which polls at once after inserts of this process.
 
-    Each is read once, those of other topics too.
+    For inserts of other processes, it polls every second.
+
+    Each notification is read once, including those of other topics.
     """
 
     def __init__(
@@ -326,11 +372,12 @@ class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder
         self._pending: Iterator[Notification] = iter(())
 
     def stop(self) -> None:
-        """End the iteration, also one that waits in another thread."""
+        """End the iteration, even if it is waiting in another thread."""
         super().stop()
         self._inserts.add()
 
     def _more(self) -> Iterator[Notification]:
+        """Return the notifications since the last ones, or wait for an insert if there are none."""
         inserts = self._inserts.count
         found = self._recorder.select_notifications(self._read_to, _SELECTED, inclusive_of_start=False)
         if found:
@@ -341,26 +388,27 @@ class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder
 
 
 def _until(stop: int | None, found: Iterator[Notification]) -> Iterator[Notification]:
+    """Yield notifications up to and including the id `stop`, or all if it is None."""
     for each in found:
         if stop is not None and each.id > stop:
             return
         yield each
 
 
-# How far a process has come with what other applications tell: an unfold of a stream, one for each of them.
+# How far a process has read the notifications of other applications: an unfold of a stream for each application.
 #
-# A position only increases. It is written on the exact state that it was compared with, in one transaction with the
-# events that the process makes of the notification, so that each is processed once.
+# A position only increases. It is written on condition of the exact state that it was compared with, in one transaction
+# with the events that the process makes from the notification, so that each notification is processed once.
 
 
 POSITION: Final = "Position"
 
 
 class EpochalTrackingRecorder(TrackingRecorder):
-    """Records positions in what other applications tell.
+    """A recorder of positions in the notifications of other applications.
 
-    A view that is to be exactly as far as its position belongs into the same write: such a subclass appends to its own
-    streams together with `tracked`.
+    A view that must be exactly as far as its position has to be written together with it: a subclass for that appends
+    to its own streams together with `tracked`.
     """
 
     def __init__(self, streams: Streams, category: str) -> None:
@@ -368,7 +416,12 @@ class EpochalTrackingRecorder(TrackingRecorder):
         self._category = category
 
     def insert_tracking(self, tracking: Tracking) -> None:
-        """Record a position; `IntegrityError` where it is not above the last one."""
+        """Record a position in another application's notifications.
+
+        Raises:
+            IntegrityError: the position is not above the last one.
+            OperationalError: other writers were faster at every attempt.
+        """
         with as_the_library_has_them():
             for _ in range(ATTEMPTS):
                 each = self.tracked(tracking)
@@ -378,12 +431,16 @@ class EpochalTrackingRecorder(TrackingRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def max_tracking_id(self, application_name: str) -> int | None:
-        """The last position recorded for an application; None before the first."""
+        """Return the last position recorded for an application, or None if there is none."""
         with as_the_library_has_them():
             return self._position(application_name)[0]
 
     def tracked(self, tracking: Tracking) -> StreamAppend:
-        """What records a position, for an `append_all`; `IntegrityError` where it is not above the last one."""
+        """Build the append that records a position, for an `append_all`.
+
+        Raises:
+            IntegrityError: the position is not above the last one.
+        """
         last, expected = self._position(tracking.application_name)
         if last is not None and last >= tracking.notification_id:
             raise IntegrityError(
@@ -395,26 +452,31 @@ class EpochalTrackingRecorder(TrackingRecorder):
         )
 
     def _position(self, application: str) -> tuple[int | None, ExpectedVersion]:
+        """Return the position recorded for an application, or None, with the expected version to replace it."""
         state = self._streams.load(self._tracking_of(application))
         if state is None:
             return None, NO_STREAM
-        position = int(state.unfolds[0].content) if state.unfolds else None  # its stream has been deleted
+        position = (
+            int(state.unfolds[0].content) if state.unfolds else None
+        )  # none if the stream has been deleted
         return position, state.token
 
     def _tracking_of(self, application: str) -> str:
+        """Return the name of the stream with the position in an application's notifications."""
         return f"{self._category}_tracking-{application}"
 
 
 class EpochalProcessRecorder(EpochalTrackingRecorder, EpochalApplicationRecorder, ProcessRecorder):
-    """Records events together with the position of the notification that they were made of.
+    """A recorder of events together with the position of the notification that caused them.
 
-    At most 98 aggregates are inserted to at once with a position.
+    At most 98 aggregates are saved at once with a position.
     """
 
     def __init__(self, streams: Streams, category: str) -> None:
         EpochalApplicationRecorder.__init__(self, streams, category)
 
     def _beside(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[StreamAppend]:
+        """Return the append to the log, with the append of the tracking position if there is one."""
         others = super()._beside(stored_events, **kwargs)
         tracking: Tracking | None = kwargs.get("tracking")
         return others if tracking is None else [*others, self.tracked(tracking)]

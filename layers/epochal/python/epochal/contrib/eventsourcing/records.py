@@ -52,14 +52,14 @@ TAGS: Final = "tags"
 
 
 def event_at(index: int, stored: StoredEvent) -> Event:
-    """What the stream of its aggregate gets, at this index."""
+    """Convert a stored event of the library to an event for its aggregate's stream, at an index."""
     version = stored.originator_version
     meta = b"" if version == index + 1 else json.dumps({VERSION: version})
     return Event(type=stored.topic, data=stored.state, meta=meta)
 
 
 def logged(stored: StoredEvent) -> Event:
-    """What the log gets."""
+    """Convert a stored event of the library to an event for the application's log."""
     originator = stored.originator_id
     name = KEY if isinstance(originator, UUID) else NAME
     meta = json.dumps({name: str(originator), VERSION: stored.originator_version})
@@ -67,18 +67,26 @@ def logged(stored: StoredEvent) -> Event:
 
 
 def version_of(event: Recorded) -> int:
-    """The version of its aggregate that an event made. Raises `CorruptData` where somebody else wrote its metadata."""
+    """Return the aggregate's version that an event made.
+
+    Raises:
+        CorruptData: the event's metadata was not written by this module.
+    """
     with _written_here(event):
         return int(_members(event).get(VERSION, event.index + 1))
 
 
 def stored_event(originator: UUID | str, event: Recorded) -> StoredEvent:
-    """An event of this aggregate's stream."""
+    """Convert an event of an aggregate's stream to a stored event of the library."""
     return StoredEvent(originator, version_of(event), event.type, event.content)
 
 
 def notification(event: Recorded) -> Notification:
-    """An event of the log. Raises `CorruptData` where somebody else wrote it."""
+    """Convert an event of the log to a notification of the library.
+
+    Raises:
+        CorruptData: the event was not written by this module.
+    """
     with _written_here(event):
         members = _members(event)
         return Notification(
@@ -91,14 +99,21 @@ def notification(event: Recorded) -> Notification:
 
 
 def tagged_as(kind: str, data: bytes, tags: Sequence[str], prefix: str) -> Event:
-    """An event with tags, as the log of an application with dynamic consistency boundaries gets it."""
+    """Make an event with prefixed tags for the log of an application with consistency boundaries.
+
+    The metadata has the tags in their order if that differs from the order of text.
+    """
     own = sorted(set(tags))
     meta = b"" if own == list(tags) else json.dumps({TAGS: list(tags)})
     return Event(type=kind, data=data, meta=meta, tags=tuple(prefix + tag for tag in own))
 
 
 def tags_of(event: Recorded, prefix: str) -> list[str]:
-    """Its tags, as they were given. Raises `CorruptData` where somebody else wrote its metadata."""
+    """Return an event's tags in their original order, without the prefix.
+
+    Raises:
+        CorruptData: the event's metadata was not written by this module.
+    """
     with _written_here(event):
         given: list[str] | None = _members(event).get(TAGS)
         return [tag.removeprefix(prefix) for tag in event.tags] if given is None else given
@@ -106,6 +121,7 @@ def tags_of(event: Recorded, prefix: str) -> list[str]:
 
 @contextmanager
 def _written_here(event: Recorded) -> Iterator[None]:
+    """Raise `CorruptData` within a block that decodes an event, if its metadata has an unexpected form."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -113,12 +129,13 @@ def _written_here(event: Recorded) -> Iterator[None]:
 
 
 def _members(event: Recorded) -> dict[str, Any]:
+    """Decode an event's metadata into its members."""
     meta = content_of(event.meta)
     found: dict[str, Any] = json.loads(meta) if meta else {}
     return found
 
 
-# Errors of Epochal's as those that the library's applications catch.
+# The library's error for each error of Epochal, so that applications of the library can catch it.
 
 
 _TWINS: Final[tuple[tuple[type[EpochalError], type[PersistenceError]], ...]] = (
@@ -133,12 +150,15 @@ _TWINS: Final[tuple[tuple[type[EpochalError], type[PersistenceError]], ...]] = (
     (OutcomeUndetermined, OperationalError),
     (CorruptData, InternalError),
 )
-"""The first that fits."""
+"""Pairs of an error of Epochal and the library's error for it; the first pair that fits applies."""
 
 
 @contextmanager
 def as_the_library_has_them() -> Iterator[None]:
-    """Errors raised within the block, as the library names them; Epochal's own is the cause."""
+    """Translate errors of Epochal within a block to the library's errors.
+
+    Epochal's own error is the cause of the one raised.
+    """
     try:
         yield
     except EpochalError as error:

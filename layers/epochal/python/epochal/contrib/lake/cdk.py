@@ -49,14 +49,14 @@ TABLE: Final = "deliveries"
 VIEW: Final = "events"
 
 FIRST_DAY: Final = "2026-01-01"
-"""No row of a lake is older: Athena looks for each day since then where a query does not say which."""
+"""First day of a lake's partitions: without a condition on the day, a query reads every day since then."""
 
 _BUFFER_SECONDS: Final = range(60, 901)
 _BUFFER_MB: Final = range(64, 129)
-"""What Firehose takes where it converts."""
+"""Buffer sizes that Firehose allows if it converts records."""
 
 _LATE_SECONDS: Final = 15 * 60
-"""Beyond what is gathered by intention."""
+"""Seconds beyond the buffering time after which rows are late."""
 
 _TYPES: Final = {
     "text": ("string", "varchar"),
@@ -67,23 +67,24 @@ _TYPES: Final = {
     "base64": ("string", "varchar"),
     "bool": ("boolean", "boolean"),
 }
-"""By kinds of columns: Glue's type, and the one that a view has for it."""
+"""For each kind of column: Glue's type, and the type that a view has for it."""
 
 COLUMN_TYPES: Final = {each.name: _TYPES[each.kind] for each in COLUMNS} | {ROW_AT: _TYPES["text"]}
-"""Of a lake: those of a row, and where the row itself is, of one that is too large for a record."""
+"""Types of a lake's columns: those of a row, and the place of the row itself if it is too large for a record."""
 
 _ONCE: Final = ("category", "stream", "index", "type", "time", "id")
-"""What names an event. All are the same in every copy of it, so a condition on them reaches the files."""
+"""Columns that identify an event. They are equal in all copies, so a condition on them also filters the files."""
 
 
 class Lake(Construct):
-    """A lake that fills itself from the beginning of the feed.
+    """A data lake on S3 that fills itself from the beginning of the feed.
 
     Attributes:
-        bucket: has `events/`, `errors/` (what Firehose could not convert) and `athena/` (results, for a week).
-        delivery: the delivery stream.
-        reaction: puts rows to it.
-        database, workgroup: their names, for Athena.
+        bucket: the bucket with `events/`, `errors/` (rows that Firehose could not convert) and `athena/` (results of
+            queries, kept for a week).
+        delivery: the delivery stream of Firehose.
+        reaction: the reaction that puts rows into the delivery stream.
+        database, workgroup: names of the Glue database and the Athena workgroup.
     """
 
     def __init__(
@@ -100,24 +101,26 @@ class Lake(Construct):
         query_gb: int = 100,
         expire_days: int | None = None,
     ) -> None:
-        """Add one to a stack.
+        """Add a lake for a store's events to a stack.
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: whose events go there.
-            categories: of streams, types of aggregates and groups of tags; all where none are given.
-            types: of events; all where none are given.
-            name: of the reaction, the delivery stream, the workgroup and, with `_` for `-`, the database, each after
-                the store's; made of `id_` where it is not given. Another name is another lake, and sends all anew.
-            buffer_seconds: rows are gathered for so long, 60 to 900: events are as old before they can be asked for,
-                and each time is a file.
-            buffer_mb: or until they are so many, 64 to 128.
-            query_gb: a query that scans more is ended; 5 dollars for 1,000.
-            expire_days: files are deleted after so many; never where it is not given.
+            id_: id of the construct.
+            store: the store whose events are written to the lake.
+            categories: categories of streams, types of aggregates and groups of tags whose events are written; all if
+                not given.
+            types: types of events that are written; all if not given.
+            name: name of the reaction, the delivery stream, the workgroup and, with `_` for `-`, the database, each
+                after the store's name; derived from `id_` if not given. Another name makes another lake, to which all
+                events are sent again.
+            buffer_seconds: seconds for which rows are buffered, 60 to 900. Events can be queried after that time, and
+                each interval makes a file.
+            buffer_mb: megabytes of rows after which they are written earlier, 64 to 128.
+            query_gb: gigabytes after which a scanning query is cancelled; 1,000 cost 5 dollars.
+            expire_days: days after which files of events are deleted; never if not given.
 
         Raises:
-            BadSetting: a number is out of its bounds, a name cannot be such a one, or as `Publish`.
+            BadSetting: a number is out of bounds, the name is invalid, or `Publish` refuses a setting.
         """
         super().__init__(scope, id_)
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", id_).strip("-").lower()
@@ -149,7 +152,7 @@ class Lake(Construct):
             CfnOutput(self, output, value=value, description=f"{output} of the lake {name}")
 
     def grant_query(self, grantee: iam.IGrantable) -> None:
-        """Let a role ask: run queries in the workgroup, and read the tables and files that these are about."""
+        """Grant a role the permissions to run queries in the workgroup and read their tables and files."""
         workgroup = f"arn:{Aws.PARTITION}:athena:{Aws.REGION}:{Aws.ACCOUNT_ID}:workgroup/{self.workgroup}"
         asking = ("StartQueryExecution", "StopQueryExecution", "GetQueryExecution", "GetQueryResults")
         reading = ("GetDatabase", "GetTable", "GetTables", "GetPartition", "GetPartitions")
@@ -165,6 +168,7 @@ class Lake(Construct):
         add_statements("grant_query", grantee, statements)
 
     def _bucket(self, name: str, stage: Stage, key: kms.IKey | None, expire_days: int | None) -> s3.Bucket:
+        """Add the bucket, with lifecycle rules that delete errors, results and expired events."""
         kept = {ERRORS: 90, RESULTS: 7} | ({EVENTS: expire_days} if expire_days else {})
         rules = [
             s3.LifecycleRule(id=prefix.strip("/"), prefix=prefix, expiration=Duration.days(days))
@@ -173,7 +177,10 @@ class Lake(Construct):
         return private_bucket(self, "Files", kind=name, stage=stage, key=key, rules=rules)
 
     def _tables(self) -> list[Construct]:
-        """The database, the table that Firehose converts to, and the view that people ask."""
+        """Add the Glue database, the table that Firehose converts to, and the view that users query.
+
+        Returns the constructs that the delivery stream depends on.
+        """
         database = glue.CfnDatabase(
             self,
             "Database",
@@ -183,7 +190,7 @@ class Lake(Construct):
         made = glue.CfnTable
         columns = [made.ColumnProperty(name=name, type=hive) for name, (hive, _) in COLUMN_TYPES.items()]
         begin = f"s3://{self.bucket.bucket_name}/{EVENTS}"
-        # Athena works out the days from this: nobody has to run a crawler, or to add a partition a day.
+        # Athena computes the daily partitions from this, so no crawler and no new partition a day is needed.
         projection = {
             "classification": "parquet",
             "projection.enabled": "true",
@@ -245,6 +252,7 @@ class Lake(Construct):
         buffer: tuple[int, int],
         after: Sequence[Construct],
     ) -> firehose.CfnDeliveryStream:
+        """Add the delivery stream that converts rows to Parquet and writes them to the bucket."""
         log = log_group(self, "Log", name=f"/aws/kinesisfirehose/{full}", stage=stage)
         line = logs.CfnLogStream(
             self, "LogStream", log_group_name=log.log_group_name, log_stream_name="delivery"
@@ -301,7 +309,7 @@ class Lake(Construct):
         return delivery
 
     def _role(self, key: kms.IKey | None, log: logs.ILogGroup) -> iam.Role:
-        """What Firehose may do: look at the one table, and write below two prefixes."""
+        """Add the role that lets Firehose read the one table and write below two prefixes."""
         ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
         write = ("AbortMultipartUpload", "GetObject", "PutObject")
         statements = [
@@ -320,13 +328,13 @@ class Lake(Construct):
         )
 
     def _catalog(self, *tables: str) -> list[str]:
-        """What Glue asks a permission for: tables, their database, and the catalog that this is in."""
+        """Return the ARNs that Glue needs permissions on: tables, their database and its catalog."""
         begin = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
         named = [f"{begin}:table/{self.database}/{each}" for each in tables]
         return [f"{begin}:catalog", f"{begin}:database/{self.database}", *named]
 
     def _ask(self, key: kms.IKey | None, query_gb: int) -> None:
-        """The workgroup: where results go, and how much a query may scan, whatever whoever asks says."""
+        """Add the Athena workgroup, with its result location and a scan limit that queries cannot change."""
         made = athena.CfnWorkGroup
         encryption = made.EncryptionConfigurationProperty(
             encryption_option="SSE_KMS" if key else "SSE_S3", kms_key=key.key_arn if key else None
@@ -347,7 +355,7 @@ class Lake(Construct):
         )
 
     def _watch(self, alarms: Alarms, name: str, full: str, seconds: int) -> None:
-        """Beside what is watched of every reaction."""
+        """Add the alarms of a lake, for late and for unconverted rows, beside those of every reaction."""
         age = metric("AWS/Firehose", "DeliveryToS3.DataFreshness", full, statistic="Maximum")
         late = f"Rows of the lake {name} wait in Firehose: it cannot write to the bucket."
         alarms.when(
@@ -364,19 +372,20 @@ class Lake(Construct):
 
 
 def once(database: str) -> str:
-    """The SQL of the view: each event once.
+    """Build the SQL of the view that has each event once.
 
-    Grouped by what names an event, so that a condition on the time, the stream or the type is on the files too, and
-    columns that nobody asks for are not read. The day of arrival is no part of it: two copies may have two.
+    It groups by the columns that identify an event, so a condition on the time, the stream or the type also filters
+    files, and columns that a query does not use are not read. The day of arrival is not among the columns, since copies
+    of one event may have arrived on different days.
     """
     key = [f'"{each}"' for each in _ONCE]
     names = [f'"{each}"' if each in _ONCE else f'arbitrary("{each}") AS "{each}"' for each in COLUMN_TYPES]
-    # Names of ours, and of a stage that a rule has let through.
+    # The names are constants, or have been checked against a rule.
     return f'SELECT {", ".join(names)} FROM "{database}"."{TABLE}" GROUP BY {", ".join(key)}'  # noqa: S608
 
 
 def view_text(database: str) -> str:
-    """The view as Athena writes it down for itself."""
+    """Encode the view in the form in which Athena stores views in Glue."""
     view = {
         "originalSql": once(database),
         "catalog": "awsdatacatalog",
@@ -387,10 +396,12 @@ def view_text(database: str) -> str:
 
 
 def _may(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
+    """Build a policy statement that allows actions of a service on resources."""
     return iam.PolicyStatement(actions=[f"{service}:{each}" for each in actions], resources=resources)
 
 
 def _check(name: str, buffer_seconds: int, buffer_mb: int, query_gb: int) -> None:
+    """Raise `BadSetting` unless the name of a lake and its numbers are within their rules."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise BadSetting(
             "Lake.name", f"must be words of small letters and digits, with hyphens between, not {name!r}"

@@ -34,7 +34,7 @@ from epochal.model.events import VERSION
 Schema = dict[str, Any]
 
 DEFINITIONS: Final = "#/$defs/"
-"""Where a schema refers to parts of itself."""
+"""Prefix of a schema's references to its own definitions."""
 
 _SCALARS: Final[dict[Any, Schema]] = {
     Any: {},
@@ -52,9 +52,12 @@ _SCALARS: Final[dict[Any, Schema]] = {
 
 
 def schema_of(kind: type) -> Schema:
-    """The schema of a class that a codec takes, its own members at the root, and others in `$defs`."""
+    """Return the JSON Schema of a class that a codec accepts.
+
+    The members of the class are at the root, and schemas of other classes are in `$defs`.
+    """
     if hasattr(kind, "__pydantic_validator__"):
-        import pydantic.json_schema  # noqa: PLC0415  whoever made the class has loaded it
+        import pydantic.json_schema  # noqa: PLC0415  the author of the class has loaded it
 
         core = _as_written(pydantic.TypeAdapter(kind).core_schema)
         return _at_root(pydantic.json_schema.GenerateJsonSchema().generate(core))
@@ -65,7 +68,10 @@ def schema_of(kind: type) -> Schema:
 
 
 def _of_struct(kind: type) -> Schema:
-    """The schema of a class of msgspec's, whose flags admit every combination as its decoder does."""
+    """Return the JSON Schema of a msgspec class, in which flags admit every combination of members.
+
+    msgspec's own schema lists single members only, while its decoder accepts combinations.
+    """
     import msgspec  # noqa: PLC0415  as above
 
     found = _flags_in(msgspec.inspect.type_info(kind))
@@ -78,7 +84,7 @@ def _of_struct(kind: type) -> Schema:
 
 
 def _flags_in(info: Any) -> set[type[Flag]]:
-    """The flags in what msgspec says of a type, at any depth."""
+    """Collect the `Flag` classes in msgspec's description of a type, at any depth."""
     import msgspec  # noqa: PLC0415  as above
 
     flags, seen, infos = set[type[Flag]](), set[int](), [info]
@@ -95,7 +101,10 @@ def _flags_in(info: Any) -> set[type[Flag]]:
 
 
 def _as_written(schema: Any) -> Any:
-    """A core schema of Pydantic's that reads each field by the name alone that it is written under."""
+    """Copy a Pydantic core schema so that each field is read only by the name it is written under.
+
+    Flags become integers.
+    """
     if isinstance(schema, list | tuple):
         return type(schema)(map(_as_written, schema))
     if not isinstance(schema, dict):
@@ -109,7 +118,7 @@ def _as_written(schema: Any) -> Any:
 
 
 def _at_root(schema: Schema) -> Schema:
-    """The same with what the root refers to in its place, and without definitions that nothing refers to."""
+    """Inline the definition that a schema's root refers to, and drop definitions that are not used."""
     found = {name: each for name, each in schema.items() if name != "$defs"}
     definitions: dict[str, Schema] = schema.get("$defs", {})
     while (reference := found.pop("$ref", None)) is not None:
@@ -124,7 +133,7 @@ def _at_root(schema: Schema) -> Schema:
 
 
 def referred(schema: Any) -> Iterator[str]:
-    """The definitions that a schema, or a part of one, refers to."""
+    """Yield the names of the definitions that a schema, or a part of one, refers to."""
     match schema:
         case {"$ref": str(reference), **rest}:
             yield reference.removeprefix(DEFINITIONS)
@@ -139,10 +148,10 @@ def referred(schema: Any) -> Iterator[str]:
 
 
 class _Hints:
-    """Schemas of hints, which `deciders.shapes` has found to have forms in JSON.
+    """A builder of schemas from type hints that `deciders.shapes` supports.
 
     Attributes:
-        records: of classes, by the names under which others refer to them.
+        records: schemas of classes, by the names under which other schemas refer to them.
     """
 
     def __init__(self) -> None:
@@ -150,6 +159,7 @@ class _Hints:
         self._names: dict[type, str] = {}
 
     def of(self, hint: Any) -> Schema:
+        """Build the schema of a type hint, and collect the schemas of classes in it in `records`."""
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
         if hint in _SCALARS:
@@ -163,6 +173,7 @@ class _Hints:
         return self._composed(get_origin(hint), get_args(hint))
 
     def _composed(self, origin: Any, parts: tuple[Any, ...]) -> Schema:
+        """Build the schema of a literal, an optional type, a tuple, an array or a mapping."""
         if origin is Literal:
             return _chosen(parts)
         if origin in (Union, UnionType):
@@ -177,13 +188,16 @@ class _Hints:
         return {"type": "object", "additionalProperties": self.of(parts[1])}
 
     def _record(self, kind: type) -> str:
-        """The name of a class's schema. Two classes may have one name, of two modules."""
+        """Build the schema of a class if it is new, and return the name under which `records` has it.
+
+        Classes of different modules may have one name; a number is added to it then.
+        """
         if kind in self._names:
             return self._names[kind]
         same = sum(each.__name__ == kind.__name__ for each in self._names)
         name = self._names[kind] = f"{kind.__name__}{same + 1 if same else ''}"
         schema = self.records[name] = {"title": kind.__name__, "type": "object"}
-        # What dataclasses say of themselves is their signature.
+        # The docstring that dataclasses generate is only their signature.
         if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
             schema["description"] = " ".join(kind.__doc__.split())
         hints, fields = hints_of(kind), arguments_of(kind)
@@ -193,6 +207,7 @@ class _Hints:
 
 
 def _chosen(values: Sequence[Any]) -> Schema:
+    """Build the schema of a fixed choice of strings or integers."""
     kinds = sorted({"string" if isinstance(value, str) else "integer" for value in values})
     return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(values)}
 
@@ -205,7 +220,7 @@ _HOLDERS: Final = (
     "dependentSchemas",
     "dependencies",
 )
-"""Keywords whose members are schemas by names, which are no keywords."""
+"""Keywords whose members are schemas, under names that are not keywords."""
 
 _VALUES: Final = ("const", "enum", "default", "examples", "required", "dependentRequired")
 """Keywords that hold no schemas."""
@@ -220,11 +235,11 @@ _SINCE: Final = frozenset(
         "unevaluatedProperties",
     )
 )
-"""Keywords that draft 7 has no words for."""
+"""Keywords for which draft 7 has no equivalent."""
 
 
 def each_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """A schema and all that are in it, the inner ones first, as `change` makes them."""
+    """Rebuild a schema by calling `change` on it and every schema in it, the inner ones first."""
     if isinstance(schema, list):
         return [each_schema(each, change) for each in schema]
     if not isinstance(schema, dict):
@@ -242,13 +257,14 @@ def each_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
 
 
 def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
-    """The schema as draft 7 has it; `refer` says where what it refers to is instead.
+    """Convert a schema from draft 2020-12 to draft 7, with `refer` mapping its references.
 
     Raises:
-        ValueError: draft 7 cannot say it.
+        ValueError: the schema has a keyword that draft 7 cannot express.
     """
 
     def older(found: Schema) -> Schema:
+        """Convert one schema, whose inner schemas have been converted, to draft 7."""
         if since := sorted(_SINCE & found.keys()):
             raise ValueError(f"{since[0]} has no form in draft 7")
         if "prefixItems" in found:
@@ -259,7 +275,7 @@ def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
         if needed:
             found["dependencies"] = needed
         if "$ref" in found:
-            # What is beside a reference means nothing to draft 7.
+            # Draft 7 ignores all keywords beside a reference.
             reference = {"$ref": refer(found.pop("$ref"))}
             return {**found, "allOf": [reference, *found.get("allOf", [])]} if found else reference
         return found
@@ -268,14 +284,21 @@ def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
 
 
 def define(schemas: Schema, place: str, key: str, schema: Schema) -> None:
-    """Put a schema among those at `place` of a document, under `key`, and beside it what is in its `$defs`.
+    """Add a schema and its definitions to a document's schemas, as draft 7.
+
+    Args:
+        schemas: schemas of the document, which this function adds to.
+        place: prefix of references to these schemas.
+        key: key of the new schema; its definitions get `key` and a number.
+        schema: the schema to add, of draft 2020-12.
 
     Raises:
-        ValueError: draft 7 cannot say it, or it refers to what is not in it.
+        ValueError: draft 7 cannot express the schema, or it refers to a definition that it does not contain.
     """
     inner = {f"#/$defs/{name}": f"{key}.{position}" for position, name in enumerate(schema.get("$defs", {}))}
 
     def refer(reference: str) -> str:
+        """Map a reference of the schema to the place of its target in the document."""
         if reference not in inner and reference != "#":
             raise ValueError(f"refers to {reference}, which is not in its $defs")
         return place + inner.get(reference, key)
@@ -286,9 +309,10 @@ def define(schemas: Schema, place: str, key: str, schema: Schema) -> None:
         schemas[inner[f"#/$defs/{name}"]] = draft7(each, refer)
 
 
-# Schemas of events as a Python module that checks bodies, made when a stage is synthesised: a function that gets it
-# needs no library for schemas, and starts as fast. `fastjsonschema` writes it. Of formats, date-time, date and uuid
-# are held to, as readers take them: a time may have no offset. Others are hints, as JSON Schema has it.
+# Schemas of events as a Python module that checks bodies, generated when a stage is synthesised: a function with it
+# needs no library for schemas, and starts as fast as without. `fastjsonschema` generates it. The formats date-time,
+# date and uuid are checked, as readers accept them: a time may have no offset. Other formats are hints, as JSON Schema
+# specifies.
 
 _DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _CLOCK: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
@@ -307,7 +331,11 @@ _RAISED_HERE: Final = (
 
 
 def schemas_in(document: Any) -> Mapping[str, Schema]:
-    """The schemas of types that `epochal schema` has printed; raises `ValueError` where these are none."""
+    """Return the schemas by event type in a document that `epochal schema` has printed.
+
+    Raises:
+        ValueError: the document has no schemas of types.
+    """
     match document:
         case {"$defs": dict(found)} if found:
             return found
@@ -315,16 +343,18 @@ def schemas_in(document: Any) -> Mapping[str, Schema]:
 
 
 def compiled_from(document: Any) -> str:
-    """The source of the module that checks events by a document that `epochal schema` has printed.
+    """Generate the module that checks events, from a document that `epochal schema` has printed.
 
     Raises:
-        ValueError: it is no such document, or a schema has what cannot be checked.
+        ValueError: the document has no schemas of types, or a schema has a keyword that cannot be checked.
     """
     return compiled(schemas_in(document))
 
 
 def compiled(schemas: Mapping[str, Schema]) -> str:
-    """The source of the module: `KEYS` has a key for each type, and `validate({key: body})` raises `Unfit`.
+    """Generate the source of a module that checks events by the schemas of their types.
+
+    In the module, `KEYS` has a key for each type, and `validate({key: body})` raises `Unfit`.
 
     Raises:
         ValueError: a schema has what cannot be checked.
@@ -351,16 +381,26 @@ def compiled(schemas: Mapping[str, Schema]) -> str:
 
 
 class _Lean(ast.NodeTransformer):
-    """Leaves out what errors say beside their words and place: the schemas around it, which are most of the module."""
+    """A transformer of the module's syntax tree that shortens its errors to message and place.
+
+    The schemas that errors would else contain are most of the module.
+    """
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
+        """Remove every argument but the message and `name` from the call that makes an error."""
         if isinstance(node.func, ast.Name) and node.func.id == "JsonSchemaValueException":
             node.keywords = [each for each in node.keywords if each.arg == "name"]
         return node
 
 
 def _asserted(schema: Schema) -> Schema:
-    """What is held to: `format` as a pattern, and no hints, of which some would change the body."""
+    """Return the part of a schema that is checked: `format` as a pattern, and no annotations.
+
+    Some annotations would change the body.
+
+    Raises:
+        ValueError: `multipleOf` is used for anything but integers.
+    """
     if "multipleOf" in schema and not (schema.get("type") == "integer" and type(schema["multipleOf"]) is int):
         # A decimal of a few bytes may have a million digits.
         raise ValueError("multipleOf can be checked of integers alone")
@@ -372,9 +412,9 @@ def _asserted(schema: Schema) -> Schema:
 
 
 # JSON Schemas of a codec's events, by type. {"Boarded": {"$id": "urn:epochal:event:Boarded", "type": "object",
-# "properties": {"$v": {"const": 3}, …}}} A schema is of the version that is written today. The member `$v` says
-# which that is, and may be missing where there has been but one. Older versions, whose classes nobody has any more,
-# are listed in `x-upcast-from`: readers bring them to that of today.
+# "properties": {"$v": {"const": 3}, …}}} A schema describes the version that is currently written. The member `$v` has
+# its number, and may be missing if there has been only one version. Older versions, whose classes no longer exist, are
+# listed in `x-upcast-from`: readers upcast them to the current one.
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -385,14 +425,17 @@ _URN: Final = "urn:epochal:event:"
 
 
 def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, Schema]:
-    """The schema of each type of a codec that `json_codec` has made, a document that stands alone.
+    """Return the schema of each event type of a codec made by `json_codec`.
+
+    Each schema is a document that stands alone.
 
     Args:
-        codec: of the events.
-        marked: bodies as they are stored, with their version; else as `Publish` sends them, without.
+        codec: codec of the events.
+        marked: whether the bodies are described as they are stored, with their version; else as `Publish` sends them,
+            without it.
 
     Raises:
-        InvalidInput: the codec is another, which does not say what it is made of.
+        InvalidInput: the codec was not made by `json_codec`, so its classes are unknown.
     """
     if not codec.classes:
         raise InvalidInput("codec", "must be made by json_codec: others do not say which classes they are of")
@@ -400,6 +443,7 @@ def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, S
 
 
 def _event(stored: StoredClass, *, marked: bool) -> Schema:
+    """Build the schema of one event type from its class, with dialect, id, title and versions."""
     schema, versions = schema_of(stored.kind), stored.versions
     head: Schema = {"$schema": DIALECT, "$id": _URN + quote(stored.name, safe=""), "title": stored.name}
     if versions.steps:
@@ -416,7 +460,7 @@ def _event(stored: StoredClass, *, marked: bool) -> Schema:
 
 
 def bundle(schemas: Mapping[str, Schema]) -> Schema:
-    """Schemas of events as one document, by their types in `$defs`."""
+    """Combine schemas of events into one document that has them in `$defs`, by type."""
     return {"$schema": DIALECT, "$defs": dict(schemas)}
 
 
@@ -429,16 +473,16 @@ _TEXT = {"type": "string", "minLength": 1}
 def asyncapi(
     codecs: Mapping[str, EventCodec[Any]], *, title: str, version: str = "1.0.0", cloud_events: bool = False
 ) -> Schema:
-    """The document of categories with these codecs; that of `""` is of every category.
+    """Build the AsyncAPI document of the categories that have these codecs.
 
     Args:
-        codecs: made by `json_codec`.
-        title: of the document.
-        version: of the document.
-        cloud_events: as `Publish` sends events, not as the feed has them.
+        codecs: codec of each category, made by `json_codec`; the category `""` stands for every category.
+        title: title of the document.
+        version: version of the document.
+        cloud_events: whether events are described as `Publish` sends them; else as the feed has them.
 
     Raises:
-        InvalidInput: a codec does not say what it is made of.
+        InvalidInput: a codec was not made by `json_codec`, so its classes are unknown.
     """
     document: Schema = {
         "asyncapi": "3.0.0",
@@ -462,6 +506,7 @@ def asyncapi(
 
 
 def _channel(category: str) -> Schema:
+    """Build the channel of a category, whose address is that of its streams."""
     if not category:
         return {"address": None, "title": "Events of every category"}
     parameter = {"id": {"description": f"Which {category} it is."}}
@@ -469,6 +514,7 @@ def _channel(category: str) -> Schema:
 
 
 def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> Schema:
+    """Build the message of an event type, with the CloudEvents envelope if `cloud_events` is true."""
     said = {"summary": schema["description"]} if "description" in schema else {}
     if not cloud_events:
         return {"name": name, **said, "contentType": "application/json", "payload": payload}
@@ -491,5 +537,5 @@ def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> 
 
 
 def _key(name: str) -> str:
-    """A name of AsyncAPI's components: other characters are told apart by their codes."""
+    """Convert a name to a key of AsyncAPI components, with other characters replaced by their codes."""
     return re.sub(r"[^A-Za-z0-9._-]", lambda found: f"_{ord(found[0]):x}_", name)

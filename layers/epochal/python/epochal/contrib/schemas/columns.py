@@ -28,13 +28,13 @@ _INT64: Final = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of events, and what its values are."""
+    """A table column for a field of events: its name and the type of its values."""
 
     name: str
     type: ColumnType
 
     def value(self, value: Any) -> str | int | float | bool | datetime | None:
-        """A field's JSON value as the column holds it; None where it has no room for that."""
+        """Convert a field's JSON value to the column's type, or return None if it has no such form."""
         match self.type, value:
             case "json", _:
                 return None if value is None else json.dumps(value).decode()
@@ -58,10 +58,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TypedColumns:
-    """The columns of a codec's events.
+    """The columns for the events of a codec, by event type.
 
     Attributes:
-        of_types: by the types of events, in the order of their fields.
+        of_types: columns of each event type, in the order of the event's fields.
     """
 
     of_types: Mapping[str, tuple[Column, ...]]
@@ -69,16 +69,21 @@ class TypedColumns:
 
     @property
     def all(self) -> tuple[Column, ...]:
-        """Those of one table for all types. Where fields of one name differ, the column is of JSON."""
+        """Columns of one table for events of all types.
+
+        If the types of fields with the same name differ, the column is of JSON.
+        """
         found = dict[str, ColumnType]()
         for each in (each for columns in self.of_types.values() for each in columns):
             found[each.name] = each.type if found.get(each.name, each.type) == each.type else "json"
         return tuple(Column(name, kind) for name, kind in found.items())
 
     def values(self, type: str, data: bytes) -> dict[str, Any]:  # noqa: A002  as events say it
-        """The fields of an event by name, brought to the version of today, as JSON has them, for `Column.value`.
+        """Decode an event's body into its fields by name, upcast to the current version.
 
-        Of a type that the codec does not know, or a body that is not what its type says, there are none.
+        The values are as JSON has them, for `Column.value`.
+
+        The result is empty if the codec does not know the type, or the body does not fit the type.
         """
         known = self._codec.classes.get(type)
         if known is None:
@@ -91,7 +96,11 @@ class TypedColumns:
 
 
 def columns(codec: EventCodec[Any]) -> TypedColumns:
-    """The columns of a codec that `json_codec` has made; raises `InvalidInput` for another."""
+    """Return the columns for the events of a codec made by `json_codec`.
+
+    Raises:
+        InvalidInput: the codec was not made by `json_codec`.
+    """
     found = {
         name: _columns(schema, _times(codec.classes[name].kind))
         for name, schema in event_schemas(codec).items()
@@ -100,6 +109,7 @@ def columns(codec: EventCodec[Any]) -> TypedColumns:
 
 
 def _columns(schema: Schema, times: frozenset[str]) -> tuple[Column, ...]:
+    """Return the columns for the fields in an event's schema, without its version."""
     definitions, fields = schema.get("$defs", {}), schema.get("properties", {})
     return tuple(
         Column(name, "timestamp" if name in times else _type(each, definitions))
@@ -109,7 +119,10 @@ def _columns(schema: Schema, times: frozenset[str]) -> tuple[Column, ...]:
 
 
 def _times(kind: type) -> frozenset[str]:
-    """Fields with times whose schema does not say that they are: of msgspec, where they may have no offset."""
+    """Return the names of a msgspec class's time fields, whose schema does not say that they are times.
+
+    That is the case where such a time may have no offset.
+    """
     if not hasattr(kind, "__struct_config__"):
         return frozenset()
     from msgspec.structs import fields  # noqa: PLC0415  whoever made the class has loaded it
@@ -118,7 +131,7 @@ def _times(kind: type) -> frozenset[str]:
 
 
 def _plain(hint: Any) -> Any:
-    """A type, whether null may stand for it or not."""
+    """Return a type without annotations, and without null if it is a type or null."""
     parts = [each for each in get_args(hint) if each is not NoneType]
     if get_origin(hint) is Annotated:
         return _plain(parts[0])
@@ -126,7 +139,7 @@ def _plain(hint: Any) -> Any:
 
 
 def _type(schema: Schema, definitions: Mapping[str, Schema]) -> ColumnType:
-    """What values of a schema are, null aside."""
+    """Return the column type for the values of a schema, leaving null aside."""
     match schema:
         case {"$ref": str(reference)}:
             return _type(definitions[reference.removeprefix(DEFINITIONS)], definitions)
@@ -155,7 +168,8 @@ _PLAIN: Final[Mapping[str, ColumnType]] = {
 
 
 def _of_choices(choices: list[Schema], definitions: Mapping[str, Schema]) -> ColumnType:
-    # A decimal of Pydantic's is read from either.
+    """Return the column type for values of any of several schemas: their common type, or JSON."""
+    # Pydantic reads a decimal from a number or a string.
     if [each.get("type") for each in choices] == ["number", "string"]:
         return "decimal"
     kinds = {_type(each, definitions) for each in choices}
@@ -163,11 +177,13 @@ def _of_choices(choices: list[Schema], definitions: Mapping[str, Schema]) -> Col
 
 
 def _of_values(values: list[Any]) -> ColumnType:
+    """Return the column type for a fixed list of values."""
     kinds = {type(value) for value in values if value is not None}
     return "text" if kinds == {str} else "int64" if kinds == {int} else "json"
 
 
 def _float(value: float | Decimal) -> float | None:
+    """Convert a number to a float, or return None if it is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -175,6 +191,7 @@ def _float(value: float | Decimal) -> float | None:
 
 
 def _time(value: str) -> datetime | None:
+    """Parse an ISO 8601 time and convert it to UTC; return None if it is not valid."""
     try:
         found = datetime.fromisoformat(value)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -52,6 +52,7 @@ def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title
 
 
 def _opened(target: str) -> tuple[str, EventCodec[object]]:
+    """Load the codec that an option names, and return its category and the codec."""
     category, _, place = target.rpartition("=")
     return category, inputs.codec_of(place)
 

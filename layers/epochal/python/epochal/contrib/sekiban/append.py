@@ -109,8 +109,8 @@ def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences
     """Plan the transaction that appends a batch if the given heads and the fences have not moved.
 
     Args:
-        heads: count and last sortable id of the head of each tag concerned
-        fences: tags whose heads must not have moved, beside those of the events' own tags
+        heads: count and last sortable id of the head of each tag concerned.
+        fences: tags whose heads must not have moved, beside those of the events' own tags.
     """
     events = tuple(_recorded(site, batch, heads))
     by_tag: dict[str, list[Recorded]] = {}
@@ -340,7 +340,7 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
     They are read, not taken from a refusal, which tells only a part where two transactions met.
 
     Raises:
-        IdTaken: an event is stored with other contents, or only some of the events are stored
+        IdTaken: an event is stored with other contents, or only some of the events are stored.
     """
     ids = [event.id or "" for event in batch.events]
     found = yield from read_events(site, ids)

@@ -64,7 +64,7 @@ def _states(store: OpenedStore) -> ProjectionStates:
     """Return the store's table of projection states.
 
     Raises:
-        InvalidInput: no table of projection states is named
+        InvalidInput: no table of projection states is named.
     """
     states = states_of(store.deployment)
     must_be_named("is needed for states of projections", projection_states_table=states.table)
@@ -181,7 +181,7 @@ def _written(target: str) -> Iterator[IO[bytes]]:
     An existing file is replaced only once all of it is written.
 
     Raises:
-        InvalidInput: the file cannot be written
+        InvalidInput: the file cannot be written.
     """
     if target == "-":
         yield sys.stdout.buffer

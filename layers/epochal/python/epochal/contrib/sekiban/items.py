@@ -53,7 +53,7 @@ class TaggedEvent(Event):
         """Check the types of the fields.
 
         Raises:
-            InvalidInput: a field has a wrong type, or `expires` is out of range
+            InvalidInput: a field has a wrong type, or `expires` is out of range.
         """
         super(TaggedEvent, self).__post_init__()  # noqa: UP008  slots
         must_be((str, type(None)), self.executed_user, "executed_user", "text")
@@ -70,7 +70,7 @@ class TaggedEvent(Event):
 
         Raises:
             InvalidInput: the event expires, which only events in Sekiban's tables may do, or has a user, and its
-                metadata is no JSON object
+                metadata is no JSON object.
         """
         if self.expires is not None:
             raise InvalidInput(

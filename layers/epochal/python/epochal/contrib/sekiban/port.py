@@ -194,7 +194,7 @@ def end(item: Item, service: str = "") -> End | None:
     """Return the end of the tag whose head an item is, or None for items that are not fed.
 
     Raises:
-        CorruptData: the item is a head of the tenant, but its counters contradict each other
+        CorruptData: the item is a head of the tenant, but its counters contradict each other.
     """
     span = appended(item, service)
     return None if span is None else End(span.stream, span.next)

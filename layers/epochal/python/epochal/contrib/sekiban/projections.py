@@ -264,7 +264,7 @@ class ProjectionStates:
         chunk.
 
         Raises:
-            InvalidInput: the state, or a chunk of it, has a wrong type
+            InvalidInput: the state, or a chunk of it, has a wrong type.
         """
         if isinstance(state, str | bytes) or not isinstance(state, Iterable):
             raise InvalidInput("state", f"must be a list of bytes, not {type(state).__name__}")
@@ -308,7 +308,7 @@ class CachedObjects:
         """Make a cache that is empty.
 
         Raises:
-            InvalidInput: `max_bytes` is less than 1
+            InvalidInput: `max_bytes` is less than 1.
         """
         if max_bytes < 1:
             raise InvalidInput("max_bytes", "must be at least 1")
@@ -334,7 +334,7 @@ class CachedObjects:
         """Return an object's content in chunks, from the cache or the underlying store.
 
         Raises:
-            MissingBody: there is no such object
+            MissingBody: there is no such object.
         """
         with self._lock:
             if key in self._kept:

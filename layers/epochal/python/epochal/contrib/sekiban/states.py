@@ -188,7 +188,7 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Decompress a state, and yield its content in chunks.
 
     Raises:
-        CorruptData: the state is not gzip, or is truncated
+        CorruptData: the state is not gzip, or is truncated.
     """
     opener = zlib.decompressobj(wbits=_GZIP)
     try:
@@ -212,7 +212,7 @@ def from_text(text: str) -> bytes:
     """Decode a compressed state from the base64 of its item.
 
     Raises:
-        CorruptData: the text is not base64
+        CorruptData: the text is not base64.
     """
     try:
         return base64.b64decode(text, validate=True)

@@ -99,7 +99,7 @@ class DcbEvents(TaggedStore):
         """Check an event's fields, and return the event, with a new id if it has none.
 
         Raises:
-            InvalidInput: a field breaks a rule; names it, below `field`
+            InvalidInput: a field breaks a rule; names it, below `field`.
         """
         found = TaggedEvent.of(super(DcbEvents, self).checked(event, field))  # noqa: UP008  slots
         if found.executed_user is not None:
@@ -138,7 +138,7 @@ class DcbEvents(TaggedStore):
         """Make the steps that append events under a condition, with fresh timestamps and sortable ids.
 
         Raises:
-            InvalidInput: `also` has appends to other streams, which one transaction cannot contain here
+            InvalidInput: `also` has appends to other streams, which one transaction cannot contain here.
         """
         if also:
             raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")

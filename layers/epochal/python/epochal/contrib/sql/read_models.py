@@ -75,35 +75,35 @@ T = TypeVar("T")
 _ISOLATION: Final = {
     "postgresql": "REPEATABLE READ",
     "auroradsql": "REPEATABLE READ",
-    "sqlite": "SERIALIZABLE",  # it has no other; named, an engine of `AUTOCOMMIT` has transactions here too
+    "sqlite": "SERIALIZABLE",  # its only level; naming it makes transactions of an `AUTOCOMMIT` engine, too
 }
 
 MAX_NAME_BYTES: Final = 200
-"""Of a model's name or a stream's: with both a key has to stay below 1 KiB, which is Aurora DSQL's limit."""
+"""Longest name of a model or a stream: a key has both and has to stay below 1 KiB, Aurora DSQL's limit."""
 
 MAX_GENERATION: Final = 2**31 - 1
 
 ATTEMPTS: Final = 20
-"""To commit one delivery while other writers are faster, or connections break."""
+"""Most attempts to commit one delivery while other writers are faster, or connections break."""
 
 FEW: Final = 3
-"""Where a constraint refuses a row. Another writer may have made it after this one's snapshot; from then on the fold
-sees it, so that what is refused again and again is the fold's own mistake."""
+"""Most attempts where a constraint refuses a row. Another writer may have made the row after this transaction's
+snapshot; the next attempt sees it, so a row that is refused repeatedly is a mistake of the fold."""
 
 CONFLICTS: Final = frozenset({"40001", "40P01", "OC000", "OC001"})
-"""SQLSTATEs of who was slower, or had to give way in a deadlock; the last two are Aurora DSQL's words for it."""
+"""SQLSTATEs of a transaction that lost a conflict or a deadlock; the last two are Aurora DSQL's."""
 
 TOO_MUCH: Final = "54000"
 """The SQLSTATE of a transaction beyond Aurora DSQL's 3,000 rows or 10 MiB."""
 
 EXISTS: Final = frozenset({"42P07", "42710"})
-"""SQLSTATEs of a table, and of its rows' type, that another has made meanwhile."""
+"""SQLSTATEs of a table, and of its row type, that another transaction has created meanwhile."""
 
 OTHER_COLUMNS: Final = "42P16"
 """The SQLSTATE of a view that cannot be replaced, since its columns would change."""
 
 LOCKED: Final = frozenset({5, 6})
-"""SQLite's `BUSY` and `LOCKED`: another connection writes, and took longer than the driver's time-out."""
+"""SQLite's `BUSY` and `LOCKED`: another connection is writing for longer than the driver's timeout."""
 
 PAUSE_SECONDS: Final = 0.01
 LONGEST_PAUSE_SECONDS: Final = 1.0
@@ -119,8 +119,8 @@ _PROGRESS: Final = Table(
     Column("model", Text, primary_key=True),
     Column("generation", BigInteger, primary_key=True, autoincrement=False),
     Column("stream", Text, primary_key=True),
-    Column("next_index", BigInteger),  # to be folded; null where only a removal has been
-    Column("removal", BigInteger, nullable=False),  # the mark of the last one; 0 where none has been folded
+    Column("next_index", BigInteger),  # next index to fold; null if only a removal has been folded
+    Column("removal", BigInteger, nullable=False),  # mark of the last removal folded; 0 for none
 )
 
 _LIVE: Final = Table(
@@ -131,31 +131,34 @@ _LIVE: Final = Table(
 )
 
 Fold = Callable[[Connection, FeedEvent], object]
-"""Takes one event into the tables. The transaction is not the fold's to end. It may be called again for the same event,
-on tables without it."""
+"""Writes one event into the tables. A fold must not end the transaction. It may be called again for the same event, on
+tables that do not have the event yet."""
 
 FoldRemoval = Callable[[Connection, Removal], object]
-"""Takes into the tables that events of a stream are gone; likewise."""
+"""Writes into the tables that events of a stream have been removed, under the same rules as `Fold`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Database:
-    """Transactions that are tried again."""
+    """A database whose transactions are retried after conflicts and broken connections."""
 
     engine: Engine
     clock: Callable[[], float]
     sleep: Callable[[float], object]
 
     def run(self, work: Callable[[Connection], T], subject: str, few: int = FEW) -> T:
-        """What `work` returns, once it is committed. After a broken connection it may run again although it was.
+        """Run `work` in a transaction, commit it, and return its result; retry after conflicts.
+
+        If the connection breaks during the commit, `work` may run again although it was committed.
 
         Args:
-            subject: whom to name as overtaken.
-            few: attempts where what is to be made is there.
+            work: the function that reads and writes through the transaction's connection.
+            subject: name of the stream or model that an error mentions.
+            few: most attempts if a row or table that `work` makes exists already.
 
         Raises:
-            Contended: others were faster at every attempt.
-            DBAPIError: the database refuses for another reason, or its connections break again and again.
+            Contended: other writers were faster at every attempt.
+            DBAPIError: the database refuses for another reason, or its connections break at every attempt.
         """
         attempt = 0
         while True:
@@ -172,13 +175,14 @@ class _Database:
                 raise
 
     def _once(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction, commit it, and return its result."""
         dialect = self.engine.dialect.name
         with self.engine.connect() as opened:
             connection = opened.execution_options(isolation_level=_ISOLATION[dialect])
             transaction = connection.begin()
             driver: Any = connection.connection.dbapi_connection
             if dialect == "sqlite" and not driver.in_transaction:
-                # Its driver begins with the first change, so what is read before would be of no transaction.
+                # The driver begins a transaction at the first change, so earlier reads would be outside of it.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             result = work(connection)
             transaction.commit()
@@ -187,10 +191,14 @@ class _Database:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlReadModel:
-    """One generation of a read model.
+    """One generation of a read model in SQL tables.
 
     Attributes:
-        tables: by their names without the generation.
+        database: the database of the tables.
+        name: name of the model.
+        generation: number of the generation, 1 or more.
+        metadata: SQLAlchemy's description of the generation's tables.
+        tables: the tables by name without the generation.
     """
 
     database: _Database
@@ -200,24 +208,27 @@ class SqlReadModel:
     tables: Mapping[str, Table]
 
     def create(self) -> None:
-        """Make its tables, and the two of all read models, unless they are there."""
+        """Create the generation's tables, and the two tables of all read models, unless they exist."""
         for metadata in (_OWN, self.metadata):
             self.database.run(metadata.create_all, self.name, few=ATTEMPTS)
 
     def apply(self, delivery: Delivery, fold: Fold) -> int:
-        """Fold a delivery's events in one transaction, those that have been folded before left out; how many were.
+        """Fold the new events of a delivery in one transaction, and return how many were folded.
 
-        Where that is more than Aurora DSQL takes at once, half of them go first.
+        Events that have been folded before are left out.
+
+        If the transaction is larger than Aurora DSQL allows, it is split: half of the events are committed first.
 
         Raises:
-            Contended: others were faster at every attempt.
-            DBAPIError: of SQLAlchemy; what the database refuses otherwise.
+            Contended: other writers were faster at every attempt.
+            DBAPIError: SQLAlchemy's error if the database refuses for another reason.
             InvalidInput: `fold` is no plain function, or ends the transaction.
         """
         must_be_plain(fold, "fold")
         folded, most = 0, len(delivery.events)
 
         def work(connection: Connection) -> int:
+            """Fold the next events of the delivery, at most `most`, and return how many were folded."""
             found = self._progress(connection, delivery.stream)
             place = found.next_index
             events = [each for each in delivery.events if place is None or each.index >= place][:most]
@@ -241,10 +252,13 @@ class SqlReadModel:
                 return folded
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
-        """Fold a delivery's removal; False where it has been folded before, or a later one of the stream has.
+        """Fold a delivery's removal of events, and return whether it was new.
+
+        It is not new if it, or a later removal of the stream, has been folded before.
 
         Raises:
-            Contended, DBAPIError, InvalidInput: as `apply` does; also where the delivery has events.
+            Contended, DBAPIError: as for `apply`.
+            InvalidInput: `fold` is no plain function or ends the transaction, or the delivery has events.
         """
         must_be_plain(fold, "fold")
         removal = delivery.removal
@@ -252,6 +266,7 @@ class SqlReadModel:
             raise InvalidInput("delivery", "must be one of a removal: events are for `apply`")
 
         def work(connection: Connection) -> bool:
+            """Fold the removal unless the stream's progress includes it, and return whether it was folded."""
             found = self._progress(connection, delivery.stream)
             if removal.mark <= (found.removal or 0):
                 return False
@@ -263,30 +278,40 @@ class SqlReadModel:
         return self.database.run(work, delivery.stream)
 
     def place(self, stream: str) -> int | None:
-        """The next index of a stream to be folded; None where none has been."""
+        """Return the next index of a stream to be folded, or None if none of its events has been folded."""
         found: int | None = self.database.run(
             lambda connection: self._progress(connection, stream).next_index, stream
         )
         return found
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
-        """Wait until every event of a stream below `version` is in the tables; whether they are.
+        """Wait until the events of a stream below `version` are folded, and return whether they are.
 
-        With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
-        stream's events: an event that is never delivered is waited for in vain.
+        Returns False after `seconds`.
+
+        If `version` is the version that an append returned, reads afterwards include the append. This requires a
+        reaction to all types of the stream's events: a wait for an event that is never delivered always times out.
         """
         of = self.database
         return reached(version, lambda: self.place(stream), seconds, of.clock, of.sleep)
 
     def _progress(self, connection: Connection, stream: str) -> Row[Any]:
-        """How far a stream is, all null where it has no row; and the mark of the transaction, `began`."""
+        """Read the row of a stream's progress, all null if missing, with the mark of the transaction.
+
+        The mark is the column `began`.
+        """
         began = select(mark_of(connection.dialect.name).label("began")).subquery()
         row = began.outerjoin(_PROGRESS, self._of(stream))
         return connection.execute(select(began, _PROGRESS).select_from(row)).one()
 
     def _write(self, connection: Connection, stream: str, found: Row[Any], **values: int) -> None:
-        """Say how far a stream is folded, last: a transaction that the fold has broken takes no more, and is no
-        success. Who folds the same at the same time is refused one of the two rows by the database.
+        """Write the progress of a stream as the last statement of its transaction.
+
+        A transaction that the fold has broken accepts no further statement, so it cannot succeed. If two writers
+        fold the same events at the same time, the database refuses one of the two rows.
+
+        Raises:
+            InvalidInput: the fold has ended the transaction.
         """
         written: Update | Insert
         if found.removal is not None:
@@ -299,13 +324,16 @@ class SqlReadModel:
             raise refused()
 
     def _of(self, stream: str) -> ColumnElement[bool]:
+        """Build the condition on the progress row of a stream."""
         return and_(self._mine(), _PROGRESS.c.stream == _key(stream))
 
     def _mine(self) -> ColumnElement[bool]:
+        """Build the condition on the progress rows of this generation."""
         return and_(_PROGRESS.c.model == self.name, _PROGRESS.c.generation == self.generation)
 
     def _drop(self) -> None:
-        # The tables first: a reaction that still folds into them fails, where it would else begin anew.
+        """Delete the generation's tables, and then its rows of progress, some at a time."""
+        # The tables are dropped first: a reaction that still folds into them fails instead of starting again.
         self.database.run(self.metadata.drop_all, self.name)
         some = select(_PROGRESS.c.stream).where(self._mine()).limit(AT_ONCE)
         rows = delete(_PROGRESS).where(self._mine(), _PROGRESS.c.stream.in_(some))
@@ -318,8 +346,11 @@ class SqlReadModels:
     """The read models of a database, and which generation of each is live.
 
     Attributes:
-        engine: of the database. What reaches it, and who one is there, is its creator's business.
-        tables: for each model a function that describes a generation's tables, whose names end with `_` and it.
+        engine: SQLAlchemy's engine for the database, with network access and credentials set up by its creator.
+        tables: for each model name, a function that describes the tables of a generation; their names end with `_` and
+            the generation's number.
+        clock: function that returns the time in seconds, for timeouts.
+        sleep: function that waits for a number of seconds.
     """
 
     engine: Engine
@@ -328,7 +359,7 @@ class SqlReadModels:
     sleep: Callable[[float], object] = time.sleep
 
     def __post_init__(self) -> None:
-        """Refuse what could not be kept."""
+        """Raise `InvalidInput` if the engine's database or connection pool is not supported."""
         if self.engine.dialect.name not in _ISOLATION:
             raise InvalidInput(
                 "engine", f"must be of {', '.join(_ISOLATION)}, not {self.engine.dialect.name}"
@@ -337,7 +368,13 @@ class SqlReadModels:
             raise InvalidInput("engine", "must not share one connection: streams are folded side by side")
 
     def open(self, name: str, generation: int) -> SqlReadModel:
-        """One generation, for the reaction that makes it. Its tables are made by `create`."""
+        """Open one generation of a model, for the reaction that builds it.
+
+        Its tables are made by `create`.
+
+        Raises:
+            InvalidInput: there is no such model, or a table's name does not end with the generation.
+        """
         must_be_text(name, MAX_NAME_BYTES, "name")
         must_be_whole(generation, "generation", 1, MAX_GENERATION)
         if name not in self.tables:
@@ -355,25 +392,33 @@ class SqlReadModels:
         )
 
     def live(self, name: str) -> SqlReadModel:
-        """The generation that is live; the first, as long as none has been made so."""
+        """Open the live generation of a model, which is the first one until `swap` is called."""
         return self.open(name, self._database.run(lambda connection: _live(connection, name), name) or 1)
 
     def swap(self, name: str, generation: int) -> SqlReadModel:
-        """Make a generation the live one, and the views that are named as its tables without the generation. Wait until
-        its reaction has caught up, or readers go back in time. Cut off in between, it is repeated.
+        """Make a generation the live one, and point the views to its tables.
+
+        The views are named like the tables without the generation. Wait until the generation's reaction has caught
+        up, or readers go back in time. If a swap is interrupted, repeat it.
 
         Raises:
-            InvalidInput: a later one is live already.
+            InvalidInput: a later generation is live already.
         """
         model = self.open(name, generation)
 
         def find_before(connection: Connection) -> SqlReadModel:
+            """Return the live generation, or this one if none is live.
+
+            Raises:
+                InvalidInput: a later generation is live already.
+            """
             live = _live(connection, name)
             if live is not None and live > generation:
                 raise InvalidInput("generation", f"{live} is live already")
             return self.open(name, live or generation)
 
         def make_live(connection: Connection) -> None:
+            """Write the row that makes the generation live, unless a later one is live."""
             find_before(connection)
             row = (
                 insert(_LIVE).values(model=name)
@@ -383,24 +428,27 @@ class SqlReadModels:
             connection.execute(row.values(generation=generation))
 
         def swap_together(connection: Connection) -> None:
+            """Replace the views and make the generation live in one transaction."""
             _views(connection, find_before(connection), model)
             make_live(connection)
 
         if self.engine.dialect.name != "auroradsql":
             self._database.run(swap_together, name)
             return model
-        # Aurora DSQL has no transaction of rows and views. The generation is made live last: until then a repeat knows
-        # the views of the one before.
+        # Aurora DSQL has no transaction of both rows and views. The generation is made live last: until then a repeated
+        # call still knows the views of the previous generation.
         before = self._database.run(find_before, name)
         self._database.run(lambda connection: _views(connection, before, model), name)
         self._database.run(make_live, name)
         return model
 
     def drop(self, name: str, generation: int) -> None:
-        """Delete the tables of a generation, and how far they were. Remove its reaction first.
+        """Delete the tables and the progress of a generation.
+
+        Remove its reaction first.
 
         Raises:
-            InvalidInput: it is the live one.
+            InvalidInput: the generation is the live one.
         """
         if self.live(name).generation == generation:
             raise InvalidInput("generation", f"must not be the one that is live: {generation}")
@@ -408,17 +456,21 @@ class SqlReadModels:
 
     @property
     def _database(self) -> _Database:
+        """The database of the engine, with retries that use the clock of this object."""
         return _Database(engine=self.engine, clock=self.clock, sleep=self.sleep)
 
 
 def _live(connection: Connection, name: str) -> int | None:
+    """Read the number of a model's live generation, or None if none has been made live."""
     found = connection.execute(select(_LIVE.c.generation).where(_LIVE.c.model == name)).scalar_one_or_none()
     return None if found is None else int(found)
 
 
 def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
-    """Replace the views, one after the other. In Aurora DSQL, where each statement is a transaction of its own, a view
-    that keeps its columns is replaced by one statement, and any other is missing until the next one.
+    """Replace the views of one generation with those of another, one after the other.
+
+    In Aurora DSQL, each statement is a transaction of its own: a view that keeps its columns is replaced by one
+    statement, and any other view is missing until the next statement.
     """
     quote = connection.dialect.identifier_preparer
     for name in sorted({*before.tables, *model.tables}):
@@ -426,7 +478,7 @@ def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) ->
         if name not in model.tables:
             connection.execute(_changing_schema(f"DROP VIEW IF EXISTS {view}"))
             continue
-        rows = f"SELECT * FROM {quote.format_table(model.tables[name])}"  # noqa: S608  it is quoted
+        rows = f"SELECT * FROM {quote.format_table(model.tables[name])}"  # noqa: S608  the name is quoted
         if connection.dialect.name == "auroradsql" and _replaced(connection, f"{view} AS {rows}"):
             continue
         connection.execute(_changing_schema(f"DROP VIEW IF EXISTS {view}"))
@@ -434,7 +486,7 @@ def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) ->
 
 
 def _replaced(connection: Connection, view: str) -> bool:
-    """Whether one statement made the view, which it does unless the view that is there has other columns."""
+    """Replace a view with one statement, and return False if its columns differ from the existing ones."""
     try:
         connection.execute(_changing_schema(f"CREATE OR REPLACE VIEW {view}"))
     except DBAPIError as error:
@@ -446,12 +498,15 @@ def _replaced(connection: Connection, view: str) -> bool:
 
 
 def _changing_schema(statement: str) -> DDL:
-    """A statement that AWS's dialect for Aurora DSQL commits at once: of texts it cannot tell what they are."""
+    """Build a statement that AWS's dialect for Aurora DSQL commits at once as a change of schema.
+
+    The dialect does not recognize such a statement in plain text.
+    """
     return DDL("%(statement)s", context={"statement": statement})  # type: ignore[no-untyped-call]
 
 
 def _attempts(error: DBAPIError, few: int) -> int:
-    """How often what failed so is tried at most."""
+    """Return how many attempts a transaction gets that fails with an error; 1 means no retry."""
     if error.connection_invalidated or _state(error) in CONFLICTS:
         return ATTEMPTS
     if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in LOCKED:
@@ -460,29 +515,31 @@ def _attempts(error: DBAPIError, few: int) -> int:
 
 
 def _state(error: DBAPIError) -> str | None:
-    """The SQLSTATE, as psycopg or psycopg2 has it."""
+    """Return the SQLSTATE of an error, as psycopg or psycopg2 has it, or None."""
     return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
 
 
 def _key(stream: str) -> str:
-    """A stream in the key of a row. Long names, and those that no text of PostgreSQL can hold, are there by their
-    digest.
+    """Return a stream's name as a row's key, or its SHA-256 if the name cannot be a key.
+
+    That is a name that is too long, or has a NUL, which PostgreSQL cannot store in text.
     """
     if "\0" not in stream and len(stream.encode()) <= MAX_NAME_BYTES:
         return stream
     return f"sha256:{sha256(stream.encode()).hexdigest()}"
 
 
-# A part of a transaction in which nobody ends it: a fold that did would have half of its delivery committed, or lose
-# what it wrote before. There are four ways to:
+# A part of a transaction in which a fold cannot end it. Ending it would commit half of a delivery, or lose the writes
+# before. There are four ways to try:
 #
 #     `commit()` and `rollback()` of SQLAlchemy   refused
 #     the driver's own                            refused where its connections take attributes, as psycopg's do
 #     a statement, as `ROLLBACK`                  refused, before it is sent
-#     several statements in one text, or a        noticed at the end, when what was committed so is there: nothing can
-#     driver of C other than SQLite's             take it back; the rest is rolled back
+#     several statements in one text, or a        detected at the end, when a part has been committed, which cannot be
+#     driver of C other than SQLite's             undone; the rest is rolled back
 #
-# SQLite refuses all of them itself, by an authorizer. What is swallowed is refused at the end.
+# SQLite refuses all of them itself, by an authorizer. If a fold swallows the error, the transaction is refused at the
+# end.
 
 _ENDS: Final = re.compile(
     r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*(?:COMMIT|END|ABORT|PREPARE\s+TRANSACTION"
@@ -495,15 +552,21 @@ _ENDINGS: Final = ("commit", "rollback")
 
 
 def mark_of(dialect: str) -> ColumnElement[Any]:
-    """What is the same in every statement of a transaction, and in the next one is not: when it began. SQLite has
-    none; a savepoint is its mark.
+    """Build the expression for when a transaction began, which is the same in all its statements.
+
+    The next transaction has another value. SQLite has no such expression, so it gets null; there a savepoint marks
+    the transaction.
     """
     return null() if dialect == "sqlite" else func.transaction_timestamp()
 
 
 @contextmanager
 def undivided(connection: Connection) -> Iterator[None]:
-    """A block in which the transaction is not ended; raises `InvalidInput` where that is tried."""
+    """Run a block of a transaction that the block must not end.
+
+    Raises:
+        InvalidInput: the block ended the transaction, or tried to.
+    """
     guard = _Guard(connection)
     listeners: list[tuple[str, Callable[..., Any]]] = [
         *((each, guard.ending) for each in _ENDINGS),
@@ -520,7 +583,7 @@ def undivided(connection: Connection) -> Iterator[None]:
                 for name, listener in listeners:
                     event.remove(connection, name, listener)
     except Exception as error:
-        if guard.tried:  # what the fold or the database made of the refusal says less
+        if guard.tried:  # the error that the fold or the database raised in turn says less
             raise refused() from error
         raise
     if guard.tried:
@@ -528,37 +591,40 @@ def undivided(connection: Connection) -> Iterator[None]:
 
 
 def refused() -> InvalidInput:
-    """What a fold is answered that ends the transaction, or tries to."""
+    """Make the error for a fold that ends the transaction, or tries to."""
     return InvalidInput("fold", "must leave the transaction to the read model, which commits it")
 
 
 @dataclass(slots=True)
 class _Guard:
-    """Refuses, and remembers that it had to."""
+    """A guard that refuses to end a connection's transaction, and remembers whether that was tried."""
 
     connection: Connection
     tried: bool = False
 
     def refuse(self) -> None:
-        """In place of what ends a transaction."""
+        """Record the attempt to end the transaction, and raise `InvalidInput`."""
         self.tried = True
         raise refused()
 
     def ending(self, connection: Connection) -> None:
-        """Before SQLAlchemy ends it."""
-        connection.invalidate()  # a commit that its listener refuses leaves an open transaction in the pool
+        """Invalidate the connection and refuse, before SQLAlchemy ends the transaction."""
+        connection.invalidate()  # a commit refused by its listener leaves an open transaction in the pool
         self.refuse()
 
     def executing(self, _: Connection, __: Any, statement: str, *___: Any) -> None:
-        """Before a statement."""
+        """Refuse a statement that ends the transaction, before it is executed."""
         if _ENDS.match(statement):
             self.refuse()
 
     @contextmanager
     def in_driver(self) -> Iterator[None]:
-        """Put this in place of the methods of the driver's connection."""
+        """Replace the driver connection's `commit` and `rollback` by `refuse` within a block.
+
+        Connections that are written in C do not allow this, and stay as they are.
+        """
         driver: Any = self.connection.connection.dbapi_connection
-        with suppress(AttributeError):  # a connection of C has no place for it
+        with suppress(AttributeError):  # a connection written in C takes no attributes
             for name in _ENDINGS:
                 setattr(driver, name, self.refuse)
         try:
@@ -570,8 +636,10 @@ class _Guard:
 
     @contextmanager
     def in_sqlite(self) -> Iterator[None]:
-        """Have SQLite refuse every such statement, whoever sends it. It also ends a transaction on its own, where a
-        constraint says `ON CONFLICT ROLLBACK`: then the savepoint is gone.
+        """Make SQLite refuse every statement that ends the transaction within a block.
+
+        SQLite also ends a transaction on its own where a constraint says `ON CONFLICT ROLLBACK`, which is detected
+        because the block's savepoint is gone.
         """
         driver: Any = self.connection.connection.dbapi_connection
         savepoint = f"epochal_{token_hex(8)}"
@@ -588,6 +656,7 @@ class _Guard:
             raise refused() from error
 
     def _judge(self, action: int, operation: str | None, *_: object) -> int:
+        """Deny an SQLite operation on the transaction other than to begin one; allow everything else."""
         if action != sqlite3.SQLITE_TRANSACTION or operation == "BEGIN":
             return sqlite3.SQLITE_OK
         self.tried = True

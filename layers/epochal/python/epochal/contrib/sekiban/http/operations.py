@@ -240,7 +240,7 @@ def path_of(request: Request) -> tuple[str, str]:
     """Return the projection's name and version from the request's path.
 
     Raises:
-        InvalidInput: one of them is invalid
+        InvalidInput: one of them is invalid.
     """
     name, version = request.path["name"], request.path["version"]
     check_path(name, version, "version")
@@ -251,7 +251,7 @@ def check_path(name: str, version: str, version_field: str) -> None:
     """Check names by the store's rules, and name the path's parameters in the error.
 
     Raises:
-        InvalidInput: the name or the version is invalid
+        InvalidInput: the name or the version is invalid.
     """
     try:
         check_names(name, version)
@@ -378,8 +378,8 @@ def _state(root: Node, fields: Mapping[str, Node]) -> bytes:
     """Return the state in the request's body, as bytes.
 
     Raises:
-        InvalidInput: the body has no state, or both `state` and `state64`
-        Problem: the state is larger than a request can hold
+        InvalidInput: the body has no state, or both `state` and `state64`.
+        Problem: the state is larger than a request can hold.
     """
     if "state" in fields and "state64" in fields:
         raise InvalidInput("state64", "may not be given together with state")

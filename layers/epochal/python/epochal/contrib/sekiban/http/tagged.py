@@ -48,8 +48,8 @@ def sent_event(node: Node) -> Event:
     """Decode the JSON of an event to append.
 
     Raises:
-        InvalidInput: a field breaks a rule; names the field
-        TooLarge: the data or metadata exceeds what an item holds
+        InvalidInput: a field breaks a rule; names the field.
+        TooLarge: the data or metadata exceeds what an item holds.
     """
     fields = node.members(NEW_TAGGED_EVENT.names)
     plain = {name: value for name, value in node.value.items() if name not in _BESIDES}
