@@ -109,7 +109,7 @@ class EpochalFactory(
 
     @property
     def category(self) -> str:
-        """Category of the aggregates' streams, which is the application's name.
+        """Category of the aggregates' streams: the application's name, or `Stored` if it has none.
 
         Raises:
             InfrastructureFactoryError: the name has a hyphen, so it is no category: `A-B` with the id `1` would be `A`

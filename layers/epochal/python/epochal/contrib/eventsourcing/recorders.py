@@ -259,10 +259,8 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
 
         All or none of the events are inserted. Returns None if there are none.
         """
-        with (
-            as_the_library_has_them(),
-            self._turn,
-        ):  # inserts are serialized: a refused transaction costs as much as its writes
+        # Inserts are serialized: a refused transaction costs as much as its writes.
+        with as_the_library_has_them(), self._turn:
             appended = self._insert(stored_events, **kwargs)
         if appended is None or not stored_events:
             return None
@@ -456,9 +454,8 @@ class EpochalTrackingRecorder(TrackingRecorder):
         state = self._streams.load(self._tracking_of(application))
         if state is None:
             return None, NO_STREAM
-        position = (
-            int(state.unfolds[0].content) if state.unfolds else None
-        )  # none if the stream has been deleted
+        # There is no unfold if the stream has been deleted.
+        position = int(state.unfolds[0].content) if state.unfolds else None
         return position, state.token
 
     def _tracking_of(self, application: str) -> str:

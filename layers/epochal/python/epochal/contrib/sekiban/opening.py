@@ -37,9 +37,9 @@ def open_dcb_events(
 ) -> DcbEvents:
     """Open a store of tagged events in Sekiban's two tables.
 
+    `events` and `tags` are the names of the tables, and `place` is their endpoint and region.
+
     Args:
-        events: name of the table of events.
-        tags: name of the table of heads and entries of tags.
         service: name of the tenant that the events belong to; empty for tables of one tenant.
         type_heads: whether conditions by type alone are allowed; if so, every append moves heads that all others move
             too.
@@ -49,7 +49,6 @@ def open_dcb_events(
         reads_at_once: number of concurrent requests of a listing by tag, or of all events over several shards.
         patience: retries after throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30 seconds
             apart, as the original library does.
-        place: endpoint and region of the tables, and the client to use.
     """
     distinct(events=events, tags=tags)
     settings = Settings.of(

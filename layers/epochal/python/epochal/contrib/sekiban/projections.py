@@ -305,7 +305,7 @@ class CachedObjects:
     """
 
     def __init__(self, objects: Objects, max_bytes: int) -> None:
-        """Make a cache that is empty.
+        """Make an empty cache of at most `max_bytes` over a store of objects.
 
         Raises:
             InvalidInput: `max_bytes` is less than 1.

@@ -138,7 +138,7 @@ class DcbEvents(TaggedStore):
         """Make the steps that append events under a condition, with fresh timestamps and sortable ids.
 
         Raises:
-            InvalidInput: `also` has appends to other streams, which one transaction cannot contain here.
+            InvalidInput: `also` has writes to other tables, which cannot go with an append to Sekiban's tables.
         """
         if also:
             raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")
