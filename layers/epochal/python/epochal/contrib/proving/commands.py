@@ -44,24 +44,24 @@ from epochal.plugins import NATIVE
 from epochal.settings import Settings, setting_of_variable
 
 METRICS_SECONDS: Final = 180.0
-"""CloudWatch has a metric of a function some two minutes later."""
+"""Seconds to wait for metrics: CloudWatch has a function's metric some two minutes later."""
 
 SINCE_SECONDS: Final = 3_600
 
 ALARMS_AT_ONCE: Final = 50
-"""An answer has no more, however many are named."""
+"""Alarms in one answer of CloudWatch, at most, however many are named."""
 
 UNKNOWN: Final = "INSUFFICIENT_DATA"
-"""Of an alarm that has not been evaluated: those of Epochal take missing data for a good sign."""
+"""State of an alarm that has not been evaluated: Epochal's alarms count missing data as good."""
 
 WOKEN: Final = ("indexer",)
 SERVING: Final = ("append", "replay", "feed")
-"""Functions that a proof runs; these where it knows the API."""
+"""Functions that a proof runs: those of `WOKEN` always, these where it knows the API."""
 
 ITEMS: Final = ("GetItem", "BatchGetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem")
 ON_TABLES: Final = [f"dynamodb:{each}" for each in (*ITEMS, "DeleteTable", "UpdateTable", "CreateBackup")]
 NOWHERE: Final = ("iam:PassRole", "lambda:UpdateFunctionCode", "lambda:InvokeFunction", "s3:ListAllMyBuckets")
-"""What no function may do to anything."""
+"""Actions that no function may do on any resource."""
 
 BODIES: Final = "bodies/"
 OBJECTS: Final = ("GetObject", "PutObject", "DeleteObject")
@@ -75,25 +75,25 @@ ON_OBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "process": ("GetObject", "PutObject"),
     "timers": ("GetObject", "PutObject"),
 }
-"""What each function may do to large bodies."""
+"""S3 actions that each function does on large bodies."""
 
 _OF_HEADS: Final = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
 ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
     "append": (),
     "replay": (),
-    "feed": (*_OF_HEADS, "DeleteItem"),  # it steers groups
+    "feed": (*_OF_HEADS, "DeleteItem"),  # it pauses, resets and deletes groups
     "indexer": _OF_HEADS,
     "auditor": _OF_HEADS,
     "reaction": (*_OF_HEADS, "DeleteItem"),
     "process": (*_OF_HEADS, "DeleteItem"),
     "timers": (),
 }
-"""What each function may do to items of the index; those of other tables the layouts tell."""
+"""DynamoDB actions that each function does on items of the index; layouts declare those on other tables."""
 
 
 @trial("every event source mapping is enabled, and its last batch went well")
 def mappings(proof: ProofRun) -> str:
-    """Ask for each mapping of the stacks."""
+    """Check that every event source mapping is enabled, and that its last batch had no problem."""
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for stack in proof.stacks:
         for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
@@ -110,7 +110,10 @@ def mappings(proof: ProofRun) -> str:
 
 @trial("functions have the settings that were synthesised, and those that the stack of the tables tells")
 def settings(proof: ProofRun) -> str:
-    """Compare each function with its template, and its variables with the outputs of the stack of the tables."""
+    """Check deployed functions against their templates, and their variables against stack outputs.
+
+    The outputs are those of the stack of the tables.
+    """
     told = proof.store.settings
     wrong, count = list[str](), 0
     for each in functions_of(proof.stacks, proof.client):
@@ -126,6 +129,7 @@ def settings(proof: ProofRun) -> str:
 
 
 def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
+    """Yield in words each setting of a deployed function that differs from its template."""
     wanted = each.synthesised.get("Environment", {}).get("Variables", {})
     for name in sorted({*wanted, *each.environment}):
         value = resolved(wanted[name], each.stack) if name in wanted else ""
@@ -138,7 +142,13 @@ def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
 
 @trial("Lambda lets reactions wake themselves up")
 def loops(proof: ProofRun) -> str:
-    """Ask for the recursion settings of reactions: a long catch-up is a chain of calls, and no loop."""
+    """Check that Lambda's recursion setting is `Allow` for each function of a reaction.
+
+    A long catch-up is a chain of calls and no endless loop; Lambda would end it after some 16 calls.
+
+    Raises:
+        Unproven: the stage has no reaction.
+    """
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for each in functions_of(proof.stacks, proof.client):
         if not each.reaction:
@@ -155,7 +165,10 @@ def loops(proof: ProofRun) -> str:
 
 @trial("each function may do to tables and bodies what its code does, and nothing else")
 def roles(proof: ProofRun) -> str:
-    """Have IAM evaluate each function's role on each table, on bodies, and on what none of them touches."""
+    """Check each function's IAM role in a simulation: on tables, on bodies, and on anything else.
+
+    A role must allow what the function's code does, and nothing more.
+    """
     iam, wrong, count = proof.client("iam"), list[str](), 0
     functions = list(functions_of(proof.stacks, proof.client))
     chosen = settings_of_stage(proof.store.settings, functions)
@@ -174,9 +187,10 @@ def roles(proof: ProofRun) -> str:
 
 
 def settings_of_stage(outputs: Settings, functions: Iterable[DeployedFunction]) -> Settings:
-    """The settings that outputs of the stacks say, and those that only variables of functions do, as `keep`.
+    """Return the settings from stack outputs, completed with those from variables of functions.
 
-    What a function may do depends on both. No function has all variables, so those of all functions are put together.
+    What a function may do depends on both: some settings, such as `keep`, are only in variables. No function has all
+    variables, so those of all functions are put together.
     """
     chosen = outputs
     for function in functions:
@@ -188,7 +202,7 @@ def settings_of_stage(outputs: Settings, functions: Iterable[DeployedFunction]) 
 
 
 def _resources(told: Settings, each: DeployedFunction) -> Iterator[tuple[str, Sequence[str], set[str]]]:
-    """What a function is asked about: a resource, actions on it, and those of them that the function does."""
+    """Yield for a function each resource to simulate: ARN, actions to ask about, actions it needs."""
     _, partition, _, region, account, *_ = each.deployed["FunctionArn"].split(":")
     for kind, table in {**told.tables, "index": told.index_table}.items():
         does = _does(told, each.kind, kind)
@@ -202,7 +216,13 @@ def _resources(told: Settings, each: DeployedFunction) -> Iterator[tuple[str, Se
 
 
 def _does(told: Settings, function: str, kind: str) -> set[str] | None:
-    """What a function does to the items of a table; None where nothing is known of them."""
+    """Return the DynamoDB actions that a function performs on a table; None where it is unknown.
+
+    Args:
+        told: the settings of the stage.
+        function: kind of the function, as `append`.
+        kind: kind of the table, as `index`.
+    """
     if function not in ON_INDEX:
         return None
     if kind == "index":
@@ -222,7 +242,10 @@ def _does(told: Settings, function: str, kind: str) -> set[str] | None:
 
 
 def _alike(function: str, layout: str) -> Sequence[str]:
-    """The functions that do to a layout what this one does: one of a process is a reaction that appends to streams."""
+    """Return the kinds of functions whose access to a layout makes up that of `function`.
+
+    A function of a process is a reaction that appends to streams.
+    """
     if function != "process":
         return (function,)
     return ("reaction", "append") if layout == NATIVE else ("reaction",)
@@ -231,7 +254,14 @@ def _alike(function: str, layout: str) -> Sequence[str]:
 def _allowed(
     iam: Any, role: str, arn: str, actions: Sequence[str], proof: ProofRun
 ) -> tuple[set[str], set[str]]:
-    """What a role may do, and what it may under conditions, as on keys, that are of a request."""
+    """Return the actions that IAM allows a role on a resource, and those that depend on conditions.
+
+    Conditions, for example on keys, depend on values of a request, which a simulation does not have. A throttled
+    simulation is repeated up to four times.
+
+    Raises:
+        Unproven: the simulation stays throttled.
+    """
     asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
     for tries in range(5):
         try:
@@ -247,7 +277,13 @@ def _allowed(
 
 @trial("no alarm is on or without a state, and those on functions that ran have data", dollars=0.02)
 def alarms(proof: ProofRun) -> str:
-    """Look at the alarms' states, and wait for the metrics that functions which ran must have."""
+    """Check that all alarms are OK, and that those on functions which ran have metric data.
+
+    Waits up to `METRICS_SECONDS` for the metrics.
+
+    Raises:
+        Unproven: the stacks have no alarms, or nothing evaluates them as CloudWatch does.
+    """
     names = [name for stack in proof.stacks for name, _ in stack.of("AWS::CloudWatch::Alarm")]
     if not names:
         raise Unproven("the stacks have no alarms")
@@ -264,6 +300,7 @@ def alarms(proof: ProofRun) -> str:
     count = len(silent)
 
     def all_is_well() -> bool:
+        """Whether all alarms are OK and have data; alarms whose metric has come leave `silent`."""
         now = time.time()
         proof.used["metrics"] += len(silent)
         sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []
@@ -271,7 +308,7 @@ def alarms(proof: ProofRun) -> str:
             if series:
                 del silent[name]
         found[:] = _described(cloudwatch, names)
-        # One that was on for a minute has gone out by then; one that stays on is a finding.
+        # An alarm that was on for a minute is OK again by then; an alarm that stays on is a finding.
         return not silent and all(each["StateValue"] == "OK" for each in found)
 
     proof.until(all_is_well, METRICS_SECONDS, every=30.0)
@@ -284,6 +321,7 @@ def alarms(proof: ProofRun) -> str:
 
 
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Describe the alarms of these names, in batches of `ALARMS_AT_ONCE`; missing ones are left out."""
     found = list[Mapping[str, Any]]()
     for start in range(0, len(names), ALARMS_AT_ONCE):
         with translate_errors("DescribeAlarms"):
@@ -293,7 +331,7 @@ def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]
 
 
 def _always(alarm: Mapping[str, Any], ran: Sequence[str]) -> Metric | None:
-    """What an alarm looks at, where every run of a function makes data of it, and the proof has run that."""
+    """Return an alarm's metric if it must have data because the proof ran its function, else None."""
     dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", ())}
     name = dimensions.get("FunctionName", "").rpartition("-")[2]
     if alarm.get("Namespace") != "AWS/Lambda" or name not in ran:
@@ -304,6 +342,7 @@ def _always(alarm: Mapping[str, Any], ran: Sequence[str]) -> Metric | None:
 
 
 def _judged(wrong: Sequence[str], count: int, what: str) -> str:
+    """Return a count in words; raise `Broken` if there are findings, `Unproven` if the count is 0."""
     if wrong:
         raise Broken("; ".join(wrong))
     if not count:
@@ -312,11 +351,11 @@ def _judged(wrong: Sequence[str], count: int, what: str) -> str:
 
 
 ACCOUNT: Final = (mappings, settings, loops, roles, alarms)
-"""In their order: alarms come last, since metrics take minutes."""
+"""Checks of the account in their order: alarms come last, since metrics take minutes."""
 
 
 GATEWAY = "ApiUrl"
-"""The output that tells where the gateway is. Without one there may be `AppendUrl` and its like."""
+"""Name of the output with the URL of the gateway. A stage without one may have `AppendUrl` and the like."""
 
 
 @click.command()
@@ -387,6 +426,7 @@ def prove(
 
 
 def _price(index: str, checks: Sequence[Trial]) -> str:
+    """Describe what the proof costs at most and what it sets off, for the confirmation."""
     cents = 100 * sum(check.dollars for check in checks)
     many = f"{len(checks)} check{'s' if len(checks) > 1 else ''}"
     alarm = ", and the alarm feed-set-aside goes off" if quarantine in checks else ""
@@ -395,6 +435,12 @@ def _price(index: str, checks: Sequence[Trial]) -> str:
 
 
 def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -> list[Trial]:
+    """Return the checks that the words of `--only` and `--skip` select.
+
+    Raises:
+        InvalidInput: no check is left.
+    """
+
     def has(check: Trial, words: Sequence[str]) -> bool:
         return any(word in check.name for word in words)
 
@@ -406,8 +452,9 @@ def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -
 
 
 def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: str) -> SignedHttp | None:
+    """Make a client of the stage's HTTP API; None where neither `api` nor a stack output has a URL."""
     meta = store.client("cloudformation").meta
-    # What the stacks of a stand-in tell would be asked of AWS, with whatever credentials there are.
+    # URLs from the stacks of a stand-in would be requested from AWS, with whatever credentials there are.
     telling = stacks if AWS in meta.endpoint_url else ()
     outputs = {name: url for stack in telling for name, url in stack.outputs.items() if name.endswith("Url")}
     gateway = api or outputs.get(GATEWAY, "")
@@ -415,6 +462,7 @@ def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: 
         return None
 
     def base(method: str, path: str) -> str:
+        """Return the base URL for a method and path: the gateway's, or that of the serving function."""
         if gateway:
             return gateway.rstrip("/")
         place = path.partition("?")[0]
@@ -430,11 +478,17 @@ def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: 
 
 
 def _tell(result: Result) -> None:
+    """Print the verdict of a check, unless the output is JSON."""
     if not output.as_json():
         click.echo(f"{result.verdict:<10}  {result.check.name}  {result.detail}")
 
 
 def _keep(report: ProofReport, path: str) -> None:
+    """Write a report to `path`.json and `path`.md.
+
+    Raises:
+        InvalidInput: the files cannot be written.
+    """
     try:
         Path(f"{path}.json").write_bytes(report.json() + b"\n")
         Path(f"{path}.md").write_text(report.page(), "utf-8")
@@ -443,6 +497,7 @@ def _keep(report: ProofReport, path: str) -> None:
 
 
 def _print(report: ProofReport) -> None:
+    """Print what the proof left behind and what it cost, as text or as the JSON of the report."""
     lines = (
         *(f"left        {each}" for each in report.left),
         f"{100 * report.dollars:.2f} cents were metered",

@@ -37,7 +37,7 @@ from epochal.settings import variable
 CATEGORY: Final = "EpochalProof"
 
 SECONDS: Final = 600.0
-"""What begins later than this is not proven."""
+"""Seconds of a proof: a check that would begin later than this is not proven."""
 
 _NOT_OFFERED: Final = frozenset(
     {
@@ -53,26 +53,28 @@ Verdict = Literal["passed", "failed", "not proven"]
 
 
 class Broken(Exception):
-    """A claim does not hold: what was seen instead."""
+    """Error of a check whose claim does not hold; its text says what was seen instead."""
 
 
 class Unproven(Exception):
-    """A claim could not be tried: why."""
+    """Error of a check that could not try its claim; its text says why."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ProofRun:
-    """A stage, and what a proof of it has done so far.
+    """A deployed stage that is being proven, and what the proof has written, used and left.
 
     Attributes:
-        store: its tables and bucket; all requests go through its driver's meter.
-        client: of another service of AWS.
-        http: sends requests as `SignedHttp` does; None where no API is known.
-        marker: in the name of all that is written.
-        starts: where each partition of the feed ended when the proof began.
-        written: numbers of the events that were acknowledged, in their order, by the stream in the feed.
-        removals: what removes that again; each answers what it had to leave.
-        used: by the names of `PRICES`.
+        store: the stage as a deployment; all requests go through its driver's meter.
+        client: function that makes a client of another service of AWS by name.
+        stacks: the stacks of the stage; empty where none is known.
+        http: function that sends requests as `SignedHttp` does; None where no API is known.
+        marker: text in the name of everything that the proof writes.
+        starts: checkpoint of the end of each feed partition when the proof began.
+        written: numbers of the acknowledged events, in order, by the name of their stream in the feed.
+        removals: functions that remove what was written; each returns in words what it had to leave.
+        left: what stays after the removals, in words.
+        used: metered amounts, by the names of `PRICES`.
     """
 
     store: Deployment
@@ -90,15 +92,19 @@ class ProofRun:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def name(self, what: str) -> str:
-        """A stream of this proof."""
+        """Return the name of a stream of this proof."""
         return f"{CATEGORY}-{self.marker}-{what}"
 
     def numbers(self, count: int) -> list[int]:
-        """Of events that nobody has written yet."""
+        """Return `count` numbers for new events, which no event of this proof has yet."""
         return list(itertools.islice(self._numbers, count))
 
     def call(self, method: str, path: str, body: object = None, **more: Any) -> Answer:
-        """A request to the API; one that goes to a URL is an upload."""
+        """Send a request to the API, or an upload to a URL, and count it in `used`.
+
+        Raises:
+            Unproven: no API is known.
+        """
         if self.http is None:
             raise Unproven("no API is known: --api names it")
         answer = self.http(method, path, body, **more)
@@ -106,7 +112,7 @@ class ProofRun:
         return answer
 
     def until(self, done: Callable[[], bool], seconds: float, *, every: float = 0.5) -> bool:
-        """Wait for something; False where it has not come to pass in so many seconds."""
+        """Poll `done` until it returns True; return False if it does not within `seconds`."""
         ends = self.clock() + seconds
         while not done():
             if self.clock() >= ends:
@@ -115,7 +121,7 @@ class ProofRun:
         return True
 
     def remove(self) -> None:
-        """Remove what was written, and note what is left."""
+        """Remove everything that was written, and note in `left` what stays."""
         while self.removals:
             removal = self.removals.pop()
             try:
@@ -126,11 +132,13 @@ class ProofRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A claim, and how it is tried.
+    """A check: a claim, and the function that tries it on a stage.
 
     Attributes:
-        dollars: what trying it costs at most.
-        tried: answers what was seen; raises `Broken` or `Unproven`.
+        name: name of the check, for `--only` and the report.
+        claim: the claim in words.
+        dollars: highest cost of trying it, in US dollars.
+        tried: function that tries the claim and returns in words what was seen; raises `Broken` or `Unproven`.
     """
 
     name: str
@@ -139,12 +147,17 @@ class Trial:
     tried: Callable[[ProofRun], str]
 
     def __call__(self, proof: ProofRun) -> str:
-        """Try it."""
+        """Try the claim on a stage and return in words what was seen.
+
+        Raises:
+            Broken: the claim does not hold.
+            Unproven: the claim could not be tried.
+        """
         return self.tried(proof)
 
 
 def trial(claim: str, dollars: float = 0.0) -> Callable[[Callable[[ProofRun], str]], Trial]:
-    """Make a function that tries a claim a trial of its name."""
+    """Make a decorator that turns a function which tries a claim into a `Trial` of its name."""
     return lambda tried: Trial(
         name=tried.__name__.replace("_", "-"), claim=claim, dollars=dollars, tried=tried
     )
@@ -152,7 +165,7 @@ def trial(claim: str, dollars: float = 0.0) -> Callable[[Callable[[ProofRun], st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a check."""
+    """Result of a check: its verdict, the detail in words, and the seconds that it took."""
 
     check: Trial
     verdict: Verdict
@@ -162,7 +175,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofReport:
-    """What a proof saw."""
+    """Report of a proof: the results of its checks, the metered usage, and what stays."""
 
     stage: str
     version: str
@@ -179,11 +192,11 @@ class ProofReport:
 
     @property
     def dollars(self) -> float:
-        """What was metered, at the prices of us-east-1."""
+        """Cost of the metered usage in US dollars, at the prices of us-east-1."""
         return sum(PRICES[name] * count for name, count in self.used.items())
 
     def view(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the report as a dictionary for JSON."""
         return {
             "stage": self.stage,
             "epochal": self.version,
@@ -206,7 +219,7 @@ class ProofReport:
         }
 
     def page(self) -> str:
-        """As a page of Markdown, which loads nothing from elsewhere."""
+        """Render the report as a page of Markdown, which loads nothing from elsewhere."""
         counts = Counter(each.verdict for each in self.results)
         counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
         used = ", ".join(f"{count:,.0f} {name}" for name, count in self.used.items())
@@ -234,12 +247,16 @@ class ProofReport:
         )
 
     def json(self) -> bytes:
-        """The same for programs."""
+        """Return the report as JSON."""
         return json.dumps(self.view())
 
 
 def prove(proof: ProofRun, checks: Sequence[Trial], tell: Callable[[Result], object]) -> list[Result]:
-    """Try each check, and remove what they wrote. Interrupted, it removes all the same."""
+    """Run the checks in their order, remove what they wrote, and return their results.
+
+    An interrupted run removes it as well. `tell` gets each result. A check that would begin more than `SECONDS` after
+    the first is not proven.
+    """
     ends = proof.clock() + SECONDS
     results = list[Result]()
     try:
@@ -254,6 +271,7 @@ def prove(proof: ProofRun, checks: Sequence[Trial], tell: Callable[[Result], obj
 
 
 def _result(proof: ProofRun, check: Trial, ends: float) -> Result:
+    """Run a check and return its result: an error becomes a verdict, and a late check is not run."""
     began = proof.clock()
     verdict: Verdict
     if began >= ends:
@@ -279,14 +297,14 @@ def _cell(text: str) -> str:
     return escape(" ".join(text.split())).replace("|", "\\|")
 
 
-# What is deployed, as CloudFormation has it: the stacks of a stage with their templates, and what those made.
+# What is deployed, as CloudFormation has it: the stacks of a stage with their templates and their resources.
 #
 # The stack of the tables is found by its output `IndexTable`. Where it is called `epochal-prod-store`, the stacks that
 # begin with `epochal-prod-` are of the same stage; others are named.
 
 
 AWS: Final = "amazonaws."
-"""In the address of each of its services."""
+"""Part of the address of every AWS service; stand-ins do not have it."""
 
 STORE: Final = "-store"
 REACTION: Final = variable("reaction")
@@ -294,11 +312,11 @@ REACTION: Final = variable("reaction")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedStack:
-    """A stack.
+    """A stack of CloudFormation: its outputs, parameters and resources.
 
     Attributes:
-        resources: the properties of each in the template, by logical id, with its type as `Type`.
-        physical: what each is called in the account.
+        resources: resources of the template by logical id, each with its `Type` and `Properties`.
+        physical: physical ids of the resources, which are their names in the account, by logical id.
     """
 
     name: str
@@ -308,7 +326,7 @@ class DeployedStack:
     physical: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Names in the account and properties of the resources of a type."""
+        """Yield the physical id and the template's properties of each resource of a type."""
         for logical, each in self.resources.items():
             if each["Type"] == kind and logical in self.physical:
                 yield self.physical[logical], each.get("Properties", {})
@@ -316,7 +334,7 @@ class DeployedStack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedFunction:
-    """A function as it is deployed, and as its template has it."""
+    """A Lambda function: its configuration as deployed, and its properties in the template."""
 
     stack: DeployedStack
     name: str
@@ -325,25 +343,28 @@ class DeployedFunction:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """As it is deployed."""
+        """Environment variables of the function as it is deployed."""
         found: Mapping[str, str] = self.deployed.get("Environment", {}).get("Variables", {})
         return found
 
     @property
     def reaction(self) -> str:
-        """The reaction that it runs; empty for none."""
+        """Name of the reaction that the function runs; empty for none."""
         return self.environment.get(REACTION, "")
 
     @property
     def kind(self) -> str:
-        """What it is called within its stage, all reactions alike, and all processes."""
+        """Kind of the function in its stage: `process`, `reaction`, or the last part of its name."""
         if PROCESS in self.environment:
             return "process"
         return "reaction" if self.reaction else self.name.rpartition("-")[2]
 
 
 def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
-    """The stacks of the stage whose index this is, and those that are named besides; none where no stack holds it."""
+    """Find the stacks of the stage whose stack has this index table, and those named in `also`.
+
+    Empty where no stack has the table among its outputs.
+    """
     with translate_errors("DescribeStacks"):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = {each["StackName"]: each for page in pages for each in page["Stacks"]}
@@ -360,7 +381,7 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
 
 
 def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) -> list[DeployedFunction]:
-    """The functions of stacks that are Epochal's: they have a service's name."""
+    """Return the Lambda functions of the stacks that are Epochal's: those with a service name."""
     found = list[DeployedFunction]()
     for stack in stacks:
         lambda_ = client("lambda")
@@ -374,7 +395,7 @@ def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) 
 
 
 def resolved(value: Any, stack: DeployedStack) -> str | None:
-    """What a value of a template stands for; None where the template and the stack alone do not tell."""
+    """Resolve a value of a template to text; None where the template and the stack do not suffice."""
     match value:
         case str() | int() | float():
             return str(value)
@@ -388,6 +409,7 @@ def resolved(value: Any, stack: DeployedStack) -> str | None:
 
 
 def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
+    """Read the template and the resources of a described stack from CloudFormation."""
     name = described["StackName"]
     with translate_errors("GetTemplate"):
         body = cloudformation.get_template(StackName=name)["TemplateBody"]
@@ -416,12 +438,12 @@ def _outputs(described: Mapping[str, Any]) -> dict[str, str]:
 
 
 ANSWER_SECONDS: Final = 35
-"""The API answers within 29, a long poll included."""
+"""Seconds to wait for a response: the API answers within 29, a long poll included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back; names of headers are in lower case."""
+    """A response over HTTP; names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -429,7 +451,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The document."""
+        """The body, parsed as JSON."""
         return json.loads(self.content)
 
     def __str__(self) -> str:
@@ -438,14 +460,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedHttp:
-    """An API behind a gateway, or behind addresses of the functions' own. Safe under threads.
+    """A client of an HTTP API behind a gateway, or behind URLs of the functions.
 
-    A request goes to a path of the API, signed, or to a URL as it is. A body that is not bytes is sent as JSON.
+    A request goes to a path of the API, signed, or to a URL as it is. A body that is not bytes is sent as JSON. Safe
+    under threads.
 
     Attributes:
-        base: of a method and a path: where that is served, without a slash at its end.
-        service: that requests are signed for, `execute-api` or `lambda`.
-        token: is sent in place of a signature, where the API wants tokens.
+        base: function from a method and a path to the base URL, which has no slash at its end.
+        service: name of the service in signatures, `execute-api` or `lambda`.
+        region: region in signatures.
+        credentials: function that returns the caller's credentials.
+        token: bearer token that is sent in place of a signature, where the API wants tokens.
     """
 
     base: Callable[[str, str], str]
@@ -464,7 +489,11 @@ class SignedHttp:
         headers: Mapping[str, str] | None = None,
         signed: bool = True,
     ) -> Answer:
-        """The answer, whatever its status; raises `Unavailable` where there is none."""
+        """Send a request to a path of the API or to a URL, and return the response of whatever status.
+
+        Raises:
+            Unavailable: there is no response.
+        """
         elsewhere = "://" in path
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body)
         named = {"Content-Type": "application/json"} if content and not elsewhere else {}
@@ -487,6 +516,7 @@ class SignedHttp:
         )
 
     def _sign(self, request: AWSRequest) -> None:
+        """Add the bearer token to a request, or else an AWS signature."""
         if self.token:
             request.headers["Authorization"] = f"Bearer {self.token}"
         else:

@@ -38,39 +38,39 @@ RACERS: Final = 4
 RACES: Final = 3
 
 FEED_SECONDS: Final = 90.0
-"""For events to come into the feed: usually they do within two seconds, and a first indexer starts cold."""
+"""Seconds for events to reach the feed: usually two are enough, but the first indexer starts cold."""
 
 HOPS: Final = 20
-"""Lambda takes a chain of some 16 calls for a loop."""
+"""Invocations of the catch-up, in a chain: Lambda takes a chain of some 16 calls for a loop."""
 
 EVENTS_A_HOP: Final = 16
-"""Each takes a small part of an invocation, so that one that is begun in time also ends in time."""
+"""Events of an invocation: each takes a small part of it, so that an event begun in time also ends in time."""
 
 REACTION: Final = "proof"
-"""The reaction that a stage proves its catch-ups with: docs/first-day.md has it."""
+"""Name of the reaction that a stage proves its catch-ups with (docs/first-day.md)."""
 
 PROCESS: Final = "EpochalProcess"
 PERFORMED: Final = [
     *("$input", "$call", "Echoed", "$performed"),
     *("$input", "$append", "$done", "$performed"),
 ]
-"""The process that a stage proves processes with, and what it has in its stream in the end."""
+"""Types of the events that the stage's process `EpochalProcess` has in its stream at its end."""
 
 TIMER_SECONDS: Final = 5
 FAR_MINUTES: Final = 30
-"""Farther off than a queue keeps a message back."""
+"""Minutes until the far timer is due: longer than a queue can delay a message."""
 
 WRONG: Final = 3
-"""Place of the append in bulk that expects a version which is not there."""
+"""Place in the bulk of the append that expects a version which its stream does not have."""
 
 BEYOND: Final = 99
 
 UPLOAD: Final = 1_000_000
-"""Bytes: more than an item holds."""
+"""Bytes of the uploaded body: more than an item holds."""
 
 
 def store_checks(proof: ProofRun) -> Iterator[Trial]:
-    """The checks of this module, in their order: the feed is asked for what the others appended."""
+    """Yield the checks of this module in order: the feed comes after what appends to streams."""
     for writer in writers_of(proof):
         yield Trial(
             name=f"appends: {writer.label}",
@@ -93,7 +93,12 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
 
 
 def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
-    """Append in a row, in races and under a key, and read it all back."""
+    """Append to a stream in sequence, in races and under a key, and compare what is read back.
+
+    Raises:
+        Broken: a race has not one winner, a repeated key appends again, or the events read differ.
+        Unproven: the writer needs an API that is not there.
+    """
     if "HTTP" in writer.label:
         _check_served(proof, writer)
     written = proof.written.setdefault(writer.stream, [])
@@ -121,7 +126,7 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
     dollars=0.0001,
 )
 def bulk(proof: ProofRun) -> str:
-    """Append to two streams in one request, one append at a wrong version, and send it again."""
+    """Send six appends to two streams in one request, one at a wrong version, and repeat the request."""
     _streams(proof)
     many, few = (proof.name(name) for name in ("bulk-many", "bulk-few"))
     writers = {
@@ -161,7 +166,7 @@ def bulk(proof: ProofRun) -> str:
 
 
 def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
-    """Raise `Unproven` where there is no API, or it does not serve what is written."""
+    """Raise `Unproven` unless there is an API and it serves the writer's stream."""
     if proof.http is None:
         raise Unproven("no API is known: --api names it")
     if left_out := getattr(writer, "left_out", ""):
@@ -171,13 +176,18 @@ def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
 def _append(
     writer: ProofWriter, written: list[int], numbers: Sequence[int], *, at: Any = None, key: str | None = None
 ) -> None:
+    """Append events with these numbers to the writer's stream, and add the numbers to `written`.
+
+    Raises:
+        Broken: the append was refused, or taken for a repeat.
+    """
     if (outcome := writer.append(numbers, at=at, key=key)) != "made":
         raise Broken(f"an append that nothing was in the way of was {outcome}")
     written += numbers
 
 
 def differs(written: Sequence[int], found: Sequence[int]) -> str:
-    """What is wrong with events as they were found, in words; empty where nothing is."""
+    """Say in words how the numbers of events read differ from those written; empty if they do not."""
     if list(written) == list(found):
         return ""
     lost, strange = set(written) - set(found), set(found) - set(written)
@@ -191,11 +201,16 @@ def differs(written: Sequence[int], found: Sequence[int]) -> str:
 
 
 Read = Callable[[ProofRun, int, str], "tuple[list[tuple[str, int]], str]"]
-"""What is new in a partition of the feed since a checkpoint: streams and numbers, and how far the partition goes."""
+"""Function that reads a partition of the feed from a checkpoint: stream and number of each event, next checkpoint."""
 
 
 def feed(proof: ProofRun, *, read: Read) -> str:
-    """Follow the feed until it has all that was written."""
+    """Follow the feed until it has all written events, and check that each is there once, in order.
+
+    Raises:
+        Broken: events are missing, repeated or out of order after `FEED_SECONDS`.
+        Unproven: nothing was appended.
+    """
     if not any(proof.written.values()):
         raise Unproven("nothing was appended")
     found: dict[str, list[int]] = {stream: [] for stream in proof.written}
@@ -203,6 +218,7 @@ def feed(proof: ProofRun, *, read: Read) -> str:
     began = proof.clock()
 
     def follow() -> bool:
+        """Read the new items of every partition into `found`; True once all written events are there."""
         partitions = [each.partition for each in proof.store.feed.partitions()]
         for partition in partitions:
             start = at.get(partition, str(proof.starts.get(partition, BEGINNING)))
@@ -213,7 +229,7 @@ def feed(proof: ProofRun, *, read: Read) -> str:
 
     proof.until(follow, FEED_SECONDS)
     took = proof.clock() - began
-    follow()  # once more: what comes twice may come later
+    follow()  # once more: a duplicate may come later
     wrong = {stream: differs(proof.written.get(stream, ()), each) for stream, each in found.items()}
     if told := [f"{stream}: {what}" for stream, what in wrong.items() if what]:
         raise Broken("; ".join(told))
@@ -221,7 +237,10 @@ def feed(proof: ProofRun, *, read: Read) -> str:
 
 
 def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
-    """With the caller's own credentials."""
+    """Read a partition from a checkpoint with the library: stream and number of events, next one.
+
+    The credentials are the caller's own.
+    """
     found, at, at_tail = list[tuple[str, int]](), parse_checkpoint(start), False
     while not at_tail:
         page = proof.store.feed.page(
@@ -233,11 +252,17 @@ def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[t
 
 
 def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
-    """By the function `feed`."""
+    """Read a partition from a checkpoint over HTTP: stream and number of events, next checkpoint.
+
+    The function `feed` serves the requests.
+
+    Raises:
+        Broken: a request fails.
+    """
     found, at_tail = list[tuple[str, int]](), False
     named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
     while not at_tail:
-        # A signature is of the query as it is encoded.
+        # The signature covers the query as it is encoded.
         query = urlencode([("from", start), ("data", "true"), *(("category", each) for each in named)])
         answer = proof.call("GET", f"/feed/{partition}?{query}")
         if answer.status != HTTPStatus.OK:
@@ -254,7 +279,7 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
     dollars=0.0005,
 )
 def uploads(proof: ProofRun) -> str:
-    """Upload a body, try what must be refused, and append what was uploaded."""
+    """Upload a body, try requests that must be refused, and append an event with the uploaded body."""
     unsigned = proof.call("GET", "/health", signed=False)
     if unsigned.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise Broken(f"a request to the API without a signature was answered {unsigned}")
@@ -282,6 +307,11 @@ def uploads(proof: ProofRun) -> str:
 
 
 def _signed(proof: ProofRun, body: bytes) -> tuple[str, Mapping[str, str], Mapping[str, Any]]:
+    """Ask the API to sign an upload of a body: return the URL, the headers and the claim.
+
+    Raises:
+        Broken: the API refuses.
+    """
     asked = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
     answer = proof.call("POST", "/bodies", asked)
     if answer.status != HTTPStatus.CREATED:
@@ -290,7 +320,7 @@ def _signed(proof: ProofRun, body: bytes) -> tuple[str, Mapping[str, str], Mappi
 
 
 def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[str]:
-    """What is wrong with appends that claim a body: one that is there, and one that was never uploaded."""
+    """Append events that claim an uploaded and a missing body, and yield in words what went wrong."""
     stream = proof.name("upload")
     path = f"/streams/{stream}"
     missing = _signed(proof, os.urandom(16))[2]
@@ -310,7 +340,14 @@ def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[
 
 @trial(f"a reaction catches up over {HOPS} invocations, each of which wakes the next", dollars=0.01)
 def catch_up(proof: ProofRun) -> str:
-    """Give the reaction `proof` work for twenty invocations in one append, so that each is woken by the one before."""
+    """Append events for twenty invocations of the reaction `proof`, and wait until it has caught up.
+
+    The events come in one append, so that each invocation is woken by the one before.
+
+    Raises:
+        Broken: the feed lacks the events, or the reaction does not catch up.
+        Unproven: the stage has no such reaction.
+    """
     functions = functions_of(proof.stacks, proof.client)
     timeouts = [float(each.deployed["Timeout"]) for each in functions if each.reaction == REACTION]
     if not timeouts:
@@ -328,7 +365,8 @@ def catch_up(proof: ProofRun) -> str:
     place: list[tuple[int, Checkpoint]] = []
 
     def indexed() -> bool:
-        for tail in proof.store.feed.partitions():  # a stage that is new has had none before
+        """Whether the appended events are in the feed; `place` gets the checkpoint after them."""
+        for tail in proof.store.feed.partitions():  # a new stage had no partitions before
             start = begins.get(tail.partition, BEGINNING)
             for page in proof.store.feed.read(tail.partition, start=start):
                 if any(item.stream == writer.stream for item in page.items):
@@ -337,6 +375,7 @@ def catch_up(proof: ProofRun) -> str:
         return False
 
     def caught_up() -> bool:
+        """Whether the reaction's checkpoint has reached the checkpoint in `place`."""
         found = standings(proof.store.driver, proof.store.settings.index_table, (REACTION,))
         return any(
             each.partition == place[0][0] and any(group.checkpoint >= place[0][1] for group in each.groups)
@@ -359,7 +398,12 @@ def catch_up(proof: ProofRun) -> str:
     dollars=0.0001,
 )
 def process(proof: ProofRun) -> str:
-    """Ask the process of the stage for something."""
+    """Append an input for the process of the stage, and check the events up to its end.
+
+    Raises:
+        Broken: the process does not end, or the events differ.
+        Unproven: the stage has no such process.
+    """
     if all(each.reaction != f"{PROCESS}-outbox" for each in functions_of(proof.stacks, proof.client)):
         raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md has it")
     writer = StreamWriter("", proof.name("process"), _streams(proof))
@@ -386,7 +430,10 @@ def process(proof: ProofRun) -> str:
     dollars=0.0001,
 )
 def timers(proof: ProofRun) -> str:
-    """Set some timers and call one off. What is far off is called off as well: its schedule ends by itself."""
+    """Set three timers, cancel two, and check that one fires, once and not before its due time.
+
+    The far timer must have a schedule before it is called off; that schedule ends by itself.
+    """
     writer = StreamWriter("", proof.name("timers"), _streams(proof))
     soon = in_(seconds=TIMER_SECONDS)
     set_ = [later(name, [Event.json(KIND, {"n": 0})], at=soon) for name in ("fires", "does-not")]
@@ -423,6 +470,7 @@ def timers(proof: ProofRun) -> str:
 
 
 def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
+    """Whether EventBridge Scheduler has a schedule of this name in the group."""
     try:
         with translate_errors("GetSchedule"):
             proof.client("scheduler").get_schedule(Name=name, GroupName=group)
@@ -435,9 +483,9 @@ def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
 
 @trial("a head that cannot be read is set aside with its cause, and listed", dollars=0.0005)
 def quarantine(proof: ProofRun) -> str:
-    """Write what looks like a head and is none, see it set aside, and take it out again.
+    """Write an item that looks like a head and is none, see it quarantined, and remove it again.
 
-    It is the last check: it sets off the alarm `feed-set-aside`, as it should.
+    This is the last check, since it sets off the alarm `feed-set-aside`, as it should.
     """
     table, bad = _streams(proof).table, proof.name("quarantine")
     key = {"p": text(bad), "i": number(0)}
@@ -461,51 +509,56 @@ def quarantine(proof: ProofRun) -> str:
 
 
 def _streams(proof: ProofRun) -> Streams:
+    """Return the store's streams.
+
+    Raises:
+        Unproven: the stage has no table of streams.
+    """
     if not proof.store.streams.table:
         raise Unproven("the stage has no table of streams")
     return proof.store.streams
 
 
-# One stream of each layout, written and read through the library or over HTTP: so that one check is asked of all.
+# One stream of each layout, written and read through the library or over HTTP, so that one check serves for all.
 #
-# An event is a number in `{"n": …}`. What a writer expects is opaque: `at` answers it, `append` takes it.
+# An event is a number in `{"n": …}`. The expected version is opaque: `at` returns it, `append` takes it.
 
 
 KIND: Final = "Proved"
 
 _NEW: Final = "*"
-"""Where a stream is that is not there yet."""
+"""Version over HTTP of a stream that does not exist yet."""
 
 Outcome = Literal["made", "again", "refused"]
-"""`again`: a repeat of its key, which wrote nothing."""
+"""Outcome of an append; `again` is a repeat of an idempotency key, which wrote nothing."""
 
 
 class ProofWriter(Protocol):
-    """A stream.
+    """A stream that a check writes, reads and removes.
 
     Attributes:
-        label: its layout, and how it is reached.
-        stream: what it is called in the feed.
+        label: layout of the stream and how it is reached, for reports.
+        stream: name of the stream in the feed.
     """
 
     label: str
     stream: str
 
     def at(self) -> Any:
-        """Where it is now."""
+        """Return the current version or position of the stream, for `append` to expect."""
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append an event for each number; None appends wherever it is."""
+        """Append an event for each number; with None for `at` at any version."""
 
     def read(self) -> list[int]:
-        """The numbers of its events, in order."""
+        """Return the numbers of the stream's events, in order."""
 
     def remove(self) -> str:
-        """Remove it; what is left of it."""
+        """Remove the stream, and return in words what is left of it."""
 
 
 def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
-    """Of each layout that the stage has, through the library and over HTTP."""
+    """Yield writers of a stream in each layout of the stage, through the library and over HTTP."""
     store = proof.store
     for layout in layouts_in(store.settings):
         name = layout.name
@@ -527,27 +580,35 @@ def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
 
 @dataclass
 class StreamWriter:
-    """A named stream."""
+    """Writer of a named stream through the library."""
 
     label: str
     stream: str
     store: Streams
 
-    def at(self) -> Any:  # noqa: D102  as of `Writer`, and so below
+    def at(self) -> Any:
+        """Return a token of the stream's version, `NO_STREAM` where there is no stream."""
         found = self.store.load(self.stream, fetch=False)
         return NO_STREAM if found is None else found.token
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
+        """Append an event for each number, at the version `at` if there is one.
+
+        Raises:
+            Broken: the outcome is undetermined.
+        """
         events = [Event(type=KIND, data=body(number)) for number in numbers]
         made = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
         if isinstance(made, Undetermined):
             raise Broken(f"{self.stream}: nobody knows whether an append was made")
         return outcome(made=isinstance(made, Appended), replayed=getattr(made, "replayed", False))
 
-    def read(self) -> list[int]:  # noqa: D102
+    def read(self) -> list[int]:
+        """Return the numbers of the stream's events, in order."""
         return [event.json()["n"] for event in self.store.read(self.stream)]
 
-    def remove(self) -> str:  # noqa: D102
+    def remove(self) -> str:
+        """Delete the stream, and return in words what is left: a tombstone and index entries."""
         done = self.store.delete(self.stream, leave_open=not self.store.tombstones)
         while not done.done:
             done = self.store.prune(self.stream, done.low_water, unarchived=True) or done
@@ -556,19 +617,22 @@ class StreamWriter:
 
 @dataclass
 class TaggedWriter:
-    """A tag."""
+    """Writer of the events of a tag through the library."""
 
     label: str
     stream: str
     store: TaggedStore
 
     def _query(self) -> Query:
+        """Make the query for the events with the tag."""
         return Query(items=(QueryItem(tags=frozenset({self.stream})),))
 
-    def at(self) -> Any:  # noqa: D102
+    def at(self) -> Any:
+        """Return the position of the query for the tag."""
         return self.store.read(self._query()).position
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
+        """Append a tagged event for each number, if none came after the position `at`."""
         events = [
             Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
@@ -576,21 +640,24 @@ class TaggedWriter:
         made = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
         return outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
 
-    def read(self) -> list[int]:  # noqa: D102
+    def read(self) -> list[int]:
+        """Return the numbers of the events with the tag, in order."""
         return [event.json()["n"] for event in self.store.read(self._query()).events]
 
-    def remove(self) -> str:  # noqa: D102
+    def remove(self) -> str:
+        """Remove nothing, and say so in words: tagged events cannot be deleted."""
         return kept(self.stream)
 
 
 @dataclass
 class NamedOverHttp:
-    """A named stream or an aggregate, over HTTP.
+    """Writer of a named stream or an aggregate over HTTP.
 
     Attributes:
-        more: of the document of an append.
-        deletion: the query of its deletion; None where it cannot be deleted.
-        left_out: why the API of this stage does not serve it; empty where it does.
+        path: path of the stream in the API.
+        more: further members of the document of an append.
+        deletion: query of the request that deletes the stream; None where it cannot be deleted.
+        left_out: reason why the API of this stage does not serve the stream; empty where it does.
     """
 
     label: str
@@ -601,7 +668,12 @@ class NamedOverHttp:
     deletion: str | None = None
     left_out: str = ""
 
-    def at(self) -> Any:  # noqa: D102
+    def at(self) -> Any:
+        """Return the ETag of the stream; `_NEW` where there is no stream.
+
+        Raises:
+            Broken: the request fails.
+        """
         answer = self.proof.call("GET", self.path)
         if answer.status == HTTPStatus.NOT_FOUND:
             return _NEW
@@ -609,13 +681,19 @@ class NamedOverHttp:
             raise Broken(f"GET {self.path} was answered {answer}")
         return answer.headers["etag"]
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
+        """Post an event for each number, with `at` as the expected version and `key` for idempotency."""
         events = [{"type": KIND, "data": {"n": number}} for number in numbers]
         expected = {} if at is None else {"If-None-Match": "*"} if at == _NEW else {"If-Match": at}
         headers = expected | ({"Idempotency-Key": key} if key else {})
         return _posted(self.proof, f"{self.path}/events", {"events": events, **self.more}, headers)
 
-    def read(self) -> list[int]:  # noqa: D102
+    def read(self) -> list[int]:
+        """Read all pages of the stream, and return the numbers of its events in order.
+
+        Raises:
+            Broken: a request fails.
+        """
         found, start = list[int](), ""
         while True:
             answer = self.proof.call("GET", f"{self.path}/events{start}")
@@ -626,7 +704,8 @@ class NamedOverHttp:
                 return found
             start = f"?from={answer.json['next']}"
 
-    def remove(self) -> str:  # noqa: D102
+    def remove(self) -> str:
+        """Delete the stream in as many requests as it takes, and return in words what is left of it."""
         if self.deletion is None:
             return kept(self.stream)
         while True:
@@ -639,7 +718,7 @@ class NamedOverHttp:
 
 @dataclass
 class TaggedOverHttp:
-    """A tag, over HTTP."""
+    """Writer of the events of a tag over HTTP."""
 
     label: str
     stream: str
@@ -651,12 +730,18 @@ class TaggedOverHttp:
         self._query = {"items": [{"tags": [self.stream]}]}
 
     def _ask(self, method: str, path: str, body: Any) -> Any:
+        """Send a request to the API and return the document of the response.
+
+        Raises:
+            Broken: the status is not 200.
+        """
         answer = self.proof.call(method, f"{self.base}{path}", body)
         if answer.status != HTTPStatus.OK:
             raise Broken(f"{method} {self.base}{path} was answered {answer}")
         return answer.json
 
     def _pages(self) -> Iterator[Any]:
+        """Yield the pages of the query for the tag."""
         sent: dict[str, Any] = {"query": self._query}
         path = "/query" if self.base else "/events/query"
         while True:
@@ -666,10 +751,12 @@ class TaggedOverHttp:
                 return
             sent["from"] = page["next"]
 
-    def at(self) -> Any:  # noqa: D102
+    def at(self) -> Any:
+        """Return the position on the last page of the query for the tag."""
         return [page["position"] for page in self._pages()][-1]
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
+        """Post a tagged event for each number, on condition that none came after the position `at`."""
         events = [
             {"type": KIND, "data": {"n": number}, "tags": [self.stream]}
             | ({"id": _event_id(key, number)} if key else {})
@@ -678,15 +765,17 @@ class TaggedOverHttp:
         condition = {"failIf": self._query, "after": at} if at else {}
         return _posted(self.proof, f"{self.base}/events", {"events": events, **condition}, {})
 
-    def read(self) -> list[int]:  # noqa: D102
+    def read(self) -> list[int]:
+        """Return the numbers of the events with the tag, in order."""
         return [event["data"]["n"] for page in self._pages() for event in page["events"]]
 
-    def remove(self) -> str:  # noqa: D102
+    def remove(self) -> str:
+        """Remove nothing, and say so in words: tagged events cannot be deleted."""
         return kept(self.stream)
 
 
 def body(number: int) -> bytes:
-    """The data of an event."""
+    """Return the data of an event as JSON that holds its number."""
     return b'{"n":%d}' % number
 
 
@@ -695,21 +784,29 @@ def _tombstone(stream: str) -> str:
 
 
 def kept(stream: str) -> str:
-    """What is left of a stream that cannot be deleted."""
+    """Say in words what is left of a stream that cannot be deleted."""
     return f"{stream}: its events, which cannot be deleted, and their entries in the index"
 
 
 def _event_id(key: str | None, number: int) -> str | None:
-    """Repeats of tagged events are known by their ids."""
+    """Make the id of a tagged event from an idempotency key and its number; None without a key.
+
+    Repeats of tagged events are recognised by their ids.
+    """
     return None if key is None else str(uuid.uuid5(uuid.UUID(key), str(number)))
 
 
 def outcome(*, made: bool, replayed: bool) -> Outcome:
-    """What an append came to."""
+    """Return the outcome of an append that was made or not, and that was a repeat of its key or not."""
     return ("again" if replayed else "made") if made else "refused"
 
 
 def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -> Outcome:
+    """Post an append to a path of the API, meter its capacity, and return its outcome.
+
+    Raises:
+        Broken: the status is neither 201 nor that of a conflict.
+    """
     answer = proof.call("POST", path, body, headers=headers)
     if answer.status in (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED):
         return "refused"
