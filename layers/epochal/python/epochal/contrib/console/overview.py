@@ -26,16 +26,16 @@ from epochal.layout.port import Source, layout_of, layouts_in
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import parse_time, unix_seconds
 
-# Whether the index is well, as far as that can be told cheaply: what is on record, what waits, how far audits are.
+# Whether the index is well, as far as a few reads show: recorded partitions, quarantined records, progress of audits.
 
 NOTES: Final = 200
-"""Of what was set aside and resolved: with more of them, only their number is told."""
+"""Notes of quarantined and resolved records that are read: of more notes, only the number is shown."""
 
 COMPARED: Final = 200
 """Heads that are compared with the index, at most."""
 
 SCANNED: Final = 500
-"""Items of a request that looks for heads: keys of idempotency and full pages stand among them."""
+"""Items of a request that looks for heads: idempotency keys and full pages are among them."""
 
 SCANS: Final = 4
 """Requests that look for heads, at most."""
@@ -43,14 +43,15 @@ SCANS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Of a source.
+    """Health of a source: its partitions, quarantined records, and the auditor's progress.
 
     Attributes:
-        recorded: partitions on record; None where the indexer has never run.
-        partitions: that the deployment has.
-        notes: records set aside, and resolutions of such, ever.
-        waiting: those that nothing has been done about; None where there are too many notes to read them here.
-        audit: where the auditor stands.
+        source: name of the source.
+        recorded: number of partitions on record; None where the indexer has never run.
+        partitions: number of partitions that the deployment has.
+        notes: number of notes ever made of quarantined records and their resolutions.
+        waiting: records that nothing has been done about; None where there are too many notes to read them here.
+        audit: cursor of the auditor.
     """
 
     source: str
@@ -62,7 +63,7 @@ class Health:
 
 
 def health(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Each source; with `check`, the first heads of that source compared with the index."""
+    """Return the health of each source; with `check`, compare that source's heads with the index."""
     driver, table = deployment.driver, deployment.settings.index_table
     recorded = driver.run(read_series(table)).partitions
     found = [_health(deployment, each, recorded.get(each.name)) for each in deployment.sources]
@@ -70,7 +71,10 @@ def health(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
 
 
 def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[PoisonRecord, ...] | None]:
-    """How many notes there are, and the records that wait; None where there are too many notes to read them here."""
+    """Return the number of quarantine notes of a source, and the records that wait.
+
+    The records are None where there are more than `NOTES` notes, too many to read here.
+    """
     tip = deployment.driver.run(load_tip(deployment.settings.index_table, poison_stream(source.base)))
     notes = 0 if tip is None else tip.version
     if notes > NOTES:
@@ -80,6 +84,7 @@ def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[Poison
 
 
 def _health(deployment: Deployment, source: Source, recorded: int | None) -> Health:
+    """Read the health of a source, whose number of recorded partitions is `recorded`."""
     driver, table = deployment.driver, deployment.settings.index_table
     notes, waiting = set_aside(deployment, source)
     return Health(
@@ -93,7 +98,13 @@ def _health(deployment: Deployment, source: Source, recorded: int | None) -> Hea
 
 
 def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
-    """How many heads were looked at, and those whose last events the index lacks, or lacks yet."""
+    """Compare the first heads of a source with the index, and return those the index lacks.
+
+    The index may lack the last events of a head, or not have them yet. None where no source is named.
+
+    Raises:
+        InvalidInput: the deployment has no source of this name.
+    """
     if not name:
         return None
     sources = {each.name: each for each in deployment.sources}
@@ -117,18 +128,22 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
     return {"source": name, "heads": len(heads), "late": late, "all": every}
 
 
-# What goes on: the latest events, how late the feed and the reactions are, what waits for somebody, and the tables.
+# The latest events, the lag of the feed and the reactions, quarantined records, and the tables.
 
 LATEST: Final = 15
 """Events that are shown, and entries that are read of each partition to find them."""
 
 GROUPS: Final = 8
-"""That are looked at here: each takes a read of every partition."""
+"""Groups that the overview shows, at most: each takes a read of every partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestEvent:
-    """An event that is in the index, and when it came there, in seconds since 1970."""
+    """An event in the index.
+
+    Attributes:
+        seconds: time at which the event was indexed, in seconds since 1970.
+    """
 
     seconds: float
     source: str
@@ -140,10 +155,12 @@ class LatestEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """A group in all partitions: entries that it is behind, seconds since the oldest came, streams that it parked.
+    """Lag of a group in all partitions together.
 
     Attributes:
-        behind: None where a checkpoint is beyond the end of its partition.
+        behind: number of entries that the group is behind; None where a checkpoint is beyond the end of its partition.
+        oldest: seconds since the oldest unhandled entry was written; None where there is none.
+        parked: number of streams that the group has parked.
     """
 
     group: str
@@ -153,7 +170,7 @@ class GroupLag:
 
 
 def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> dict[str, Any]:
-    """The newest entries of each partition, the groups that are known, records set aside, and the sizes of tables."""
+    """Return the values of the overview: latest events, lags of groups, quarantine, table sizes."""
     table, groups = deployment.settings.index_table, services.groups()
     found = list(standings(deployment.driver, table, groups[:GROUPS]))
     arrived = {
@@ -177,7 +194,7 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
 
 
 def _latest(found: Iterable[PartitionStanding], arrived: Mapping[int, list[Arrival]]) -> list[LatestEvent]:
-    """Those that came last of all partitions, newest first."""
+    """Return the latest events of all partitions, newest first, at most `LATEST`."""
     events = [
         LatestEvent(
             seconds=arrival.seconds,
@@ -192,12 +209,17 @@ def _latest(found: Iterable[PartitionStanding], arrived: Mapping[int, list[Arriv
         for span in arrival.spans
         for offset, type_ in enumerate(span.types)
     ]
-    events.sort(key=lambda each: each.seconds)  # of one time, in the order of their partition
+    events.sort(
+        key=lambda each: each.seconds
+    )  # events of the same second stay in the order of their partition
     return events[: -LATEST - 1 : -1]
 
 
 def _late(deployment: Deployment, partition: int, arrived: list[Arrival]) -> float | None:
-    """Seconds from the newest event's append until it was indexed; None where there is none, or it is gone."""
+    """Return the seconds from the newest event's append until it was indexed.
+
+    None where there is no event, or it has been removed.
+    """
     if not arrived or not arrived[-1].spans:
         return None
     span = arrived[-1].spans[-1]
@@ -208,6 +230,7 @@ def _late(deployment: Deployment, partition: int, arrived: list[Arrival]) -> flo
 
 
 def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionStanding]) -> list[GroupLag]:
+    """Return the lag of each group over all partitions of the standings."""
     now = services.now() / 1e9
     rows: dict[str, list[tuple[int | None, float | None, int]]] = {}
     for at in found:
@@ -226,7 +249,7 @@ def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionS
 
 
 def _tables(services: Services, deployment: Deployment) -> list[tuple[str, str, int]]:
-    """Kind, name and bytes of each table whose size is known."""
+    """Return the kind, the name and the bytes of each table whose size is known."""
     kinds = deployment.settings.kinds
     return [(kinds.get(name, ""), name, size) for name, size in services.bytes_of_tables().items()]
 
@@ -240,8 +263,13 @@ READ: Final = 200
 
 
 def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Items of `partition`: the latest, those before the checkpoint `before`, or from `from` on. They are of streams in
-    `category`, of `type`, and with `text` in names, data or metadata, whatever its case, where these are named.
+    """Return a page of feed items of a partition, filtered by category, type and text.
+
+    The page begins at the checkpoint `from`, or ends at the checkpoint `before`; without either it has the latest
+    items. `text` is looked for in names, data and metadata, whatever its case.
+
+    Raises:
+        InvalidInput: the deployment has no such partition.
     """
     feed = deployment.feed
     tails = {each.partition: each for each in feed.partitions()}
@@ -279,41 +307,45 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
 
 
 def _fullest(tails: Iterable[PartitionTail]) -> int:
-    """Where a page begins that names no partition: where most has come, not at a layout that nobody uses."""
+    """Return the partition with the most entries, which a page shows if it names no partition.
+
+    The first partition might be of a layout that nobody uses.
+    """
     return max(tails, key=lambda each: each.tail).partition
 
 
 def _says(item: FeedItem, text: str) -> bool:
+    """Whether the names or bodies of an item contain a lower-case text; True for an empty one."""
     if not text or text in f"{item.stream} {item.type}".casefold():
         return True
     bodies = (item.event.data, item.event.meta) if item.event is not None else ()
     return any(text in body(each).casefold() for each in bodies if each)
 
 
-# How much happens: events a minute, as the index noted them, and what CloudWatch has counted, when it is asked.
+# Activity: events a minute by the time of their indexing and, on request, sums of CloudWatch's metrics.
 
 ENTRIES_READ: Final = 500
 MOST: Final = 10_000
-"""Entries of each partition that are read."""
+"""Entries of each partition that are read, by default and at most."""
 
 MINUTE: Final = 60
 MINUTES: Final = 60
-"""That a plot of the index goes back."""
+"""Minutes that a plot of the index goes back."""
 
 PLOTTED: Final = (
     ("Write units", "ConsumedWriteCapacityUnits"),
     ("Read units", "ConsumedReadCapacityUnits"),
     ("Conditions that failed", "ConditionalCheckFailedRequests"),
 )
-"""Of DynamoDB's metrics of all tables; a stage's dashboard has them under the same titles."""
+"""Titles and DynamoDB metrics that are plotted; a stage's dashboard has the same titles."""
 
 PERIOD: Final = 5 * MINUTE
 PERIODS: Final = 36
-"""That a plot of CloudWatch's goes back: three hours."""
+"""Periods that a plot of CloudWatch's metrics goes back: three hours."""
 
 
 def show_activity(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Events a minute from the last entries of each partition; with `metrics`, what CloudWatch says besides."""
+    """Return plots of events a minute and, with `metrics`, of CloudWatch's metrics."""
     count = whole(arguments, "items", ENTRIES_READ, MOST)
     events, since = _events(deployment, count)
     plotted = over_time("Events a minute", events, MINUTE, MINUTES)
@@ -330,7 +362,10 @@ def show_activity(services: Services, deployment: Deployment, arguments: Mapping
 
 
 def _events(deployment: Deployment, count: int) -> tuple[dict[float, float], float | None]:
-    """Events by minute, and from when on they are complete: a partition may have more than was read of it."""
+    """Return event counts by minute, and the time in seconds from which they are complete.
+
+    A partition may have more than the `count` entries that are read of it. The time is None where none has.
+    """
     found: Counter[float] = Counter()
     complete: list[float] = []
     table = deployment.settings.index_table
@@ -349,7 +384,7 @@ def _events(deployment: Deployment, count: int) -> tuple[dict[float, float], flo
 
 
 def _metrics(deployment: Deployment) -> list[tuple[str, list[Metric]]]:
-    """What is plotted, and the metrics that it is the sum of."""
+    """Return the title of each plot with the CloudWatch metrics that it sums, one for each table."""
     settings = deployment.settings
     tables = [settings.value(each.table) for each in layouts_in(settings)] + [settings.index_table]
 
@@ -366,7 +401,7 @@ def _asked(deployment: Deployment) -> list[Metric]:
 
 
 def _measured(services: Services, deployment: Deployment) -> list[Plot]:
-    """A plot of each that has values, by five minutes."""
+    """Return the plots of CloudWatch's metrics that have values, in periods of five minutes."""
     if services.measure is None:
         return []
     end = services.now() / 1e9

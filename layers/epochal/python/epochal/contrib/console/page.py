@@ -24,52 +24,54 @@ from epochal.plan.values import Key
 from epochal.reactions.reaction import Reaction
 
 LOOKS: Final = 150
-"""That are kept of a group: five minutes of looks every two seconds."""
+"""Lags that are kept of a group: five minutes of refreshes every two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lags:
-    """Looks at groups, the latest of each."""
+    """Lags of groups that the console has seen, the latest `LOOKS` of each group."""
 
     _looks: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def groups(self) -> list[str]:
-        """Groups that were looked at."""
+        """Return the names of the groups with recorded lags."""
         with self._lock:
             return list(self._looks)
 
     def add(self, group: str, seconds: float, behind: int) -> list[tuple[float, int]]:
-        """Add a look, at a time since 1970; all that are kept of the group."""
+        """Record a group's lag at a time in seconds since 1970; return all recorded lags of the group."""
         with self._lock:
             looks = self._looks.setdefault(group, deque(maxlen=LOOKS))
             looks.append((seconds, behind))
             return list(looks)
 
 
-# What the console reaches beside the store: functions, CloudWatch, reactions of this machine, the time.
+# Services that the console uses beside the store: functions, CloudWatch, reactions of this machine, the time.
 
 T = TypeVar("T")
 
 KEPT: Final = 60 * 10**9
-"""Nanoseconds for which what other services told is kept: a page that is live asks every two seconds."""
+"""Nanoseconds for which answers of other services are cached: a live page asks every two seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Each is optional: a page says what it lacks.
+    """Services that the console uses beside the store; each is optional.
+
+    A page says which service it lacks.
 
     Attributes:
-        prefix: of the names of the deployment's functions.
-        reactions: by name, those that replay here, with their own handlers.
-        deployed: names of the reactions that are deployed.
-        invoke: invokes a function by its name with a payload.
-        wake: wakes a deployed reaction in partitions; whether there is one.
-        measure: asks CloudWatch.
-        sizes: bytes of tables, by their names, as DynamoDB tells them.
-        indexer: looks whether the indexer works, by layout.
-        lags: what the console has seen of the groups that it showed.
-        now: nanoseconds since 1970.
+        prefix: prefix of the names of the deployment's functions.
+        reactions: reactions by name that replay on this machine, with their own handlers.
+        deployed: function that returns the names of the deployed reactions.
+        invoke: function that invokes a Lambda function by its name with a payload.
+        wake: function that wakes a deployed reaction in partitions; returns whether there is one.
+        measure: function that asks CloudWatch for metrics.
+        sizes: function that returns the bytes of tables by their names, from DynamoDB.
+        indexer: function that returns the state of the indexer by layout.
+        lags: lags of groups that the console has shown.
+        now: clock in nanoseconds since 1970.
     """
 
     prefix: str = ""
@@ -85,17 +87,21 @@ class Services:
     _kept: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
     def groups(self) -> list[str]:
-        """The groups that are known without reading a table: deployed reactions, those given, those shown before."""
+        """Return the names of groups known without reading a table, sorted.
+
+        They are deployed reactions, the reactions of this machine, and groups shown before.
+        """
         deployed = self._told("deployed", self.deployed, list[str]())
         return sorted({*self.reactions, *deployed, *self.lags.groups()})
 
     def bytes_of_tables(self) -> Mapping[str, int]:
-        """Bytes of tables, by their names; nothing where they cannot be told."""
+        """Return the bytes of each table by its name; empty where they are unknown."""
         return self._told("sizes", self.sizes, {})
 
     def indexer_states(self, standing: Iterable[PartitionStanding]) -> tuple[dict[str, IndexerState], str]:
-        """Whether the indexer works, by layout, and when that was looked at. A failure that `standing` has on record
-        comes first, since it is newer.
+        """Return the indexer's state by layout, and the time of the check as hours and minutes.
+
+        A failure that `standing` has on record takes precedence, since it is newer.
         """
         looked: Mapping[str, IndexerState] = {}
         states = dict(self._told("indexer", self.indexer, looked))
@@ -106,7 +112,10 @@ class Services:
         return states, clock(self._kept["indexer"][0] / 1e9) if self.indexer is not None else ""
 
     def _told(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
-        """What a service says, or said a moment ago. Who may read a table need not be allowed to describe it."""
+        """Return a service's answer, cached for `KEPT`; `otherwise` without a service or permission.
+
+        Whoever may read a table need not be allowed to describe it.
+        """
         if ask is None:
             return otherwise
         at, told = self._kept.get(name, (-KEPT, otherwise))
@@ -124,14 +133,14 @@ LONGEST: Final = 4_000
 
 
 DEEPEST: Final = 50
-"""Lists and objects in one another that are on lines of their own."""
+"""Levels of nested lists and objects that are written on lines of their own."""
 
 DIGITS: Final = 20
-"""Of a number in an address."""
+"""Digits of a number in an address, at most."""
 
 
 def body(data: bytes | str | Claim) -> str:
-    """A body as people read it: JSON on several lines, text as it is, the beginning of what is long."""
+    """Format a body for people: JSON on several lines, other text as it is, cut at `LONGEST`."""
     if isinstance(data, Claim):
         return f"in the bucket: {data.key}, {data.size:,} bytes"
     text = data if isinstance(data, str) else data.decode("utf-8", "backslashreplace")
@@ -141,18 +150,18 @@ def body(data: bytes | str | Claim) -> str:
 
 
 def instant(timestamp: str) -> str:
-    """A time without the digits that nobody compares."""
+    """Format an event's timestamp as date and time down to milliseconds."""
     date, _, rest = timestamp.partition("T")
     return f"{date} {rest[:12].rstrip('Z')}" if rest else timestamp
 
 
 def moment(seconds: float) -> str:
-    """Seconds since 1970 as a time, UTC."""
+    """Format seconds since 1970 as date and time, UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
 
 
 def ago(seconds: float | None) -> str:
-    """How long something took or has waited, in the largest unit that it has two of."""
+    """Format a duration in seconds, in the largest unit of which it has at least two."""
     if seconds is None:
         return ""
     for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
@@ -162,7 +171,7 @@ def ago(seconds: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as people read them."""
+    """Format a number of bytes in KB, MB or GB."""
     for unit, name in ((2**30, "GB"), (2**20, "MB"), (2**10, "KB")):
         if count >= unit:
             return f"{count / unit:,.1f} {name}"
@@ -170,7 +179,11 @@ def size(count: int) -> str:
 
 
 def whole(arguments: Any, name: str, default: int, most: int) -> int:
-    """A number of the address; raises `InvalidInput` for what is none, or beyond `most`."""
+    """Read the argument `name` as a whole number of at most `most`; `default` where it is missing.
+
+    Raises:
+        InvalidInput: the argument is no whole number, or is larger.
+    """
     text = str(arguments.get(name, default))
     if not text.isascii() or not text.isdigit() or len(text) > DIGITS or int(text) > most:
         raise InvalidInput(name, f"must be a whole number of at most {most:,}")
@@ -178,6 +191,7 @@ def whole(arguments: Any, name: str, default: int, most: int) -> int:
 
 
 def _written(value: Any, margin: str) -> str:
+    """Write a JSON value on several indented lines; lists of plain values are on one line."""
     inner = f"{margin}  "
     if len(margin) > 2 * DEEPEST:
         return _text(value)
@@ -197,12 +211,12 @@ def _text(value: str | Decimal | Any) -> str:
 
 WIDTH: Final = 720
 HEIGHT: Final = 120
-"""Of the area that is drawn in; labels are around it."""
+"""Size of the area that bars are drawn in; labels are around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar: its left edge, its upper edge, and what it says."""
+    """A bar of a plot: its left edge, upper edge, label and value."""
 
     x: float
     y: float
@@ -212,12 +226,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """Values over time.
+    """A plot of values over time.
 
     Attributes:
-        top: the value at the upper edge.
+        top: value at the upper edge.
         thick: width of a bar.
-        line: the same as points of a polyline, `x,y x,y`.
+        line: the same values as points of a polyline, `x,y x,y`.
     """
 
     title: str
@@ -228,12 +242,12 @@ class Plot:
 
     @property
     def total(self) -> float:
-        """The sum of all."""
+        """Sum of all values."""
         return sum(bar.value for bar in self.bars)
 
 
 def plot(title: str, values: Sequence[tuple[str, float]]) -> Plot:
-    """Values in order, each with its label."""
+    """Make a plot of values in order, each with its label."""
     top = max((value for _, value in values), default=0) or 1
     step = WIDTH / max(len(values), 1)
     bars = tuple(
@@ -245,7 +259,10 @@ def plot(title: str, values: Sequence[tuple[str, float]]) -> Plot:
 
 
 def over_time(title: str, sums: Mapping[float, float], period: int, most: int) -> Plot:
-    """Sums by the beginnings of periods, in seconds since 1970: the last `most` periods, with those of none between."""
+    """Plot sums by the start of their period, in seconds since 1970, for the last `most` periods.
+
+    Periods without a sum between others count as 0.
+    """
     if not sums:
         return plot(title, [])
     last = int(max(sums)) // period * period
@@ -255,25 +272,31 @@ def over_time(title: str, sums: Mapping[float, float], period: int, most: int) -
 
 
 def clock(seconds: float) -> str:
-    """Hours and minutes, UTC."""
+    """Format seconds since 1970 as hours and minutes, UTC."""
     return time.strftime("%H:%M", time.gmtime(seconds))
 
 
-# Places in tables, in addresses of pages.
+# Keys of items, in addresses of pages.
 
 LOOKED_AT: Final = 200
-"""Items of a table that are read to find names, or documents: nothing lists them."""
+"""Items of a table that are read to find names or documents, which no index lists."""
 
 RULE: Final = "must be a place that a search came to"
 
 
 def written_key(key: Key) -> str:
-    """A key for an address."""
+    """Encode the key of an item for an address."""
     return urlsafe_b64encode(json.dumps(key)).decode()
 
 
 def read_key(text: str) -> Key:
-    """A key from an address. Whether the table has such keys, DynamoDB tells."""
+    """Decode the key of an item from an address.
+
+    Whether the table has such keys is left to DynamoDB.
+
+    Raises:
+        InvalidInput: the text is no key.
+    """
     try:
         key = json.loads(urlsafe_b64decode(text))
     except (ValueError, binascii.Error) as error:
@@ -284,4 +307,5 @@ def read_key(text: str) -> Key:
 
 
 def _is_value(value: Any) -> bool:
+    """Whether a value is an attribute value of DynamoDB with one text."""
     return isinstance(value, dict) and [type(each) for each in value.values()] == [str]

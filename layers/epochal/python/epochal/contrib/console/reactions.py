@@ -26,17 +26,22 @@ from epochal.reactions.reaction import Start
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import start_of
 
-# Writes: what a reaction has parked is handled after all, or given up; each is asked for twice.
+# Writes: parked events are handled after all, skipped or discarded; each write is confirmed on a second page.
 
 SECONDS: Final = 30.0
-"""A replay here ends after so long; what it has not got to stays parked, and is asked for again."""
+"""Seconds after which a replay on this machine ends; events that it has not reached stay parked."""
 
 ACTS: Final = ("replay", "skip", "discard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be done: `act` on a stream that `group` has parked, whose first unhandled event is at `index`."""
+    """A requested action on a stream that a group has parked.
+
+    Attributes:
+        act: `replay`, `skip` or `discard`.
+        index: index of the stream's first unhandled event, as the page showed it.
+    """
 
     act: str
     group: str
@@ -46,7 +51,11 @@ class Asked:
 
     @classmethod
     def of(cls, arguments: Mapping[str, str]) -> Asked:
-        """Read it; raises `InvalidInput`."""
+        """Read the requested action from the arguments of a page.
+
+        Raises:
+            InvalidInput: the action is unknown, or a number is none.
+        """
         act = arguments.get("act", "")
         if act not in ACTS:
             raise InvalidInput("act", f"must be one of {', '.join(ACTS)}")
@@ -61,7 +70,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What came of it: `next` is the first index that is not handled, `cause` what a replay failed at again."""
+    """Result of an action on a parked stream.
+
+    Attributes:
+        next: index of the first event that is not handled.
+        unparked: whether the stream is no longer parked.
+        cause: error at which a replay failed again; empty for none.
+    """
 
     next: int
     unparked: bool
@@ -69,17 +84,21 @@ class Settled:
 
 
 def ask(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """What would be done, by whom, and what it did not get past."""
+    """Return the page that confirms an action on a parked stream: action, cause, who replays.
+
+    Raises:
+        InvalidInput: the stream is not parked there any more.
+    """
     asked = Asked.of(arguments)
     return {"asked": asked, "cause": _found(deployment, asked).cause, "by": handler_of(services, asked.group)}
 
 
 def settle(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Do it.
+    """Replay, skip or discard events of a parked stream, and return the action with its result.
 
     Raises:
         InvalidInput: the stream is not parked there any more, or nobody can replay it.
-        Refused: the credentials may not.
+        Refused: the credentials do not permit the action.
     """
     asked = Asked.of(arguments)
     _found(deployment, asked)
@@ -95,14 +114,18 @@ def settle(services: Services, deployment: Deployment, arguments: Mapping[str, s
 
 
 def handler_of(services: Services, group: str) -> str:
-    """Who handles a replay: a function's name, `here`, or nobody."""
+    """Return who replays events for a group: a function's name, `here`, or empty for nobody."""
     if group in services.reactions:
         return "here"
     return f"{services.prefix}-reaction-{group}" if services.invoke is not None else ""
 
 
 def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
-    """The stream as it is parked now: a page may be old."""
+    """Read the parked stream that an action names, in its present state: a page may be old.
+
+    Raises:
+        InvalidInput: the group has not parked the stream, or not at this index.
+    """
     member = Parking.of(asked.group, deployment.feed).reactor.member
     state = member.load(asked.partition).state or GroupState()
     index = state.parked.get(asked.stream)
@@ -117,6 +140,11 @@ def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
 
 
 def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled:
+    """Replay a parked stream with a reaction of this machine, or else by its deployed function.
+
+    Raises:
+        InvalidInput: there is neither.
+    """
     reaction = services.reactions.get(asked.group)
     if reaction is not None:
         reactor = Reactor(member=Member(reaction=reaction, reader=deployment.feed))
@@ -131,7 +159,15 @@ def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled
 
 
 def _answered(told: Mapping[str, Any]) -> Settled:
-    """The answer of a function, whose errors are answers too (`hosting.commands`)."""
+    """Turn a function's answer to a replay into a result, and its error into an exception.
+
+    A function returns errors in its answers, too (`hosting.commands`).
+
+    Raises:
+        Refused: the function's credentials do not permit the replay.
+        Unavailable: a service does not respond.
+        InvalidRequest: any other error.
+    """
     match told.get("error"), str(told.get("detail", "")):
         case None, _:
             failure = told.get("failure") or {}
@@ -144,11 +180,11 @@ def _answered(told: Mapping[str, Any]) -> Settled:
             raise InvalidRequest("replay", str(error), detail)
 
 
-# Steering a group: asked for twice, and a reset says first what it does.
+# Steering a group: confirmed on a second page, which shows what a reset does.
 
 
 def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """What would be done to a group, and who runs it now."""
+    """Return the page that confirms steering a group: action, planned reset, running members."""
     act, group, start = _steering(arguments)
     planned = deployment.groups.reset(group, start, dry_run=True) if start is not None else []
     asked = {name: arguments.get(name, "") for name in ("to", "partition", "like")}
@@ -157,7 +193,13 @@ def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
 
 
 def steer(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Do it. A deployed function is woken, or else goes on with its next wake-up."""
+    """Pause, resume, reset, begin or delete a group, and return the affected partitions.
+
+    After a resume, reset or begin a deployed function is woken, or else goes on with its next wake-up.
+
+    Raises:
+        InvalidInput: the action is unknown, or a reset has no start.
+    """
     act, group, start = _steering(arguments)
     if act == "reset" and start is None:
         raise InvalidInput("to", "must say where to")
@@ -174,7 +216,11 @@ def steer(services: Services, deployment: Deployment, arguments: Mapping[str, st
 
 
 def _steering(arguments: Mapping[str, str]) -> tuple[str, str, Start | None]:
-    """What is to be done to which group, and where a reset goes, once that is said."""
+    """Read the action, the group and the start of a reset, if there is one, from the arguments.
+
+    Raises:
+        InvalidInput: the action is unknown, or the start is none.
+    """
     act, group, to = (arguments.get(name, "") for name in ("act", "group", "to"))
     if act not in ("pause", "resume", "reset", "begin", "delete"):
         raise InvalidInput("act", "must be one of pause, resume, reset, begin, delete")
@@ -184,12 +230,14 @@ def _steering(arguments: Mapping[str, str]) -> tuple[str, str, Start | None]:
     return act, group, start_of(to, partitions)
 
 
-# Reactions: how far their groups are behind, and what they have parked.
+# Reactions: the lag of their groups, and the streams that they have parked.
 
 
 def show(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The groups that `group` names, with commas, or those that are known; with `find`, all that there are, which reads
-    the whole index table.
+    """Return the lag, plots and parked streams of the chosen groups, and the indexer's state.
+
+    `group` names groups, separated by commas; without it they are the known ones. With `find` they are all groups,
+    which takes a read of the whole index table.
     """
     table = deployment.settings.index_table
     named = [each.strip() for each in arguments.get("group", "").split(",") if each.strip()]
@@ -210,19 +258,22 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
 
 
 def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, now: float) -> float | None:
-    """Seconds since the first entry was written that the group has not handled; None where there is none."""
+    """Return the seconds since a group's first unhandled entry was written; None if there is none.
+
+    None as well where the group's checkpoint is beyond the end of a rebuilt index.
+    """
     if not group.behind:
         return None
     table = deployment.settings.index_table
     try:
         first = next(arrivals(deployment.driver, table, at.partition, group.checkpoint), None)
-    except BeyondTheEnd:  # the index has been rebuilt since
+    except BeyondTheEnd:  # the index has been rebuilt since the checkpoint
         return None
     return None if first is None else max(0.0, now - first.seconds)
 
 
 def _plots(services: Services, groups: list[GroupStanding], now: float) -> list[Plot]:
-    """Of each group that was looked at more than once, how far it was behind."""
+    """Record the present lag of each group, and plot the lags of groups that have more than one."""
     behind = Counter[str]()
     for each in groups:
         behind[each.group] += each.behind or 0
@@ -237,6 +288,7 @@ def _plots(services: Services, groups: list[GroupStanding], now: float) -> list[
 def _parked(
     deployment: Deployment, rows: list[tuple[PartitionStanding, GroupStanding]]
 ) -> dict[str, list[ParkedStream]]:
+    """Return the parked streams of each group that has any, by the name of the group."""
     parked: dict[str, list[ParkedStream]] = {}
     for at, group in rows:
         if group.parked:
@@ -245,14 +297,17 @@ def _parked(
     return parked
 
 
-# Timers: what is due and has not fired, how late it is, and what comes next.
+# Timers: those that are due and have not fired, with their delays, and the next ones.
 
 MOST: Final = 1_000
-"""Timers of each list; reading them takes a read unit for some hundred."""
+"""Timers of each list, at most; some hundred of them take a read unit."""
 
 
 def show_timers(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """What is due, by time and by stream; and what comes next. One that was called off is here until its time."""
+    """Return the overdue timers, their number by stream, and the next timers.
+
+    A timer that was called off is listed until its time has come.
+    """
     count, table = whole(arguments, "items", 100, MOST), deployment.settings.timers_table
     if not table:
         return {"table": "", "items": count}
@@ -271,7 +326,7 @@ def show_timers(services: Services, deployment: Deployment, arguments: Mapping[s
 
 
 def _row(deployment: Deployment, timer: Armed, now: Ticks) -> dict[str, Any]:
-    """A timer, and where its stream is shown."""
+    """Return a timer with its due time, its delay in seconds, and the partition of its stream."""
     layout = layout_named(timer.layout)
     partitions = deployment.settings.partitions(layout.partitions)
     return {

@@ -19,20 +19,19 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 
 # Who may call the console: whoever has the address that the command printed.
 #
-# its name    127.0.0.1 or localhost: another is a page elsewhere that has its name resolved to this machine
+# its name    127.0.0.1 or localhost: any other is the name of a foreign page that resolves to this machine
 # the key     in the address, as the password of HTTP's basic authentication: other users of the machine do not have it
-# its pages   what another page asks for is refused: only this console's own, or somebody who opens the address, may ask
+# its pages   requests of foreign pages are refused: they come from the console's pages, or from an opened address
 # a write     comes from a page of the console: by its origin, and by a token that only those pages have
 #
 # No cookie: browsers send those of one port to all ports of a machine, so that whatever program serves another would
-# get the key. What they were given to authenticate by they send to the same scheme, name and port alone (RFC 7617,
-# 2.2).
+# get the key. The credentials of basic authentication go to the same scheme, name and port alone (RFC 7617, 2.2).
 
 LOCAL: Final = {"127.0.0.1", "localhost", "[::1]"}
-"""Names that a browser may call the console by."""
+"""Host names by which a browser may call the console."""
 
 USER: Final = "epochal"
-"""Who has the key."""
+"""User name of the basic authentication; the key is the password."""
 
 TOKEN: Final = "token"  # noqa: S105  the name of a field
 
@@ -44,29 +43,33 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-"""Bodies are other people's text: no page runs or loads anything but what comes with the console."""
+"""Headers of every page. Bodies are other people's text: no page runs or loads anything but the console's files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Lets requests in.
+    """Access check of the console: host name, key, origin and form token of a request.
 
     Attributes:
-        key: what a browser must bring; empty lets in whoever can open the port.
-        token: in each form that writes.
+        key: password that a browser must send; with an empty key everybody who can open the port is let in.
+        token: secret in each form that writes.
     """
 
     key: str = ""
     token: str = field(default_factory=lambda: token_urlsafe(32))
 
     def admit(self) -> Response | None:
-        """An answer for who is not let in yet; raises 403 for who never is."""
+        """Check a request; return None to admit it, or a response that asks for the key.
+
+        Raises:
+            Forbidden: the request comes by a foreign name or from a foreign page, or is a write without the token.
+        """
         name = request.host if request.host in LOCAL else request.host.rpartition(":")[0]
         if name not in LOCAL:
             abort(403, "The console answers to 127.0.0.1 and localhost alone.")
         if self.key and not self._has_key():
             return _asked_for_key()
-        # Browsers that say nothing of where a request comes from have the origin of writes alone.
+        # Browsers that do not send this header are checked by the origin of their writes alone.
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             abort(403, "Another page leads here. Open the address that the command printed.")
         if request.method not in ("GET", "HEAD"):
@@ -74,12 +77,14 @@ class Guard:
         return None
 
     def _has_key(self) -> bool:
+        """Whether the request's basic authentication has the user name and the key."""
         given = request.authorization
         if given is None or given.type != "basic":
             return False
         return _same(given.username or "", USER) and _same(given.password or "", self.key)
 
     def _check_write(self) -> None:
+        """Raise 403 unless a write comes from a page of this console, with its token."""
         if request.headers.get("Origin") != request.host_url.rstrip("/"):
             abort(403, "A write comes from a page of the console alone.")
         if not _same(request.form.get(TOKEN, ""), self.token):
@@ -87,17 +92,19 @@ class Guard:
 
 
 def address(port: int, key: str) -> str:
-    """Where a console on this machine is, with its key."""
+    """Return the URL of a console on this machine, with the key in it."""
     return f"http://{USER}:{key}@127.0.0.1:{port}/"
 
 
 def _asked_for_key() -> Response:
+    """Make a response of status 401 that asks the browser for the key."""
     told = f"Open the address that the command printed, or be {USER} with the key that is in it.\n"
     realm = f'Basic realm="Epochal console, port {request.host.rpartition(":")[2]}", charset="UTF-8"'
     return Response(told, 401, {"WWW-Authenticate": realm, "Content-Type": "text/plain; charset=utf-8"})
 
 
 def _same(given: str, wanted: str) -> bool:
+    """Compare two texts in constant time."""
     return compare_digest(given.encode(), wanted.encode())
 
 
@@ -109,7 +116,14 @@ Show = Callable[[Deployment, Arguments], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """A page: where it is, its template, and what it shows of a deployment; or what it does to it."""
+    """A page of the console.
+
+    Attributes:
+        path: path of the page, as a rule of Flask.
+        name: name of the page and of its template.
+        show: function that returns the template's values for a deployment, or writes to the deployment.
+        method: HTTP method; pages that write have `POST`.
+    """
 
     path: str
     name: str
@@ -118,7 +132,7 @@ class ConsolePage:
 
 
 def pages(services: Services) -> tuple[ConsolePage, ...]:
-    """All there are."""
+    """Return all pages of the console, with the services that they use."""
     return (
         ConsolePage(path="/", name="overview", show=partial(overview.show, services)),
         ConsolePage(path="/activity", name="activity", show=partial(overview.show_activity, services)),
@@ -142,7 +156,10 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
 def application(
     deployment: Deployment, name: str, services: Services | None = None, guard: Guard | None = None
 ) -> Flask:
-    """The console of a deployment, which pages call `name`; without a guard whoever can open its port is let in."""
+    """Make the Flask application of a deployment's console; pages show `name` as its name.
+
+    Without a guard everybody who can open its port is let in.
+    """
     guard = guard or Guard()
     app = Flask(__name__)
     app.jinja_env.filters.update(ago=ago, body=body, instant=instant, moment=moment, size=size)
@@ -156,6 +173,7 @@ def application(
 
 
 def _shown(deployment: Deployment, page: ConsolePage, **place: Any) -> tuple[str, int]:
+    """Render a page with its cost, or the page of an error; return the HTML and the status."""
     driver, meter = deployment.driver.metered()
     status, told = 200, None
     values: dict[str, Any] = {}
@@ -170,6 +188,7 @@ def _shown(deployment: Deployment, page: ConsolePage, **place: Any) -> tuple[str
 
 
 def _status(error: EpochalError) -> int:
+    """Return the HTTP status for an error: 400, 403, 404 or 502."""
     match error:
         case InvalidInput():
             return 400
@@ -182,6 +201,7 @@ def _status(error: EpochalError) -> int:
 
 
 def _with_headers(response: Response) -> Response:
+    """Add the security headers to a response."""
     response.headers.update(HEADERS)
     return response
 
@@ -194,5 +214,8 @@ def server(
     services: Services | None = None,
     guard: Guard | None = None,
 ) -> BaseWSGIServer:
-    """A server of the console on 127.0.0.1, at a free port where none is named; `serve_forever` runs it."""
+    """Make a server of the console on 127.0.0.1, at a free port if `port` is 0.
+
+    Its `serve_forever` runs the console.
+    """
     return make_server("127.0.0.1", port, application(deployment, name, services, guard), threaded=True)

@@ -25,17 +25,20 @@ from epochal.read_models.keys import ALL, DeclaredKey, head_key, read_head
 from epochal.store.reading import StreamState
 from epochal.store.tagged import TaggedStore
 
-# Streams: those that were appended to lately, and the history of one, a window at a time.
+# Streams: those with recent appends, and the history of one stream, a page at a time.
 
 RECENT: Final = 500
-"""Items of each partition that the list is made of."""
+"""Items of each partition that are read for the list of streams."""
 
 WINDOW: Final = 50
 """Events of a history on one page."""
 
 
 def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Streams of the latest items by category, newest first; those whose name begins with `search`."""
+    """Return the streams of the latest feed items by layout and category, newest first.
+
+    With `search`, only streams whose names begin with this text.
+    """
     feed, search = deployment.feed, arguments.get("search", "")
     categories: dict[tuple[str, str], dict[str, int]] = {}
     for at in feed.partitions():
@@ -48,7 +51,13 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
 
 
 def history(deployment: Deployment, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A window of a stream's events, from index `from` on; without it, the last ones. With `stored`, its items too."""
+    """Return a page of a stream's events from index `from` on, or else the last ones.
+
+    With `stored`, the page also has the table's items of these events.
+
+    Raises:
+        InvalidInput: the deployment has no such partition.
+    """
     partition, stream = arguments["partition"], arguments["stream"]
     if partition not in partitions_of(deployment.settings):
         raise InvalidInput("partition", f"must be one that the deployment has, not {partition}")
@@ -76,6 +85,11 @@ def history(deployment: Deployment, arguments: Mapping[str, Any]) -> dict[str, A
 def _stored(
     deployment: Deployment, partition: int, stream: str, first: int, end: int
 ) -> tuple[StoredItem, ...]:
+    """Read the items of a stream's table that hold the events from `first` to before `end`.
+
+    Raises:
+        InvalidInput: the layout cannot show its items.
+    """
     layout = layout_of(partition)
     read = layout.port.stored_items
     if read is None:
@@ -85,7 +99,10 @@ def _stored(
 
 
 def places(deployment: Deployment, name: str) -> list[tuple[str, int]]:
-    """Where a stream of that very name is or would be, in each layout: a name tells its partition."""
+    """Return for each layout its name and the partition in which a stream of this name belongs.
+
+    A name determines its partition, whether the stream exists or not.
+    """
     if not name:
         return []
     return [
@@ -95,7 +112,7 @@ def places(deployment: Deployment, name: str) -> list[tuple[str, int]]:
 
 
 def _state(deployment: Deployment, partition: int, stream: str) -> StreamState | None:
-    """The head of a named stream; other layouts' states are no unfolds, and streams of tags have none."""
+    """Load the head of a named stream; None for streams of tags, and for layouts without heads."""
     if stream.startswith(TAG_STREAMS):
         return None
     store = layout_of(partition).plugin.streams
@@ -106,22 +123,24 @@ def _state(deployment: Deployment, partition: int, stream: str) -> StreamState |
 # One conversation, as a tree of causes.
 
 SEARCHED: Final = 100
-"""Items of each partition, unless the address asks for more."""
+"""Items of each partition that are searched for a conversation, unless the address asks for more."""
 
 MOST: Final = 10_000
 
 AROUND: Final = 25
-"""Events of a stream on either side of one that is named: an append has several as a rule."""
+"""Events of a stream that are read on either side of a named event: an append often has several."""
 
 CAUSES: Final = 20
-"""That are followed back from an event."""
+"""Causes that are followed back from an event, at most."""
 
 _PLACE: Final = re.compile(r"(?P<stream>.+)@(?P<index>[0-9]{1,15})")
 
 
 def show_conversation(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The conversation that `id` names: by its correlation id, or by one of its events. `at` is an event of it, as
-    `Stream@index`: it, its neighbours and its causes are read where they are, however long ago they came.
+    """Return a conversation as trees of causes, by its correlation id or one of its events in `id`.
+
+    `at` is an event of it, as `Stream@index`: the event, its neighbours and its causes are read by their places,
+    however old they are.
     """
     wanted, count = arguments.get("id", "").strip(), whole(arguments, "items", SEARCHED, MOST)
     at = arguments.get("at", "").strip() or wanted
@@ -131,7 +150,10 @@ def show_conversation(deployment: Deployment, arguments: Mapping[str, str]) -> d
 
 
 def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
-    """An event with its neighbours, and so each cause of it that is named by its place."""
+    """Yield the event named as `Stream@index` with its neighbours, then each of its causes likewise.
+
+    A cause is followed where it is named by its place.
+    """
     followed = set[str]()
     while (place := _PLACE.fullmatch(name)) and name not in followed and len(followed) <= CAUSES:
         followed.add(name)
@@ -148,14 +170,20 @@ def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
         name = cause
 
 
-# Old streams by how their names begin: the table itself is read, some of it at each press, at a price that is told.
+# Search for old streams by prefix: each press of the button scans a part of the table, at a cost that is shown.
 
 REQUESTS: Final = 8
-"""Of a press."""
+"""Requests of a press of the button."""
 
 
 def show_found(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """What a search would take; with `layout`, a part of it: from the beginning, or from the place `after` on."""
+    """Return the cost of a search for streams by prefix; with `layout`, a page of its results.
+
+    The page is read from the beginning of the layout's table, or after the key `after`.
+
+    Raises:
+        InvalidInput: the deployment has no such layout, or `after` is no key.
+    """
     prefix, layout = arguments.get("search", ""), arguments.get("layout", "")
     sources = {each.name: each for each in deployment.sources}
     if layout and layout not in sources:
@@ -182,17 +210,23 @@ def show_found(services: Services, deployment: Deployment, arguments: Mapping[st
 
 
 def _whole(size: int) -> int:
-    """Read units of a table of so many bytes."""
+    """Return the read units of a scan of a table of `size` bytes."""
     return -(-size * PAGE_UNITS // PAGE_BYTES)
 
 
-# A query of tagged events: those that match, newest first, and what a decision on it would be held to.
+# A query of tagged events: the matching events, newest first, and the append condition of a decision on them.
 
 MATCHES: Final = 50
 
 
 def show_query(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The last events of all of `tags` and of any of `types`, lists with commas, in the layout that `store` names."""
+    """Return the last events that have all `tags` and any of `types`, newest first.
+
+    Both are lists with commas; `store` names the layout.
+
+    Raises:
+        InvalidInput: the layout has no tagged events.
+    """
     tags, types = (_listed(arguments.get(name, "")) for name in ("tags", "types"))
     stores = {each.name: each.plugin.tagged for each in layouts() if each.plugin.tagged}
     name = arguments.get("store") or NATIVE
@@ -212,20 +246,21 @@ def show_query(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str
 
 
 def _listed(text: str) -> frozenset[str]:
+    """Split a text at its commas into a set of words."""
     return frozenset(filter(None, (each.strip() for each in text.split(","))))
 
 
-# What has been made of events: states of projections by version, and read models with documents and places.
+# States made of events: states of projections by version, and read models with documents and checkpoints.
 
 
 VERSIONS: Final = 50
-"""Of a projection, on one page."""
+"""Versions of a projection on one page."""
 
 
 def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The versions of a `projection`, or what `show_model` does of a read `model`.
+    """Return the versions of a `projection`, or a read `model` as `show_model` returns it.
 
-    Where neither is named, the names that stand first in the tables.
+    Where neither is named, the names that stand first in the tables are returned.
     """
     settings = deployment.settings
     wanted = ("projection", "model", "document", "stream")
@@ -249,13 +284,16 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
 
 
 def _states(deployment: Deployment) -> Any:
-    """The store of states of the plug-in that has one; None where the deployment has no table of them."""
+    """Return the store of projection states; None where the deployment has no table of them."""
     stores = (getattr(deployment, each.plugin.states) for each in layouts() if each.plugin.states)
     return next((each for each in stores if each.table), None)
 
 
 def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[dict[str, list[int]], bool]]:
-    """Names among the first items of each table, of read models with their generations, and whether these are all."""
+    """Scan the first items of each table for names of projections and of read models.
+
+    Returns for each kind the names with their generations, and whether these are all.
+    """
     told: dict[str, tuple[str, Callable[[Iterable[Item]], dict[str, list[int]]]]] = {}
     if states is not None:
         told["states"] = (
@@ -271,16 +309,19 @@ def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[
     return found
 
 
-# Read models: a generation, how far it is in a stream, and its documents, by key and by what they are asked.
+# Read models: a generation, its checkpoint in a stream, and its documents, by key and by secondary keys.
 
 ASKED: Final = ("by", "values", "prefix", "backward")
-"""What a question is made of, as its form has it."""
+"""Arguments of a query for documents, as the form names them."""
 
 
 def show_model(
     deployment: Deployment, name: str, document: str, stream: str, arguments: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A generation, the live one where none is named; a document, how far it is in a stream, or what a key finds."""
+    """Return a document of a read model, its checkpoint in a stream, or a page of documents.
+
+    The generation is the live one where the arguments name none.
+    """
     models = ReadModels(driver=deployment.driver, table=deployment.settings.read_models_table)
     live = models.live(name)
     generation = whole(arguments, "generation", live.generation, 2**31)
@@ -308,13 +349,13 @@ def show_model(
 
 
 def _declared(model: ReadModel) -> dict[str, DeclaredKey] | None:
-    """What the generation is asked by; None where it was built without keys."""
+    """Read the secondary keys of a generation; None where the generation was built without keys."""
     head = model.driver.ask(Get(table=model.table, key=head_key(f"{model.name}@{model.generation}"))).item
     return None if head is None or "z" in head else read_head(head)
 
 
 def _place(deployment: Deployment, model: ReadModel, stream: str) -> dict[str, Any]:
-    """How far it is in a stream, and where that ends in each layout."""
+    """Return how far a read model has read a stream, and the end of the stream in each layout."""
     settings, ends = deployment.settings, []
     for each in layouts_in(settings):
         partition = partition_of(stream, settings.partitions(each.partitions), each.base)
@@ -325,7 +366,7 @@ def _place(deployment: Deployment, model: ReadModel, stream: str) -> dict[str, A
 
 
 def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """A page of documents: of all by their keys, or by the values of a secondary key."""
+    """Return a page of a read model's documents, by their keys or by values of a secondary key."""
     by, prefix, after = (arguments.get(each, "").strip() for each in ("by", "prefix", "after"))
     values = [value_from(each.strip()) for each in arguments.get("values", "").split(",") if each.strip()]
     how: dict[str, Any] = {"prefix": prefix, "limit": whole(arguments, "items", 50, LOOKED_AT)}
@@ -338,7 +379,10 @@ def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _looked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Keys of documents among the next items of the table, which nothing lists, and where to go on."""
+    """Scan a page of the read models' table for keys of documents; return them and the next key.
+
+    No index lists the documents of a generation without keys.
+    """
     begins, after = f"{model.name}@{model.generation}#", arguments.get("after")
     start = read_key(after) if after else None
     page = model.driver.ask(Scan(table=model.table, consistent=False, limit=LOOKED_AT, after=start))

@@ -59,29 +59,29 @@ columns in which encoded or binary parts are replaced by their size. `search` an
 of the feed alone: what they do not find may be older."""
 
 EVENTS: Final = 100
-"""Of an answer."""
+"""Events of an answer, at most."""
 
 STREAMS: Final = 1_000
-"""Of an answer: a page has all of its last entry of the index, beyond its limit."""
+"""Streams of an answer, at most: a page has all of its last entry of the index, beyond its limit."""
 
 ENTRIES: Final = 5_000
-"""Of each partition that a search looks at."""
+"""Entries of each partition that a search looks at, at most."""
 
 BODY: Final = 2_000
 BODIES: Final = 100_000
-"""Characters of a column's text, where nobody says otherwise, and of all of an answer."""
+"""Characters of a column's text, by default, and of all texts of an answer."""
 
 SMALL: Final = 48
-"""Bytes of a binary body below which it holds nothing sealed, and is shown."""
+"""Bytes of a binary body below which the body is too short to hold anything sealed, and is shown."""
 
 TAGS: Final = 1_000
-"""Characters of an event's tags."""
+"""Characters of an event's tags, at most."""
 
 TYPES: Final = 10
-"""Of the events of a timer."""
+"""Types that are listed of a timer's events, at most."""
 
 GROUPS: Final = 20
-"""Whose places are read in every partition."""
+"""Groups whose checkpoints are read in every partition, at most."""
 
 TIMER_EVENTS: Final = 20_000
 """Latest events of a stream that are read for its timers."""
@@ -94,7 +94,7 @@ _OF_SEALED: Final = ("stream", "index", "partition", "position", "type", "time",
 _HIDDEN: Final = "(sealed)"
 
 _SHOWN: Final = (InvalidInput, EventsPruned, StreamDeleted, GroupMissing)
-"""Errors whose words are ours, or what was asked."""
+"""Errors whose texts are shown: they are this library's words, or repeat what the agent asked for."""
 
 P = ParamSpec("P")
 
@@ -105,14 +105,15 @@ Names = Annotated[list[str] | None, Field(description="Only these; all where non
 
 
 class WriteRefused(RuntimeError):
-    """A tool asked for a write: a fault of ours, which reaches no table."""
+    """Error of a tool that asks for a write: a bug in this module; the write reaches no table."""
 
 
 def read_only(deployment: Deployment) -> Deployment:
-    """The same deployment, on which whatever writes raises `WriteRefused`."""
+    """Return a copy of the deployment on which every write raises `WriteRefused`."""
     execute, bodies = deployment.driver.execute, deployment.bucket.bodies
 
     def reading(op: Op) -> Reply:
+        """Execute a read; raise `WriteRefused` for every other operation."""
         if not isinstance(op, Get | BatchGet | TransactGet | Query | Scan):
             raise WriteRefused(f"{type(op).__name__} writes")
         return execute(op)
@@ -126,20 +127,20 @@ def read_only(deployment: Deployment) -> Deployment:
 
 @dataclass(frozen=True, slots=True)
 class ReadBodies:
-    """Bodies that can be read."""
+    """Large bodies that can be read and not written."""
 
     of: Bodies
 
     def get(self, claim: Claim) -> bytes:
-        """The content that a claim names."""
+        """Read the content of the body that a claim names."""
         return self.of.get(claim)
 
     def put(self, claim: Claim, content: bytes) -> None:  # noqa: ARG002
-        """Refused."""
+        """Raise `WriteRefused`."""
         raise WriteRefused("a body is written")
 
     def keep(self, claim: Claim) -> bool:  # noqa: ARG002
-        """Refused: it would make an upload stay."""
+        """Raise `WriteRefused`: to keep an upload would make it permanent."""
         raise WriteRefused("an upload is kept")
 
 
@@ -152,12 +153,12 @@ class ReadBucket:
 
     @property
     def links(self) -> Any:
-        """Refused: whoever has a link may upload."""
+        """Raise `WriteRefused`: whoever has a signed link may upload."""
         raise WriteRefused("a link is signed")
 
 
 def server(deployment: Deployment) -> MCPServer[Any]:
-    """The server: `server(…).run()` speaks over standard input and output."""
+    """Make the MCP server of a deployment; its `run()` speaks over standard input and output."""
     made = MCPServer[Any]("epochal", instructions=INSTRUCTIONS, log_level="ERROR")
     tools = Tools(read_only(deployment))
     about = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
@@ -171,10 +172,11 @@ def server(deployment: Deployment) -> MCPServer[Any]:
 
 
 def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, str]:
-    """A tool that answers JSON, and of an error no more than is the agent's to know."""
+    """Wrap a tool so that it returns JSON, and tells agents no details of errors that AWS returns."""
 
     @wraps(tool)
     def answered(*args: P.args, **named: P.kwargs) -> str:
+        """Call the tool and return its answer as JSON, or raise a `ToolError`."""
         try:
             answer = _without_seals(tool(*args, **named))
             return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
@@ -189,7 +191,7 @@ def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, str]:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What agents call: names and words are theirs to read."""
+    """The tools that agents call; agents read their names and docstrings."""
 
     deployment: Deployment
 
@@ -270,7 +272,7 @@ class Tools:
         following = None if page.at_beginning else str(page.next)
         return {**_items(page.items, body_chars), "next": following}
 
-    def search(  # noqa: PLR0917  agents name what they give
+    def search(  # noqa: PLR0917  agents pass arguments by name
         self,
         words: Annotated[
             str, Field(description="In names, types, bodies and metadata, whatever the case.")
@@ -289,6 +291,7 @@ class Tools:
         )
 
         def wanted(event: FeedEvent) -> bool:
+            """Whether an event has a wanted type and time, and contains the words."""
             if types is not None and event.type not in types:
                 return False
             if first is not None or last is not None:
@@ -344,6 +347,11 @@ class Tools:
         return {"timers": listed, "omitted": len(found.pending) - len(listed), "since": first}
 
     def _waiting(self, limit: int) -> dict[str, Any]:
+        """Return the timers that wait in the whole store, by due time, at most `limit` of them.
+
+        Raises:
+            InvalidInput: the store has no table of timers.
+        """
         table = self.deployment.settings.timers_table
         if not table:
             raise InvalidInput("stream", "must be named: the store has no table of timers")
@@ -395,7 +403,7 @@ class Tools:
         }
 
     def _last_failure(self, partition: int, group: GroupStanding) -> dict[str, Any] | None:
-        """Why the stream was parked that was parked last."""
+        """Return the newest failure for which the group has a stream parked; None where it has none."""
         if not group.parked:
             return None
         parked = Parking.of(group.group, self.deployment.feed).streams(partition)
@@ -408,6 +416,7 @@ class Tools:
         return self.deployment.streams
 
     def _lately(self, entries: int, categories: Sequence[str] | None) -> Iterator[FeedEvent]:
+        """Yield the latest events of every partition, newest first in each, from `entries` of each."""
         feed = self.deployment.feed
         looked = (
             reversed(latest(feed, at, entries, categories=categories, data=True)) for at in feed.partitions()
@@ -416,18 +425,22 @@ class Tools:
 
 
 def _failed_run(run: FailedRun) -> dict[str, Any]:
+    """Return a blocked run for an agent: with the kind of its error alone, and without its member."""
     view = blocked_view(run) | {"cause": _kind(run.cause)}
     del view["member"]
     return view
 
 
 def _kind(cause: str) -> str:
-    """The kind of an error, without its words, which may quote an event."""
+    """Return the kind of an error from its text, without the words, which may quote an event."""
     return cause.partition(":")[0]
 
 
 def _items(items: Sequence[FeedItem], body_chars: int) -> dict[str, Any]:
-    """Those that an answer has room for. A page has all of its last entry, which may be many more."""
+    """Return the events of feed items for an answer, at most `EVENTS`, and the number omitted.
+
+    A page has all events of its last entry, which may be many more than its limit.
+    """
     there = [each.event for each in items if each.event is not None]
     shown = {"events": rows_of(there[:EVENTS], body_chars)}
     left = len(items) - len(shown["events"])
@@ -435,16 +448,18 @@ def _items(items: Sequence[FeedItem], body_chars: int) -> dict[str, Any]:
 
 
 def _node(node: CausedEvent, most: int) -> dict[str, Any]:
+    """Return an event with the events that it caused, as a tree for an agent."""
     return {**_shown(row_of(node.event), most), "led_to": [_node(each, most) for each in node.caused]}
 
 
 def rows_of(events: Sequence[Recorded | FeedEvent], body_chars: int) -> list[dict[str, Any]]:
-    """Events as an agent is shown them. Many have less room each."""
+    """Return events as an agent is shown them; the more events, the shorter their bodies."""
     most = min(body_chars, BODIES // max(1, len(events)))
     return [_shown(row_of(each), most) for each in events]
 
 
 def _shown(row: Row, most: int) -> dict[str, Any]:
+    """Return a row for an agent: sealed columns left out, opaque bodies withheld, long texts cut."""
     columns, withheld = as_json(row), list[str]()
     if _seals(row):
         columns = {name: columns[name] for name in _OF_SEALED} | {"sealed": True}
@@ -462,7 +477,7 @@ def _shown(row: Row, most: int) -> dict[str, Any]:
 
 
 def _readable_bodies(row: Row) -> dict[str, str]:
-    """Data and metadata, with the size of what cannot be read in the place of that."""
+    """Return the data and metadata of a row, with unreadable parts replaced by their size."""
     texts = (("data", row.data), ("metadata", row.metadata))
     bodies = {name: without_opaque_strings(text) for name, text in texts if text is not None}
     for name, text in (("data64", row.data64), ("metadata64", row.metadata64)):
@@ -474,6 +489,7 @@ def _readable_bodies(row: Row) -> dict[str, str]:
 
 
 def _is_readable(body: bytes) -> bool:
+    """Whether a body is UTF-8 text that holds nothing opaque."""
     try:
         return is_readable(body.decode())
     except UnicodeDecodeError:
@@ -481,18 +497,19 @@ def _is_readable(body: bytes) -> bool:
 
 
 def _tags(tags: Sequence[str]) -> dict[str, Any]:
-    """The first of them, as an answer has room."""
+    """Return the first tags, as many as fit into `TAGS` characters, as a column."""
     room = accumulate(map(len, tags))
     return {"tags": [tag for tag, taken in zip(tags, room, strict=True) if taken <= TAGS]}
 
 
 def _types(events: Sequence[Event]) -> dict[str, Any]:
+    """Return the distinct types of a timer's events, at most `TYPES` of them, as a column."""
     types = list(dict.fromkeys(each.type for each in events))
     return {"types": types[:TYPES], **({"cut": ["types"]} if len(types) > TYPES else {})}
 
 
 def _seals(row: Row) -> bool:
-    """Whether anything in it is sealed."""
+    """Whether any column of a row holds something sealed."""
     texts = (
         *(row.data, row.metadata, row.data64, row.metadata64, row.fault),
         *(row.type, row.correlation, row.causation, row.id, *row.tags),
@@ -501,7 +518,7 @@ def _seals(row: Row) -> bool:
 
 
 def _without_seals(value: Any) -> Any:
-    """An answer, or part of one, without the texts in it that hold anything sealed."""
+    """Return an answer, or part of one, with each text that holds something sealed replaced."""
     if isinstance(value, str):
         return _HIDDEN if holds_seal(value.encode()) else value
     if isinstance(value, dict):
@@ -512,7 +529,7 @@ def _without_seals(value: Any) -> Any:
 
 
 def _text(event: FeedEvent) -> str:
-    """What a search looks into: what is shown."""
+    """Return the text of an event that a search looks into, in lower case: what agents may see."""
     row = row_of(event)
     if _seals(row):
         texts: Iterable[str | None] = (row.stream, row.type, row.id)

@@ -57,13 +57,16 @@ _CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
     ("read", TaggedStore, ("read", "page", "page_back")),
     ("decide", DecisionSource, ("decide",)),
 )
-"""Spans, and the methods that they are around."""
+"""Names of spans, each with a class and the methods that are wrapped in them."""
 
 _unwrapped: list[tuple[type, str, Any]] = []
 
 
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
-    """Make spans from now on, of the provider given or the one that is set. Doing so again changes nothing."""
+    """Wrap stores and reactions so that their calls make OpenTelemetry spans from now on.
+
+    The spans come from the provider given, or else from the one that is set globally. A second call changes nothing.
+    """
     if _unwrapped:
         return
     tracer = trace.get_tracer("epochal", tracer_provider=tracer_provider)
@@ -76,18 +79,20 @@ def instrument(tracer_provider: TracerProvider | None = None) -> None:
 
 
 def uninstrument() -> None:
-    """Make no more spans."""
+    """Put the original methods back, so that no more spans are made."""
     while _unwrapped:
         kind, method, function = _unwrapped.pop()
         setattr(kind, method, function)
 
 
 def _wrap(kind: type, method: str, function: Any) -> None:
+    """Replace a method of a class by a function, and keep the original for `uninstrument`."""
     _unwrapped.append((kind, method, getattr(kind, method)))
     setattr(kind, method, function)
 
 
 def _spanned(tracer: Tracer, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method so that each call makes a span with its category, outcome and capacity."""
     kind = SpanKind.INTERNAL if name == "decide" else SpanKind.CLIENT
 
     @wraps(function)
@@ -101,16 +106,20 @@ def _spanned(tracer: Tracer, name: str, function: Callable[..., Any]) -> Callabl
 
 
 def _iterated(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Around a read that goes on while its events are taken: its span is nobody's parent, and ends with it."""
+    """Wrap a method that yields events, so that a span covers the whole iteration.
+
+    The span is the parent of no other, and ends with the iteration.
+    """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return taken(function(*args, **kwargs), _said(args))
 
     def taken(events: Iterator[Any], said: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the events within a span, which gets their number or the error at its end."""
         count, span = 0, tracer.start_span("read", kind=SpanKind.CLIENT, attributes=said)
         try:
-            for count, event in enumerate(events, 1):  # noqa: B007  how far it came
+            for count, event in enumerate(events, 1):  # noqa: B007  the number of events so far
                 yield event
         except Exception as error:
             _failed(span, error)
@@ -123,10 +132,14 @@ def _iterated(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any
 
 
 def _called(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Around a handler's call: in the trace of its events where that is one, and linked to each where they are more."""
+    """Wrap the call of a reaction's handler in a span that continues the trace of its events.
+
+    Where the events are of several traces, the span is linked to each of them instead.
+    """
 
     @wraps(function)
     def call(self: Calls, delivery: Delivery) -> None:
+        """Call the handler within a span with the reaction, partition, events and attempt."""
         said = {
             "epochal.reaction": delivery.group,
             "epochal.partition": delivery.partition,
@@ -140,10 +153,11 @@ def _called(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _each(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Around each event of several: in the trace of its own."""
+    """Wrap `Delivery.each` so that each of several events is handled in a span of its own trace."""
 
     @wraps(function)
     def each(self: Delivery) -> Iterator[FeedEvent]:
+        """Yield the events of the delivery, each within its span; a single event gets none."""
         if len(self.events) == 1:
             yield from function(self)
             return
@@ -156,7 +170,7 @@ def _each(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _continued(tracer: Tracer, events: Sequence[FeedEvent], said: Mapping[str, Any]) -> Iterator[None]:
-    """A span of a reaction, that goes on with what its events were appended in."""
+    """Make a span of a reaction, in the trace of its events or linked to their several traces."""
     around = trace.get_current_span().get_span_context()
     origins = {found.trace_id: found for found in map(_origin, events) if found.is_valid}
     parent, links = None, list(origins.values())
@@ -177,6 +191,7 @@ def _span(
     parent: TraceContext | None = None,
     links: Iterable[Link] = (),
 ) -> Iterator[Span]:
+    """Make a current span around a block, which is marked as failed if the block raises."""
     with tracer.start_as_current_span(
         name, parent, kind, said, tuple(links), record_exception=False, set_status_on_exception=False
     ) as span:
@@ -188,14 +203,18 @@ def _span(
 
 
 def _failed(span: Span, error: Exception) -> None:
+    """Mark a span as failed, with the type of the error and without its text."""
     span.set_attribute("error.type", type(error).__name__)
     span.set_status(StatusCode.ERROR)
 
 
 def _said(args: Sequence[Any]) -> dict[str, Any]:
-    """The category of the stream or the aggregate that a call is about."""
+    """Return the category of the stream or aggregate that a call is about, as span attributes.
+
+    Empty where the arguments name neither.
+    """
     for given in (getattr(args[0], "about", None), *args[1:3]):
-        # What is known of heads is by the names of streams.
+        # Known heads come as a mapping by the names of streams.
         about = next(iter(given)) if isinstance(given, Mapping) and len(given) == 1 else given
         if isinstance(about, str):
             return {"epochal.category": category_of(about)}
@@ -205,7 +224,7 @@ def _said(args: Sequence[Any]) -> dict[str, Any]:
 
 
 def _told(name: str, found: Any) -> dict[str, Any]:
-    """What a call's outcome tells."""
+    """Return the outcome and the capacity of a call's result as span attributes."""
     _, outcome = found if isinstance(found, tuple) and len(found) == 2 else (None, found)  # noqa: PLR2004  a result, too
     told: dict[str, Any] = {"epochal.outcome": _outcome(outcome)} if name == "append" else {}
     capacity = getattr(outcome, "capacity", NOTHING)
@@ -219,7 +238,11 @@ def _told(name: str, found: Any) -> dict[str, Any]:
 
 
 def _outcome(outcome: Any) -> str:
-    """What an append came to: of several, the one that kept all from being made; of many, the worst."""
+    """Return the outcome of an append in a word: conflict, failed, undetermined or appended.
+
+    Of an append to several streams, this is the outcome that kept all of it from being made; of many appends, the
+    worst.
+    """
     several = outcome.values() if isinstance(outcome, dict) else outcome
     kinds = {type(each).__name__ for each in (several if isinstance(outcome, dict | list) else [outcome])}
     if any(kind == "Rejected" or "Conflict" in kind for kind in kinds):
@@ -231,12 +254,16 @@ def _outcome(outcome: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """Adds a trace context to events whose metadata are an object or nothing, behind what their block adds."""
+    """Function that adds a trace context to events whose metadata is an object or nothing.
+
+    It runs after `outer`, which adds what the enclosing block adds.
+    """
 
     outer: Callable[[Event], Event] | None
     context: Context
 
     def __call__(self, event: Event, /) -> Event:
+        """Return the event with the trace context; without it where the metadata is no object."""
         event = event if self.outer is None else self.outer(event)
         try:
             return self.context(event)
@@ -246,7 +273,7 @@ class _Stamp:
 
 @contextmanager
 def _stamping(name: str) -> Iterator[None]:
-    """A block whose events get the trace context of the current span, where it is an append."""
+    """Add the current span's trace context to events of this block, if `name` is `append`."""
     carrier: dict[str, str] = {}
     if name == "append":
         W3C.inject(carrier)
@@ -262,7 +289,7 @@ def _stamping(name: str) -> Iterator[None]:
 
 
 def _origin(event: FeedEvent) -> trace.SpanContext:
-    """What an event was appended in; not valid where it does not say."""
+    """Return the span context in which an event was appended; an invalid one if there is none."""
     meta = event.meta
     if not isinstance(meta, bytes) or b'"traceparent"' not in meta:
         return trace.INVALID_SPAN_CONTEXT
