@@ -349,7 +349,7 @@ def show_model(
 
 
 def _declared(model: ReadModel) -> dict[str, DeclaredKey] | None:
-    """Read the secondary keys of a generation; None where the generation was built without keys."""
+    """Read the declared keys of a generation; None where the generation was built without keys."""
     head = model.driver.ask(Get(table=model.table, key=head_key(f"{model.name}@{model.generation}"))).item
     return None if head is None or "z" in head else read_head(head)
 

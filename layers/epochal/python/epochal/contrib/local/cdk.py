@@ -23,13 +23,13 @@ from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Package, Places, note, noted
 from epochal.lazy_dataclasses import asdict, dataclass
 
-# What an application was synthesised to: its stacks, the account and region of each, and what they look for there.
+# A synthesised application: its stacks, the account and region of each, and what the stacks expect there.
 #
-# A stack that names none goes where whoever deploys is at home: the one account and the one region that others name,
-# or those of the embedded AWS.
+# A stack that names no account or region is deployed to the home environment: the one account and the one region that
+# other stacks name, or those of the embedded AWS.
 
 UNKNOWN: Final = ("unknown-account", "unknown-region")
-"""What CDK says of a stack that names none."""
+"""Account and region in the assembly for a stack that names none."""
 
 _ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/(.+)")
 _ACCOUNT: Final = re.compile(r"\d{12}")
@@ -44,18 +44,18 @@ class Environment:
 
 
 HERE: Final = Environment(ACCOUNT, REGION)
-"""Those of the embedded AWS, where nothing else is said."""
+"""Account and region of the embedded AWS, which are the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A stack that was synthesised.
+    """A synthesised stack.
 
     Attributes:
-        id: as the application knows it: `Prod/Shop`.
-        name: as CloudFormation knows it, of which each environment may have one.
-        buckets: where its assets go.
-        parameter: which tells how new the bootstrap is; empty where it does not ask.
+        id: path of the stack in the application, as `Prod/Shop`.
+        name: name in CloudFormation, unique in an environment.
+        buckets: names of the buckets that the stack's assets go to.
+        parameter: name of the SSM parameter with the bootstrap version; empty where the stack does not check it.
     """
 
     id: str
@@ -67,11 +67,12 @@ class Stack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What is in the folder of an assembly.
+    """A cloud assembly: the stacks that an application was synthesised to.
 
     Attributes:
-        folder: which one.
-        staged: its stacks are in stages of the application's, all of them.
+        folder: folder of the assembly.
+        home: environment of stacks that name none.
+        staged: whether all stacks are in stages of the application.
     """
 
     folder: Path
@@ -81,7 +82,11 @@ class Assembly:
 
 
 def assembly_in(folder: Path) -> Assembly:
-    """The assembly that an application was synthesised to; raises `AccountRefused` where an account is none."""
+    """Read the assembly in a folder that an application was synthesised to.
+
+    Raises:
+        AccountRefused: a stack names an account that does not have twelve digits.
+    """
     found = list(_stacks(folder))
     home = _home([_named(artifact) for _, artifact in found])
     top = [artifact for at, artifact in found if at == folder]
@@ -90,7 +95,10 @@ def assembly_in(folder: Path) -> Assembly:
 
 
 def refuse_lookups(folder: Path) -> None:
-    """Raise `LookupNeeded` where an application wants to know of an account what nothing here can tell."""
+    """Raise `LookupNeeded` if the assembly in a folder lacks a value that must be looked up.
+
+    Such a value is in an account, which the embedded AWS knows nothing about.
+    """
     if not (folder / "manifest.json").is_file():
         return
     for missing in _manifest(folder).get("missing", ()):
@@ -105,7 +113,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _stacks(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Stacks with the folders that they are in: a stage of the application's has one of its own."""
+    """Yield each stack's artifact with the folder of its assembly, those of stages included.
+
+    A stage of the application has an assembly of its own.
+    """
     for id_, artifact in _manifest(folder).get("artifacts", {}).items():
         if artifact["type"] == "aws:cloudformation:stack":
             yield folder, {"displayName": id_, **artifact, "id": id_}
@@ -114,16 +125,18 @@ def _stacks(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
 
 
 def _id(artifact: Mapping[str, Any]) -> str:
-    """`displayName` has the name in parentheses, where it is another."""
+    """Return the id of a stack: its `displayName` without the name in parentheses, if there is one."""
     return str(artifact["displayName"]).partition(" (")[0]
 
 
 def _named(artifact: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the account and the region that a stack names; `UNKNOWN` where it names none."""
     found = _ENVIRONMENT.fullmatch(artifact["environment"])
     return found.groups() if found else UNKNOWN
 
 
 def _home(named: list[tuple[str, ...]]) -> Environment:
+    """Return the one account and region that stacks name; with none or several, the embedded AWS's."""
     accounts, regions = ({each[at] for each in named} - {UNKNOWN[at]} for at in (0, 1))
     return Environment(
         accounts.pop() if len(accounts) == 1 else HERE.account,
@@ -132,6 +145,11 @@ def _home(named: list[tuple[str, ...]]) -> Environment:
 
 
 def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stack:
+    """Make a `Stack` from an artifact; an account or region that it does not name is the home's.
+
+    Raises:
+        AccountRefused: the account does not have twelve digits.
+    """
     account, region = (
         there if name == unknown else name
         for name, unknown, there in zip(_named(artifact), UNKNOWN, (home.account, home.region), strict=True)
@@ -149,6 +167,7 @@ def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stac
 
 
 def _buckets(folder: Path, artifact: Mapping[str, Any], environment: Environment) -> Iterator[str]:
+    """Yield the names of the buckets of a stack's assets, with the environment's placeholders filled."""
     artifacts = _manifest(folder)["artifacts"]
     for id_ in artifact.get("dependencies", ()):
         if artifacts[id_]["type"] == "cdk:asset-manifest":
@@ -163,12 +182,12 @@ def _buckets(folder: Path, artifact: Mapping[str, Any], environment: Environment
                     )
 
 
-# The real CDK command line, run against a stand-in, its output turned into lines a person reads.
+# The real CDK command line, run against a stand-in; its output is turned into lines for people.
 #
-# It is the project's own, one on the path that is new enough, or else one that is fetched. First it synthesises, and
-# what came of that tells which accounts and regions stacks go to. None is bootstrapped: of all that a bootstrap
-# makes, a deployment finds the bucket for assets and the parameter that says how new it is; CDK does without roles
-# that cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
+# It is the project's own, one on PATH that is new enough, or else one that is fetched. First it synthesises, and the
+# assembly has the accounts and regions of the stacks. None of these is bootstrapped: of all that a bootstrap makes,
+# only the buckets for assets and the parameter with the bootstrap version are created; CDK does without roles that
+# cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
 
 PACKAGE = Package(
     title="the CDK command line, 8 MB",
@@ -180,10 +199,10 @@ PACKAGE = Package(
 )
 
 ACCOUNTS = Path(__file__).with_name("accounts.cjs")
-"""A plugin, which has credentials for every account, and waits less."""
+"""Plugin of CDK that has credentials for every account, and shortens CDK's waits."""
 
 BOOTSTRAP_VERSION = "31"
-"""New enough for whatever an application asks of the bootstrapped account."""
+"""Bootstrap version that is new enough for every application."""
 
 OUTPUT_END_LINES = 40
 
@@ -206,13 +225,22 @@ def synthesise(
     context: Mapping[str, str] | None = None,
     tell: Tell = str,
 ) -> Assembly:
-    """`cdk synth` of a project; `app` is the application where it is not that of cdk.json, `work` takes the assembly.
+    """Run `cdk synth` on a project, and return the assembly.
+
+    Args:
+        places: the project.
+        endpoint: the stand-in for AWS.
+        work: folder that takes the assembly.
+        app: command of the application where it is not that of cdk.json, or a folder with an assembly, which is read as
+            it is.
+        context: context values of the application.
+        tell: function that takes progress messages.
 
     Raises:
-        ProgramMissing: Node is not there.
-        LookupNeeded: it wants to know of an account what nothing here can tell.
-        AccountRefused: a stack is to go to an account that is none.
-        CommandFailed: it failed otherwise; carries the end of its output.
+        ProgramMissing: Node is not installed.
+        LookupNeeded: the application looks something up in an account that is not here.
+        AccountRefused: a stack names an account that does not have twelve digits.
+        CommandFailed: the command failed otherwise; carries the end of its output.
     """
     if app and (places.root / app / "manifest.json").is_file():
         return assembly_in(places.root / app)
@@ -236,7 +264,10 @@ def synthesise(
 
 
 def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
-    """Make what stacks expect of a bootstrapped account and region. Does no harm when it is there."""
+    """Create the asset buckets and bootstrap parameters that stacks expect in an environment.
+
+    Buckets that exist already stay as they are.
+    """
     s3 = endpoint.client("s3")
     there = {} if endpoint.region == REGION else {"LocationConstraint": endpoint.region}
     for bucket in sorted({each for stack in stacks for each in stack.buckets}):
@@ -249,10 +280,10 @@ def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
 
 
 def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell = str) -> None:
-    """`cdk deploy` of every stack of an assembly, with the credentials of the account that each is for.
+    """Run `cdk deploy` for every stack of an assembly, with credentials for each stack's account.
 
     Raises:
-        ProgramMissing: Node is not there.
+        ProgramMissing: Node is not installed.
         CommandFailed: the deployment failed; carries the reason of each resource that was refused, or else the end of
             its output.
     """
@@ -269,7 +300,11 @@ def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell
 
 
 def command_line(places: Places, *, tell: Tell = str) -> list[str]:
-    """The command that is CDK's: of the project, of the path, or fetched for this user."""
+    """Return the command that runs CDK: the project's own, one on PATH, or one that is fetched.
+
+    Raises:
+        ProgramMissing: Node is not installed, or npm where CDK has to be fetched.
+    """
     node = programs.find(programs.NODE)
     for directory in (places.root, *places.root.parents):
         own = directory / "node_modules" / "aws-cdk" / "bin" / "cdk"
@@ -282,7 +317,7 @@ def command_line(places: Places, *, tell: Tell = str) -> list[str]:
 
 
 def _fits(cdk: str) -> bool:
-    """Whether it is of the same major version and at least as new as what is fetched."""
+    """Whether a CDK command line has the pinned major version and is at least as new."""
     ran = subprocess.run([cdk, "--version"], capture_output=True, text=True, check=False)
     found = re.match(r"(\d+)\.(\d+)", ran.stdout)
     major, minor, *_ = map(int, PACKAGE.version.split("."))
@@ -290,13 +325,16 @@ def _fits(cdk: str) -> bool:
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    """The stand-in's; and `python` is this one, which has the libraries, be its environment activated or not."""
+    """Return the environment of CDK: the stand-in's variables, with this Python first on PATH.
+
+    So `python` has the libraries, whether its virtual environment is activated or not.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return endpoint.environment(os.environ) | SETTINGS | {"PATH": path}
 
 
 def line_for_people(line: str) -> str | None:
-    """What of a line of the command line's output is worth telling, if anything."""
+    """Return a line of CDK's output in a short form; None where the line is not worth showing."""
     event = EVENT.match(line)
     if event is None:
         return None
@@ -308,6 +346,11 @@ def line_for_people(line: str) -> str | None:
 
 
 def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, doing: str) -> None:
+    """Run a CDK command in the project, and report its progress line by line.
+
+    Raises:
+        CommandFailed: the command failed; carries the end of its output and the reasons of failed resources.
+    """
     end: deque[str] = deque(maxlen=OUTPUT_END_LINES)
     failed = FailedResources()
     with subprocess.Popen(
@@ -332,14 +375,18 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, 
         raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip(), failed.reasons)
 
 
-# What was deployed to the embedded AWS: its stacks with their outputs, kept beside the server that they belong to.
-#
-# When the server stops, both are gone.
+# The deployed stacks with their outputs, in a file beside the server: when the server stops, both are gone.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Of one stack: what it is called, and where it is."""
+    """The outputs of one stack, with the stack's name and environment.
+
+    Attributes:
+        stack: name of the stack.
+        environment: account and region of the stack.
+        values: values of the outputs by their names.
+    """
 
     stack: str
     environment: Environment = HERE
@@ -348,24 +395,27 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedDeployment:
-    """What was deployed; `home` is where commands are, if no store says otherwise."""
+    """A deployment: the outputs of its stacks, and the home environment of commands.
+
+    Commands use the home where no store names another environment.
+    """
 
     home: Environment = HERE
     stacks: tuple[Outputs, ...] = ()
 
 
 def environments_of(deployed: Assembly | RememberedDeployment) -> tuple[Environment, ...]:
-    """Where stacks are or go, each once, and home."""
+    """Return the environments of the stacks and the home environment, sorted, each once."""
     return tuple(sorted({deployed.home, *(each.environment for each in deployed.stacks)}))
 
 
 def remember(server: Server, deployed: RememberedDeployment) -> None:
-    """Keep it beside the server."""
+    """Write a deployment to a file beside the server."""
     note(_note(server), asdict(deployed))
 
 
 def remembered(server: Server) -> RememberedDeployment | None:
-    """What was deployed to `server`; None where nothing was."""
+    """Read the deployment that was written beside a server; None where nothing was deployed."""
     told = noted(_note(server))
     if told is None:
         return None

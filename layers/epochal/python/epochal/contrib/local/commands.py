@@ -37,7 +37,7 @@ from epochal.layout.port import declared
 from epochal.lazy_dataclasses import dataclass, field
 
 HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
-"""What a shell may have of a real account, and would be sent beside made-up keys, or instead of them."""
+"""Variables of a real account in a shell, which would be used beside made-up keys, or instead of them."""
 
 
 @click.group()
@@ -46,6 +46,11 @@ def local() -> None:
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse the NAME=VALUE texts of an option into a dictionary.
+
+    Raises:
+        BadParameter: a text has no `=`.
+    """
     pairs = [text.partition("=") for text in texts]
     if any(not separator for _name, separator, _value in pairs):
         raise click.BadParameter("must be NAME=VALUE")
@@ -86,7 +91,10 @@ def up(*, app: str | None, context: dict[str, str], port: int | None, authorise:
 
 
 def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[Tell], object]) -> None:
-    """Until it is interrupted; what cannot be deployed is said, and mended by the next change."""
+    """Deploy again after each change of files, until interrupted.
+
+    A deployment that fails is reported, and tried again with the next change.
+    """
     click.echo("watching; Ctrl-C ends this, and the embedded AWS runs on", err=True)
     try:
         for names in changed:
@@ -134,6 +142,7 @@ def logs(name: str, follow: bool, last: int) -> None:
 
 
 def _print_logs(lines: Iterable[LogLine]) -> None:
+    """Print log lines with time and function, as text or JSON."""
     for each in lines:
         at = datetime.fromtimestamp(each.at / 1000).astimezone()
         view = {"time": at.isoformat(timespec="milliseconds"), "function": each.function, "line": each.text}
@@ -164,7 +173,10 @@ def env(store: str | None, unset: bool) -> None:
 
 
 def _pointing() -> list[str]:
-    """The variables of this shell that `env` has set; none in a shell whose credentials are others."""
+    """Return the names of this shell's variables that `env` has set.
+
+    Empty in a shell whose credentials are others.
+    """
     if os.environ.get("AWS_SECRET_ACCESS_KEY") != SECRET:
         return []
     of_stores = {each.variable for each in declared().values()}
@@ -195,9 +207,10 @@ def status() -> None:
 
 
 def _repair(deployment: LocalDeployment, tell: Tell) -> None:
-    """Index what no mapping will: what changes before a stop, and is read by none until then, is in no stream after.
+    """Repair the index of each store from its tables, since streams lose changes at a stop.
 
-    Before a stop it also leaves the indexer nothing to write while everything is saved.
+    A change shortly before a stop that no mapping has read until then is in no stream afterwards. A repair before a
+    stop also leaves the indexer nothing to write while everything is saved.
     """
     for store in deployment.stores:
         tell(f"repairing the index of {store.name}")
@@ -212,6 +225,7 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
 
 
 def _print(server: Server | None, deployment: LocalDeployment | None) -> None:
+    """Print the address of the embedded AWS, and the tables, buckets and APIs that are deployed."""
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
         there = deployment.endpoint if deployment is not None else ministack.endpoint(server)
@@ -231,17 +245,19 @@ def _print(server: Server | None, deployment: LocalDeployment | None) -> None:
 
 
 def _place_of(store: LocalStore) -> dict[str, Any]:
-    """Where it is: the embedded AWS knows an account by its key."""
+    """Return the region and the access key of a store: the embedded AWS knows an account by its key."""
     return {"region": store.endpoint.region, "key": store.endpoint.key}
 
 
 def _places_of(store: LocalStore) -> dict[str, Any]:
+    """Return the API's URL, the names of the tables and the bucket of a store."""
     tables = {_key(declared()[name].output): table for name, table in tables_of(store.settings).items()}
     api = {"api": store.api_url} if store.api_id else {}
     return {**api, **tables, "bucket": store.settings.bucket}
 
 
 def _rows(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the rows of a table from a nested view: dotted names, and values as text."""
     for name, value in view.items():
         if isinstance(value, Mapping):
             yield from _rows(value, f"{prefix}{name}." if name != "stores" else "")
@@ -250,14 +266,16 @@ def _rows(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
 
 
 def _key(output: str) -> str:
+    """Return the name of an output with a lower-case first letter, as JSON has it."""
     return output[:1].lower() + output[1:]
 
 
 def _word(value: object) -> str:
+    """Return a value as text, with yes and no for booleans."""
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-# `epochal new`: a small project that is complete, to begin one's own from.
+# `epochal new`: a small, complete project to start from.
 #
 # Its files are beside this one, in `project`: each ends in `.tmpl`, so that no tool takes it for a module of the
 # library.
@@ -265,11 +283,11 @@ def _word(value: object) -> str:
 PROJECT: Final = Path(__file__).with_name("project")
 SUFFIX: Final = ".tmpl"
 DOTTED: Final = "dot-"
-"""How names begin that begin with a dot in the project."""
+"""Prefix of template names in the place of a leading dot in the project."""
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LENGTH: Final = 40
-"""Of a name: those of stacks are made of it, and of functions of those."""
+"""Characters of a project's name, at most: names of stacks and functions contain it."""
 
 
 @click.command()
@@ -296,6 +314,7 @@ def new(name: str) -> None:
 
 
 def _write(folder: Path, words: dict[str, str]) -> Iterator[Path]:
+    """Write the files of a project from their templates, with `words` filled in; yield each path."""
     for template in sorted(PROJECT.rglob(f"*{SUFFIX}")):
         parts = template.relative_to(PROJECT).with_suffix("").parts
         file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
@@ -305,15 +324,15 @@ def _write(folder: Path, words: dict[str, str]) -> Iterator[Path]:
         yield file
 
 
-# Which files of a project change, by their times and sizes: what editors, `git` and generators do all the same.
+# Changed files of a project, by their times and sizes, whether an editor, `git` or a generator changes them.
 #
-# Nothing is looked into that is no source: hidden folders, virtual environments, what npm, CDK and Python make.
+# Folders without sources are skipped: hidden ones, virtual environments, and those that npm, CDK and Python make.
 
 POLL_SECONDS: Final = 0.5
-"""Between looks, each of some microseconds a file; changes are told once a look finds no more of them."""
+"""Seconds between scans of the files, at some microseconds a file; changes are reported once a scan finds no more."""
 
 MOST_FILES: Final = 20_000
-"""Of a project; more would keep a processor busy with looking."""
+"""Files of a project, at most: scans of more would keep a processor busy."""
 
 _MADE: Final = frozenset({"node_modules", "__pycache__", "cdk.out"})
 _ENVIRONMENT: Final = "pyvenv.cfg"
@@ -322,17 +341,21 @@ Seen = Mapping[str, tuple[int, int]]
 
 
 def changes(root: Path, *, sleep: Callable[[float], object] = time.sleep) -> Iterator[tuple[str, ...]]:
-    """Files that have changed, come or gone since this call or the last time, for ever; names within `root`.
+    """Yield, without end, the names of files that changed, appeared or vanished since the last yield.
+
+    The first names are of files that changed since this call. Names are relative to `root`. Files that change while the
+    caller handles a yield come with the next one.
 
     What changes while the caller does something about it comes next.
 
     Raises:
-        TooManyFiles: that is no project.
+        TooManyFiles: the folder has too many files for a project.
     """
     return _changes(root, _seen(root), sleep)
 
 
 def _changes(root: Path, before: Seen, sleep: Callable[[float], object]) -> Iterator[tuple[str, ...]]:
+    """Yield the names of changed files, each time a change has settled, starting from `before`."""
     while True:
         sleep(POLL_SECONDS)
         now = _seen(root)
@@ -344,11 +367,16 @@ def _changes(root: Path, before: Seen, sleep: Callable[[float], object]) -> Iter
             sleep(POLL_SECONDS)
         changed = tuple(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
         before = now
-        if changed:  # not what was put back
+        if changed:  # empty where a change was undone
             yield changed
 
 
 def _seen(root: Path) -> Seen:
+    """Return the modification time and the size of each file of a project, by its name.
+
+    Raises:
+        TooManyFiles: there are more than `MOST_FILES`.
+    """
     found: dict[str, tuple[int, int]] = {}
     for path, at, size in _files(root):
         found[os.path.relpath(path, root)] = (at, size)
@@ -358,6 +386,10 @@ def _seen(root: Path) -> Seen:
 
 
 def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
+    """Yield the path, the modification time in nanoseconds, and the size of each file in a folder.
+
+    Hidden files, generated folders and virtual environments are skipped.
+    """
     try:
         with os.scandir(folder) as listed:
             entries = [each for each in listed if not each.name.startswith(".") and each.name not in _MADE]
@@ -376,14 +408,13 @@ def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
             continue
 
 
-# What functions of the embedded AWS have logged: prints, lines of loggers, and the trace of what a handler raises.
+# Logs of functions on the embedded AWS: prints, lines of loggers, and the traces of errors that handlers raise.
 #
-# Each invocation has a log stream of its own, which is there when the invocation has ended. So whoever follows asks
-# again for what has come since, and passes over what he has had; what is remembered for that is of the last seconds
-# alone.
+# Each invocation has a log stream of its own, which exists when the invocation has ended. So a follower polls for lines
+# since a time and skips the lines that it has had; only those of the last seconds are remembered for that.
 
 LATE_MS: Final = 30_000
-"""An invocation's lines have the time at which it ended, and may be seen this much later."""
+"""Milliseconds by which lines may appear late: an invocation's lines have the time at which it ended."""
 
 _PLATFORM: Final = re.compile(r"(START|END|REPORT) RequestId: ")
 _METRICS: Final = "_aws"
@@ -392,15 +423,17 @@ _DULL: Final = frozenset({"level", "message", "timestamp", "service", "location"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """What a function said: `at` is in milliseconds since 1970."""
+    """A line in the log of a function; `at` is its time in milliseconds since 1970."""
 
     at: int
     function: str
     text: str
 
     def lines(self) -> list[str]:
-        """As people read it. JSON of a logger is its level, its message and its fields, with a trace below; what Lambda
-        itself and metrics say is nothing.
+        """Return the line as text for people, on one or several lines.
+
+        JSON of a logger becomes level, message and fields, with a trace below. Lines of Lambda itself and of metrics
+        become nothing.
         """
         if _PLATFORM.match(self.text):
             return []
@@ -416,10 +449,10 @@ class LogLine:
 
 @dataclass(slots=True, kw_only=True)
 class Logs:
-    """The logs of functions, read from the oldest line on, and again for what has come.
+    """Reader of the logs of functions, which returns the lines that are new since the last call.
 
     Attributes:
-        groups: names of log groups, by those of functions, in each place.
+        groups: client of CloudWatch Logs, name of the function, and name of its log group, for each function.
     """
 
     groups: Sequence[tuple[Any, str, str]]
@@ -427,7 +460,7 @@ class Logs:
     _had: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
     def more(self) -> list[LogLine]:
-        """What has come since the last time, in its order."""
+        """Return the lines that are new since the last call, by time; all lines at the first call."""
         found = list(heapq.merge(*map(self._of, self.groups), key=lambda line: line.at))
         if found:
             self._since = max(self._since, found[-1].at - LATE_MS)
@@ -437,6 +470,7 @@ class Logs:
         return found
 
     def _of(self, group: tuple[Any, str, str]) -> Iterator[LogLine]:
+        """Yield the new lines of a log group, and note that they have been read."""
         client, function, name = group
         passed = Counter[tuple[str, str, int]]()
         try:
@@ -455,10 +489,10 @@ class Logs:
 
 
 def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
-    """The logs of the functions that are deployed, or of those whose names have `name` in them.
+    """Make a reader of the logs of deployed functions, or of those with `name` in their names.
 
     Raises:
-        InvalidInput: there is no such function; says which there are.
+        InvalidInput: there is no such function; lists the functions.
     """
     groups, names = [], []
     for endpoint in endpoints:

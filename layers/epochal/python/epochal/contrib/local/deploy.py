@@ -33,13 +33,13 @@ API_URL = "EPOCHAL_API_URL"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalStore:
-    """A store that is deployed.
+    """A store that is deployed to the embedded AWS.
 
     Attributes:
-        name: what its outputs begin with, or else that of its stack.
-        endpoint: the embedded AWS, for clients of its tables and bucket, in its account and region.
-        settings: all that the outputs tell of tables, of what their keys are made with, and of the bucket.
-        api_id: the HTTP API; empty where it has none.
+        name: prefix of the store's outputs, or else the name of its stack.
+        endpoint: the embedded AWS in the account and region of the store, for clients of its tables and bucket.
+        settings: settings from the outputs: tables, what their keys are made with, and the bucket.
+        api_id: id of the HTTP API; empty where the store has none.
     """
 
     name: str
@@ -49,14 +49,14 @@ class LocalStore:
 
     @property
     def api_url(self) -> str:
-        """Where the HTTP API answers, without a slash at its end and without a name to resolve."""
+        """URL of the HTTP API, without a slash at its end or a host name to resolve; empty for none."""
         return f"{self.endpoint.url}/_aws/execute-api/{self.api_id}/$default" if self.api_id else ""
 
     @property
     def variables(self) -> dict[str, str]:
-        """What points AWS tools, commands and programs at it: addresses, made-up credentials, names of tables.
+        """Environment variables that point AWS tools, commands and programs at the store.
 
-        Settings that are as they are anyway are left out.
+        They are addresses, made-up credentials and names of tables. Settings that have their default are left out.
         """
         told = [(setting_of_output(name), text) for name, text in self.settings.outputs().items()]
         settings = {
@@ -68,7 +68,7 @@ class LocalStore:
         return self.endpoint.environment({}) | settings | api
 
     def open(self) -> Deployment:
-        """Its streams, tagged events, feed and so on."""
+        """Open the store as a deployment, with its streams, tagged events, feed and so on."""
         return open_deployment(
             self.settings,
             execute=interpreter(self.endpoint.client("dynamodb")),
@@ -78,17 +78,20 @@ class LocalStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalDeployment:
-    """What is deployed: one store, as a rule, whose attributes are these; else `store` tells which."""
+    """The deployed stores of a project; attributes are those of the store where there is one only.
+
+    Where there are several, `store` returns one of them by name.
+    """
 
     endpoint: Endpoint
     stores: tuple[LocalStore, ...]
 
     def store(self, name: str | None = None) -> LocalStore:
-        """The store of this name, or the only one.
+        """Return the store of this name, or the only one.
 
         Raises:
-            OutputMissing: there is no store at all.
-            StoreUnclear: there are others, or several.
+            OutputMissing: no store is deployed.
+            StoreUnclear: no store has the name, or without a name there are several.
         """
         if not self.stores:
             raise OutputMissing(INDEX)
@@ -99,26 +102,26 @@ class LocalDeployment:
 
     @property
     def settings(self) -> Settings:
-        """Of the only store."""
+        """Settings of the only store."""
         return self.store().settings
 
     @property
     def api_id(self) -> str:
-        """Of the only store."""
+        """Id of the only store's HTTP API; empty where the store has none."""
         return self.store().api_id
 
     @property
     def api_url(self) -> str:
-        """Of the only store."""
+        """URL of the only store's HTTP API; empty where the store has none."""
         return self.store().api_url
 
     @property
     def variables(self) -> dict[str, str]:
-        """Of the only store."""
+        """Environment variables that point AWS tools, commands and programs at the only store."""
         return self.store().variables
 
     def open(self) -> Deployment:
-        """The only store."""
+        """Open the only store as a deployment."""
         return self.store().open()
 
 
@@ -130,19 +133,21 @@ def deploy(
     context: Mapping[str, str] | None = None,
     tell: Tell = str,
 ) -> LocalDeployment:
-    """Deploy every stack to `server`, or bring what is there up to date. Takes ten seconds or more.
+    """Deploy every stack of a project to `server`, or update the stacks that are there.
+
+    Takes ten seconds or more.
 
     Args:
         places: the project to deploy.
         server: a running embedded AWS.
-        app: the command of its CDK application, where it is not that of its cdk.json: `python app.py`.
+        app: the command of the project's CDK application, as `python app.py`, where it is not that of cdk.json.
         context: context values of the CDK application beside the target, `{"stage": "dev"}`.
-        tell: told of every resource that is made.
+        tell: function that takes a line for every resource that is made.
 
     Raises:
-        ProgramMissing: Node is not there, or npm, where the CDK command line has to be fetched.
+        ProgramMissing: Node is not installed, or npm, where the CDK command line has to be fetched.
         LookupNeeded: the application looks something up in an account that is not here.
-        AccountRefused: a stack is to go to an account that is none.
+        AccountRefused: a stack names an account that does not have twelve digits.
         CommandFailed: the deployment failed; carries the reason of each resource that was refused, or else the end of
             its output.
     """
@@ -172,7 +177,11 @@ def deploy(
 
 
 def current(places: Places) -> LocalDeployment:
-    """What is deployed to the embedded AWS that `ministack.up` started; raises `NotRunning` if nothing is."""
+    """Return what is deployed to the embedded AWS that `ministack.up` started.
+
+    Raises:
+        NotRunning: the embedded AWS is not running, or nothing is deployed to it.
+    """
     server = ministack.require(places)
     deployed = cdk.remembered(server)
     if deployed is None:
@@ -181,7 +190,7 @@ def current(places: Places) -> LocalDeployment:
 
 
 def current_if_any(places: Places) -> LocalDeployment | None:
-    """The same; None if nothing is."""
+    """Return what is deployed to the embedded AWS that `ministack.up` started; None if nothing is."""
     try:
         return current(places)
     except NotRunning:
@@ -189,7 +198,10 @@ def current_if_any(places: Places) -> LocalDeployment | None:
 
 
 def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
-    """CloudFormation is asked: the command line tells outputs by names, and environments may have the same."""
+    """Yield the outputs of each stack, as CloudFormation describes them.
+
+    The outputs that CDK writes go by names of stacks, which may be the same in several environments.
+    """
     names = Counter(each.name for each in stacks)
     for stack in stacks:
         client = ministack.endpoint(server, stack.environment).client("cloudformation")
@@ -202,6 +214,7 @@ def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
 
 
 def _found(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
+    """Make a deployment with the stores of the remembered stacks on a server."""
     return LocalDeployment(
         endpoint=ministack.endpoint(server, deployed.home),
         stores=stores_in(deployed.stacks, server.url),
@@ -209,13 +222,13 @@ def _found(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
 
 
 def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
-    """The stores that outputs tell of, on the embedded AWS at `url`.
+    """Find the stores that the outputs of stacks describe, on the embedded AWS at `url`.
 
     The outputs of a store may begin with a name, and are then in one stack; where they do not, and there is one store,
     they may be in several.
 
     Raises:
-        OutputMissing: one lacks a bucket.
+        OutputMissing: a store has no output of a bucket.
     """
     found = [
         (stack, name.removesuffix(INDEX)) for stack in stacks for name in stack.values if name.endswith(INDEX)
@@ -241,6 +254,11 @@ def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
 
 
 def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> LocalStore:
+    """Make a store from the outputs `values`, whose names have no prefix any more.
+
+    Raises:
+        OutputMissing: there is no output of a bucket.
+    """
     if BUCKET not in values:
         raise OutputMissing(BUCKET)
     there = stack.environment
@@ -252,18 +270,21 @@ def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> Lo
     )
 
 
-# What the embedded AWS's CloudFormation passes over, put right after a deployment.
+# Corrections after a deployment of properties that the embedded AWS's CloudFormation ignores.
 #
-# It makes every topic a standard one, whatever the template says, and what a standard topic delivers to a FIFO queue
-# belongs to no group. Its SNS knows FIFO topics, and lets a topic be made one. So does its Lambda know which functions
-# may call themselves through a queue; those of which it was not told it ends after 16 calls.
+# It makes every topic a standard one, whatever the template says, and a message that a standard topic delivers to a
+# FIFO queue has no message group. The embedded SNS knows FIFO topics, and can turn a topic into one. Likewise the
+# embedded Lambda ends functions that call themselves through a queue after 16 calls, unless `RecursiveLoop` is set.
 
 SUFFIX = ".fifo"
-"""What AWS wants at the end of a FIFO topic's name, and of no other's."""
+"""Suffix of the names of FIFO topics, and of no others."""
 
 
 def make_fifo(endpoint: Endpoint) -> None:
-    """Make every topic a FIFO topic that is named as one. Does no harm to those that are."""
+    """Turn every topic whose name ends in `.fifo` into a FIFO topic.
+
+    FIFO topics stay as they are.
+    """
     sns = endpoint.client("sns")
     for page in sns.get_paginator("list_topics").paginate():
         for topic in page["Topics"]:
@@ -274,7 +295,7 @@ def make_fifo(endpoint: Endpoint) -> None:
 
 
 def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
-    """Set `RecursiveLoop` of the functions whose templates have it."""
+    """Set `RecursiveLoop` of the deployed functions whose templates have this property."""
     cloudformation, lambda_ = endpoint.clients("cloudformation", "lambda")
     for stack in stacks:
         resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
@@ -289,16 +310,19 @@ def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
             lambda_.put_function_recursion_config(FunctionName=function, RecursiveLoop=value)
 
 
-# One embedded AWS for the processes of a test run: the first to ask deploys, the last to leave stops it.
+# One embedded AWS for the processes of a test run: the first process deploys, the last one stops it.
 #
-# What `epochal local up` has deployed for the project is used as it is, and left running.
+# A deployment of `epochal local up` for the project is used as it is, and left running.
 
 
 @contextmanager
 def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[LocalDeployment]:
-    """What is deployed of a project, or a deployment of this block's own; processes with one `folder` share it.
+    """Yield the project's running deployment, or one made for this block and shared by processes.
 
-    Raises what `ministack.up` and `deploy.deploy` raise.
+    Processes with the same `folder` share a deployment: the first one deploys, the last one stops the embedded AWS.
+
+    Raises:
+        LocalError: see `ministack.up` and `deploy`.
     """
     import fcntl  # noqa: PLC0415  Windows has none, where commands must start all the same
 
@@ -311,7 +335,7 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
     with (folder / "users").open("w") as users:
         try:
             with _alone(folder):
-                # Held for as long as this process uses it, and let go however the process ends.
+                # The lock is held as long as this process uses the deployment, and freed however the process ends.
                 fcntl.flock(users, fcntl.LOCK_SH)
                 found = current_if_any(own) or _deployed(own, app)
             yield found
@@ -324,7 +348,7 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else comes or leaves meanwhile."""
+    """Hold the folder's lock in this block, so that no other process enters or leaves meanwhile."""
     import fcntl  # noqa: PLC0415  likewise
 
     with (folder / "door").open("w") as door:
@@ -333,6 +357,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _is_last(users: int) -> bool:
+    """Whether no other process holds a lock of the users' file, by its descriptor."""
     import fcntl  # noqa: PLC0415  likewise
 
     try:
@@ -343,5 +368,6 @@ def _is_last(users: int) -> bool:
 
 
 def _deployed(places: Places, app: str | None) -> LocalDeployment:
+    """Start an embedded AWS on a free port, and deploy the project to it."""
     server = ministack.up(places, port=processes.free_port())
     return deploy(places, server, app=app)

@@ -22,21 +22,22 @@ SECRET = "test"  # noqa: S105  a made-up one, for servers that accept it from an
 ACCOUNT = "000000000000"
 
 _MAKING = Lock()
-"""A session makes clients for one thread at a time."""
+"""Lock of the sessions, each of which makes clients for one thread at a time."""
 
 
 @cache
 def _session(key: str, region: str) -> Any:
-    """Kept, since it takes ten times as long to make as a client.
+    """Return the cached session of boto3 for a key and a region.
 
-    Any: the stubs know clients by literal names, and this one takes whichever a test asks for.
+    Sessions are cached since one takes ten times as long to make as a client. The type is Any because the stubs know
+    clients by literal names.
     """
     return boto3.Session(aws_access_key_id=key, aws_secret_access_key=SECRET, region_name=region)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A stand-in that answers at `url`, for one account in one region."""
+    """Address of a stand-in for AWS, with one account and one region."""
 
     url: str
     account: str = ACCOUNT
@@ -44,16 +45,22 @@ class Endpoint:
 
     @property
     def key(self) -> str:
-        """The made-up key. The embedded AWS takes twelve digits for the account that they are of."""
+        """Made-up access key: the account's twelve digits, or `test` for the account of zeros.
+
+        The embedded AWS takes twelve digits for the account of the caller.
+        """
         return KEY if self.account == ACCOUNT else self.account
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
-        """A boto3 client of `service`, without retries unless `config` asks for them: stand-ins do not throttle."""
+        """Make a boto3 client of `service`, without retries unless `config` has them.
+
+        Stand-ins do not throttle.
+        """
         (client,) = self.clients(service, config=config)
         return client
 
     def clients(self, *services: str, config: Config | None = None) -> list[Any]:
-        """Clients of these services."""
+        """Make boto3 clients of several services, without retries unless `config` has them."""
         once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
         merged = once.merge(config) if config else once
         with _MAKING:
@@ -61,7 +68,7 @@ class Endpoint:
             return [session.client(service, endpoint_url=self.url, config=merged) for service in services]
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """`base` without anything of a real account, and with what points AWS tools at this stand-in."""
+        """Return `base` without AWS variables, and with those that point AWS tools at this stand-in."""
         kept = {name: value for name, value in base.items() if not name.startswith("AWS_")}
         return kept | {
             "AWS_ENDPOINT_URL": self.url,

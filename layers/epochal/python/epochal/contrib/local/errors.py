@@ -27,11 +27,11 @@ from epochal.errors import EpochalError
 
 
 class LocalError(EpochalError):
-    """The root of this room's errors: the machine's set-up is at fault, not the data."""
+    """Base of the errors whose cause is the set-up of the machine, and not the data."""
 
 
 class NoApplication(LocalError, FileNotFoundError):
-    """Neither `directory` nor the library itself is in the folder of a CDK application."""
+    """Neither `directory` nor the library's own folder is in the folder of a CDK application."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class NoApplication(LocalError, FileNotFoundError):
 
 
 class ProgramMissing(LocalError, FileNotFoundError):
-    """`program` is not on PATH, or only in a version that is too old; `how` gets it."""
+    """The program is not on PATH, or is too old; `how` says how to install it."""
 
     def __init__(self, program: str, found: str, how: str) -> None:
         super().__init__(f"{program}: {found}. To get it: {how}")
@@ -50,7 +50,7 @@ class ProgramMissing(LocalError, FileNotFoundError):
 
 
 class DownloadCorrupt(LocalError, ValueError):
-    """The file that was fetched does not have the pinned digest; it was not unpacked."""
+    """A downloaded file does not have the pinned digest, and was not unpacked."""
 
     def __init__(self, name: str, expected: str, actual: str) -> None:
         super().__init__(
@@ -70,7 +70,7 @@ class PortTaken(LocalError, OSError):
 
 
 class ServerFailed(LocalError, RuntimeError):
-    """`server` did not become ready; `log_end` is the last it wrote."""
+    """A server did not become ready; `log_end` is the end of its log."""
 
     def __init__(self, server: str, reason: str, log_end: str) -> None:
         super().__init__(f"{server} {reason}" + (f"; it last wrote:\n{log_end}" if log_end else ""))
@@ -93,7 +93,7 @@ class NotRunning(LocalError, ConnectionError):
 
 
 class PortKept(LocalError, ValueError):
-    """Another port is asked for than that of what was kept."""
+    """The requested port is not the port of the kept state."""
 
     def __init__(self, port: int) -> None:
         super().__init__(f"what was kept goes on at port {port} only: leave out --port")
@@ -101,7 +101,7 @@ class PortKept(LocalError, ValueError):
 
 
 class KeptLost(LocalError, RuntimeError):
-    """The embedded AWS ended without saving these `services`."""
+    """The embedded AWS ended without saving the state of these `services`."""
 
     def __init__(self, services: Sequence[str]) -> None:
         super().__init__(
@@ -110,7 +110,7 @@ class KeptLost(LocalError, RuntimeError):
 
 
 class KeptUnreadable(LocalError, RuntimeError):
-    """The embedded AWS started without all that was kept in `directory`."""
+    """The embedded AWS started without loading all state that was kept in `directory`."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
@@ -120,7 +120,7 @@ class KeptUnreadable(LocalError, RuntimeError):
 
 
 class AccountRefused(LocalError, ValueError):
-    """The `env` of `stack` names an account that is none."""
+    """The `env` of `stack` names an account that does not have twelve digits."""
 
     def __init__(self, stack: str, account: str) -> None:
         super().__init__(f"stack {stack}: the account of its env must have twelve digits, not be {account!r}")
@@ -128,7 +128,7 @@ class AccountRefused(LocalError, ValueError):
 
 
 class LookupNeeded(LocalError, LookupError):
-    """While it is synthesised, the application looks up `key` in the account of `stacks`."""
+    """The application looks up `key` in the account of `stacks` while it is synthesised."""
 
     def __init__(self, stacks: Sequence[str], key: str) -> None:
         super().__init__(
@@ -148,7 +148,7 @@ class OutputMissing(LocalError, LookupError):
 
 
 class StoreUnclear(LocalError, LookupError):
-    """One store is asked for, and those that are deployed are `stores`."""
+    """The requested store is not among the deployed `stores`, or none of several is named."""
 
     def __init__(self, stores: Sequence[str], name: str | None = None) -> None:
         asked = f"no store is called {name}" if name else "it is not clear which store is meant"
@@ -157,15 +157,16 @@ class StoreUnclear(LocalError, LookupError):
 
 
 class TooManyFiles(LocalError, ValueError):
-    """There are more than `most` files in `folder`, which is to be watched."""
+    """A folder to be watched holds more than `most` files."""
 
     def __init__(self, folder: str, most: int) -> None:
         super().__init__(f"{folder} holds more than {most:,} files: watch the folder of a project")
 
 
 class CommandFailed(LocalError, RuntimeError):
-    """`command` ended with `status`; `output_end` is the last it wrote. Of resources that CloudFormation refused the
-    message has the `reasons` alone.
+    """A command ended with an error, the exit status `status`.
+
+    `output_end` is the end of its output. Where CloudFormation refused resources, the message has the `reasons` alone.
     """
 
     def __init__(self, command: str, status: int, output_end: str, reasons: Sequence[str] = ()) -> None:

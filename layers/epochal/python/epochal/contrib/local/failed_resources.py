@@ -15,29 +15,29 @@ from typing import Final
 EVENT: Final = re.compile(
     r"^(?P<stack>\S+) \|[^|]*\|[^|]*\| (?P<status>\w+)\s*\| (?P<type>[\w:]+)\s*\| (?P<what>.*)$"
 )
-"""A line that says what happens to a resource."""
+"""A line of the output with an event of a resource."""
 
 _DEPLOYED: Final = "✅"
 _SUMMARY: Final = ("Failed resources:", "❌")
 
 _CANCELLED: Final = re.compile(r"Resource (creation|update) cancelled$")
-"""The reason of those that CloudFormation gave up since another one failed."""
+"""The reason of resources that CloudFormation cancelled because another one failed."""
 
 
 def line_of_failure(event: re.Match[str]) -> str:
-    """A failure for people: the resource, and the first line of the reason."""
+    """Format an event of failure for people: stack, status, resource, first line of the reason."""
     return f"{event['stack']}: {event['status']} {event['type']} {event['what'].strip()}"
 
 
 class FailedResources:
-    """Reads the output line by line, and keeps the failures of the stack that is being deployed."""
+    """Reader of CDK's output that collects the failed resources of the stack being deployed."""
 
     def __init__(self) -> None:
         self._failures: list[list[str]] = []
         self._in_reason = False
 
     def read(self, line: str) -> None:
-        """Take in the next line, without its end."""
+        """Process the next line of the output, without its line end."""
         event = EVENT.match(line)
         if event is not None:
             self._in_reason = event["status"].endswith("_FAILED")
@@ -53,6 +53,6 @@ class FailedResources:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Each failed resource with its reason; those that were cancelled only where there are no others."""
+        """Failed resources with their reasons; cancelled ones only where there are no others."""
         texts = ["\n".join(lines).rstrip() for lines in self._failures]
         return tuple([text for text in texts if not _CANCELLED.search(text)] or texts)

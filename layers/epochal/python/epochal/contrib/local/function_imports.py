@@ -24,12 +24,13 @@ _import_module = importlib.import_module
 
 
 class _Module:
-    """What ministack takes the handler from."""
+    """Placeholder for a handler's module, which it imports when ministack takes the handler from it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, handler: str) -> Any:
+        """Import the module and return its handler; if the import fails, a handler that raises the error."""
         try:
             return getattr(_import_module(self._name), handler)
         except ImportError as error:
@@ -45,6 +46,10 @@ class _Module:
 
 
 def _import_for_ministack(name: str, package: str | None = None) -> ModuleType | _Module:
+    """Return a placeholder for the handler's module, and put the function's code first on the path.
+
+    Imports of other modules are ordinary ones.
+    """
     if sys._getframe(1).f_globals.get("__name__") != "__main__":  # noqa: SLF001  # what botocore imports, for instance
         return _import_module(name, package)
     importlib.import_module = _import_module

@@ -43,10 +43,10 @@ from epochal.lazy_dataclasses import asdict, dataclass
 
 NAME = "the embedded AWS"
 DEFAULT_PORT = 4566
-"""Where tools look for an embedded AWS by custom; where it is taken, `up` finds another."""
+"""Port where tools look for an embedded AWS by custom; where it is taken, `up` finds another."""
 
 READY_SECONDS = 60.0
-"""It takes one; a machine with every core busy takes longer."""
+"""Seconds until it must be ready: it takes one, and longer where every core is busy."""
 
 RESET_SECONDS = 60.0
 
@@ -54,13 +54,15 @@ SERVE = Path(__file__).with_name("serve.py")
 
 
 def up(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
-    """The embedded AWS of this checkout, started if it does not run, and left running; with what `down` kept.
+    """Start the embedded AWS of a project and leave it running, or return the one that runs.
+
+    It starts with the state that `down` kept, if there is one.
 
     Raises:
         PortTaken: another program has the port.
-        PortKept: what was kept had another port.
-        ServerFailed: it does not start.
-        KeptUnreadable: it started without what was kept.
+        PortKept: the kept state has another port.
+        ServerFailed: the embedded AWS does not start.
+        KeptUnreadable: the embedded AWS started without the kept state.
         SystemUnsupported: this system cannot run it.
     """
     if not hasattr(os, "killpg"):
@@ -81,18 +83,20 @@ def up(places: Places, *, port: int | None = None, authorise: bool = True, tell:
         if kept is not None:
             take_up(places, kept, server)
         note(_state(places), asdict(server))
-    except BaseException:  # Ctrl-C, too: it would run on unknown, and as it ends overwrite what was kept
+    except BaseException:  # Ctrl-C, too: a server left behind would overwrite the kept state at its end
         processes.stop(server, seconds=0)
         raise
     return server
 
 
 def down(places: Places, *, keep: bool = False) -> bool:
-    """Stop what `up` started. Returns whether it ran.
+    """Stop the embedded AWS that `up` started, and return whether it was running.
 
-    Everything deployed to it is forgotten, unless the next `up` is to go on with it: `keep`. Nobody should write to it
-    then, and its index should be right: changes that are still in streams are not kept. Raises `KeptLost` where it
-    could not be kept.
+    Everything deployed to it is deleted, unless `keep` saves its state for the next `up`. Then nobody should write to
+    it, and its index should be repaired before: changes that are still in streams are not kept.
+
+    Raises:
+        KeptLost: the state could not be saved.
     """
     server = status(places)
     if server is not None:
@@ -106,7 +110,7 @@ def down(places: Places, *, keep: bool = False) -> bool:
 
 
 def status(places: Places) -> Server | None:
-    """What `up` started, if it still runs."""
+    """Return the server that `up` started, or None if it does not run."""
     state = noted(_state(places))
     if state is None:
         return None
@@ -115,7 +119,11 @@ def status(places: Places) -> Server | None:
 
 
 def require(places: Places) -> Server:
-    """What `up` started; raises `NotRunning` if it does not run."""
+    """Return the server that `up` started.
+
+    Raises:
+        NotRunning: the server does not run.
+    """
     server = status(places)
     if server is None:
         raise NotRunning("the embedded AWS is not running: start it with `epochal local up`")
@@ -123,7 +131,10 @@ def require(places: Places) -> Server:
 
 
 def start(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
-    """An embedded AWS that ends with this process, beside any other; on a free port unless one is given."""
+    """Start an embedded AWS that ends with this process, beside any other.
+
+    It listens on a free port unless one is given.
+    """
     server = _launch(places, port=port or processes.free_port(), authorise=authorise)
     processes.stop_at_exit(server)
     _wait(server, tell)
@@ -131,18 +142,23 @@ def start(places: Places, *, port: int | None = None, authorise: bool = True, te
 
 
 def reset(server: Server) -> None:
-    """Empty it: every table, function and stack is gone, the server runs on."""
+    """Delete every table, function and stack of a server, which keeps running."""
     request = urllib.request.Request(f"{server.url}/_ministack/reset", method="POST")
     with urllib.request.urlopen(request, timeout=RESET_SECONDS):
         pass
 
 
 def endpoint(server: Server, environment: Environment = HERE) -> Endpoint:
-    """How to reach it, in the account and region that a stack names, or in its own."""
+    """Return the address of a server for clients, in an environment or in its default one."""
     return Endpoint(url=server.url, account=environment.account, region=environment.region)
 
 
 def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, str] | None = None) -> Server:
+    """Start ministack as a server on a port; `saving` are its variables for persistence.
+
+    Raises:
+        ProgramMissing: ministack is not installed.
+    """
     if importlib.util.find_spec("ministack") is None:
         raise ProgramMissing(
             "ministack", "not installed (it is the embedded AWS)", "pip install 'epochal[local]'"
@@ -159,7 +175,10 @@ def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, 
 
 
 def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:
-    """All that it sees, and so all that its functions inherit: nothing of the user's shell but where programs are."""
+    """Return the environment variables of the server, which its functions inherit.
+
+    Of the user's shell only the paths of programs, the home and the language are in them.
+    """
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return inherited | {
         "GATEWAY_PORT": str(port),
@@ -174,6 +193,11 @@ def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, st
 
 
 def _wait(server: Server, tell: Tell) -> None:
+    """Wait until a server is ready.
+
+    Raises:
+        ServerFailed: the server ends, or takes longer than `READY_SECONDS`.
+    """
     ready = functools.partial(processes.answers, f"{server.url}/_ministack/ready")
     processes.wait_until_ready(server, ready, seconds=READY_SECONDS, tell=tell)
 
@@ -182,14 +206,14 @@ def _state(places: Places) -> Path:
     return places.running / "ministack.json"
 
 
-# What the embedded AWS keeps from `down --keep` to the next `up`: its own persistence, with two things put right.
+# The state that is kept from `down --keep` to the next `up`: ministack's own persistence, with two corrections.
 #
 # It saves everything as it ends, stacks, functions and tables alike. Only its log says what it could not save or
-# load: so what was saved is checked, and what was loaded is counted.
+# load: so the saved files are checked, and the loaded resources are counted.
 #
-# And it saves how far each mapping had read its table's stream, but not the streams, which begin anew at 0: a mapping
-# would pass over as many changes as it had ever read. So mappings begin anew with them. Changes that no mapping had
-# read when the embedded AWS stopped are lost from the streams; the next start repairs the index.
+# And it saves how far each mapping had read its table's stream, but not the streams, which begin again at 0: a mapping
+# would skip as many changes as it had ever read. So mappings begin again at 0, too. Changes that no mapping had read
+# when the embedded AWS stopped are lost from the streams; the next start repairs the index.
 
 SAVED: Final = {
     "apigateway": ("apigatewayv2", "get_apis", "Items"),
@@ -201,15 +225,17 @@ SAVED: Final = {
     "sns": ("sns", "list_topics", "Topics"),
     "sqs": ("sqs", "list_queues", "QueueUrls"),
 }
-"""The services that a deployment needs, by the names of their files, and what is counted of each."""
+"""Services that a deployment needs, by the names of their files, with the operation that lists their resources."""
 
 SAVE_SECONDS: Final = 120.0
-"""It takes three, most of them for the functions' code; a machine with every core busy takes longer."""
+"""Seconds until the state must be saved: it takes three, most of them for the functions' code, and longer where every
+core is busy.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many there are of what `SAVED` names, in one account and region."""
+    """Numbers of resources in one account and region, by the names of `SAVED`."""
 
     environment: Environment
     counts: Mapping[str, int]
@@ -217,24 +243,27 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is kept.
+    """Kept state of an embedded AWS.
 
     Attributes:
-        port: where it listened: functions know addresses that have it in them.
-        counts: how many there were of what `SAVED` names, in each account and region.
+        port: port of the server, which is part of addresses that functions know.
+        counts: numbers of resources, in each account and region.
     """
 
     port: int
     counts: Sequence[Counts]
 
     def refuse_port(self, port: int | None) -> None:
-        """Raise `PortKept` where another port is asked for."""
+        """Raise `PortKept` if a port is requested that is not the kept one."""
         if port not in (None, self.port):
             raise PortKept(self.port)
 
 
 def environment(places: Places) -> dict[str, str]:
-    """What tells it to save, and where: also bodies, which are in files as long as it runs."""
+    """Return the variables that make ministack save its state, and name the folders for it.
+
+    One folder is for bodies, which are in files as long as the server runs.
+    """
     directory = _directory(places)
     return {
         "PERSIST_STATE": "1",
@@ -245,7 +274,7 @@ def environment(places: Places) -> dict[str, str]:
 
 
 def found(places: Places) -> Kept | None:
-    """What the last `down --keep` kept, and nothing has taken up."""
+    """Read the note of the state that `down --keep` kept; None if none is kept, or `up` has loaded it."""
     told = noted(_note(places))
     if told is None:
         return None
@@ -254,12 +283,16 @@ def found(places: Places) -> Kept | None:
 
 
 def discard(places: Places) -> None:
-    """Keep nothing."""
+    """Delete the kept state."""
     shutil.rmtree(_directory(places), ignore_errors=True)
 
 
 def stop(places: Places, server: Server) -> None:
-    """Stop `server`, and keep what is in it; raises `KeptLost` where it did not save all of it."""
+    """Stop a server and keep its state for the next `up`.
+
+    Raises:
+        KeptLost: the server did not save all of its state.
+    """
     deployed = cdk.remembered(server) or RememberedDeployment()
     kept = Kept(port=server.port, counts=tuple(_counts(server, each) for each in environments_of(deployed)))
     asked = time.time_ns()
@@ -273,28 +306,31 @@ def stop(places: Places, server: Server) -> None:
 
 
 def take_up(places: Places, kept: Kept, server: Server) -> None:
-    """Check that what was just started has what was kept; from now on only its next `stop` keeps it.
+    """Check that a started server has loaded all of the kept state.
+
+    From now on only the next `stop` of the server keeps the state, and a repair of the index is due.
 
     Raises:
-        KeptUnreadable: it has not. What was kept is as it was, if it is killed.
+        KeptUnreadable: the server has not. The kept state stays as it was, if the server is killed.
     """
     if any(_counts(server, each.environment) != each for each in kept.counts):
         raise KeptUnreadable(str(_directory(places)))
-    # A later end of another kind must not bring back what was long ago, with today's bodies.
+    # If the server ends otherwise later, an old state with today's bodies must not be loaded again.
     _note(places).replace(_due(places))
 
 
 def repair_is_due(places: Places) -> bool:
-    """Whether the index has not been repaired since what was kept was taken up."""
+    """Whether the kept state has been loaded and the index has not been repaired since."""
     return _due(places).exists()
 
 
 def repaired(places: Places) -> None:
-    """The index has been repaired."""
+    """Note that the index has been repaired."""
     _due(places).unlink(missing_ok=True)
 
 
 def _begin_anew(state: Path) -> None:
+    """Set the stream positions of all mappings in a saved state to 0."""
     document: dict[str, Any] = json.loads(state.read_text("utf-8"))
     positions = document["payload"]["dynamodb_stream_positions"]["data"]
     positions.update(dict.fromkeys(positions, 0))
@@ -302,6 +338,7 @@ def _begin_anew(state: Path) -> None:
 
 
 def _counts(server: Server, environment: Environment) -> Counts:
+    """Count the resources of each service of `SAVED`, in an account and region of a server."""
     counts = {}
     clients = endpoint(server, environment).clients(*(service for service, _, _ in SAVED.values()))
     for client, (name, (_, operation, key)) in zip(clients, SAVED.items(), strict=True):

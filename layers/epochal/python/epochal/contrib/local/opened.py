@@ -13,7 +13,11 @@ from epochal.store.driver import SIDE_BY_SIDE
 
 
 def open_deployed() -> OpenedStore:
-    """The store that `epochal local up` has deployed from this project; raises `NoStore` where there is none."""
+    """Open the store that `epochal local up` has deployed from this project.
+
+    Raises:
+        NoStore: no store is deployed, or it is not clear which.
+    """
     try:
         store = deploy.current(here()).store()
     except LocalError as error:
@@ -22,7 +26,7 @@ def open_deployed() -> OpenedStore:
 
 
 def open_local(store: LocalStore) -> OpenedStore:
-    """A store on the embedded AWS."""
+    """Open a store on the embedded AWS for commands."""
     client = store.endpoint.client
     execute, s3 = interpreter(client("dynamodb")), client("s3")
     return opened_in(open_deployment(store.settings, execute=execute, s3=s3, at_once=SIDE_BY_SIDE), client)

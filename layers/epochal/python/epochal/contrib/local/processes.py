@@ -39,7 +39,7 @@ HOST = "127.0.0.1"
 """Servers listen here only, so that no other machine reaches what is deployed for a test."""
 
 _PORTS = range(20_000, 32_768)
-"""Linux gives outgoing connections those from 32,768 on, other systems from 49,152."""
+"""Ports to choose from: Linux gives those from 32,768 on to outgoing connections, other systems from 49,152."""
 
 POLL_SECONDS = 0.05
 DYING_SECONDS = 5.0
@@ -49,7 +49,7 @@ DEAD = ("Z", "X")
 """States of a process that has ended (proc(5), ps(1)): zombie, dead."""
 
 Tell = Callable[[str], object]
-"""Where progress goes, a line at a time."""
+"""Function that takes progress messages, a line at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,11 @@ class Server:
     """A process that listens on a port of this machine.
 
     Attributes:
-        name: what people call it.
-        pid: its process id, which is its process group's too.
-        born: when that process started, in the system's own words; compared, never read.
-        port: where it listens.
-        directory: where it works, and what goes with it.
+        name: name for people.
+        pid: id of the process, and of its process group.
+        born: start time of the process in the system's own format, which is compared and never parsed.
+        port: port on which the process listens.
+        directory: working directory of the process, which is deleted when the server stops.
     """
 
     name: str
@@ -72,20 +72,23 @@ class Server:
 
     @property
     def log(self) -> Path:
-        """The file that takes its output."""
+        """Path of the file that takes the output of the process."""
         return self.directory / "log"
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """URL of the server."""
         return f"http://{HOST}:{self.port}"
 
 
 def free_port() -> int:
-    """A port that nothing listens on, and that no other call is given as long as this process runs.
+    """Return a port that nothing listens on, and reserve it until this process ends.
 
-    It lies below those that a system gives to outgoing connections: one of these could take it before the server does.
-    A UDP socket on the same number, which nobody sends to, keeps it from all other processes that ask here.
+    No other call returns the port while this process runs.
+
+    The port is below those that a system gives to outgoing connections: such a connection could take the port before
+    the server does. A UDP socket on the same number, which nobody sends to, reserves it against other calls in all
+    processes.
     """
     while True:
         port = secrets.choice(_PORTS)
@@ -107,15 +110,19 @@ def start(
     directory: Path,
     environment: Mapping[str, str] | None = None,
 ) -> Server:
-    """Start `command`, which is to listen on `port`, in `directory`, which is emptied first.
+    """Start a command as a server, which is to listen on `port`, and return the server.
 
-    Raises `PortTaken` when another program listens there already. Without `environment` it inherits this one's.
+    The command runs in `directory`, which is emptied first, with the variables of `environment`, or else those of this
+    process.
+
+    Raises:
+        PortTaken: another program listens on the port.
     """
     _refuse_taken(port)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    # Unlike subprocess.Popen this leaves no object that complains when the server outlives it; it can't change the
-    # directory, so a shell does, which the server then takes the place of.
+    # Unlike subprocess.Popen, posix_spawn leaves no object that complains when the server outlives it. It cannot change
+    # the directory, so a shell does, which then executes the server in its place.
     pid = os.posix_spawn(
         "/bin/sh",
         ["sh", "-c", 'cd "$0" && exec "$@"', os.fspath(directory), *command],
@@ -132,9 +139,10 @@ def start(
 
 
 def _handed_down() -> list[int]:
-    """Descriptors that whoever called this program left open for it, and that a server would hold as long as it runs.
+    """Return the file descriptors that a server would inherit and hold as long as it runs.
 
-    A lock of `flock` is one, or a pipe. Those that Python opens itself are closed in what it starts.
+    The caller of this program left them open, for example a pipe, or a file with a lock of `flock`. Descriptors that
+    Python opens itself are closed in child processes.
     """
     found = []
     for each in (int(path.name) for path in Path("/dev/fd").iterdir()):
@@ -145,7 +153,11 @@ def _handed_down() -> list[int]:
 
 
 def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: float, tell: Tell = str) -> None:
-    """Return once `ready()`; stop the server and raise `ServerFailed` if it ends first or takes over `seconds`."""
+    """Wait until `ready()` returns True; stop the server if it ends or takes over `seconds`.
+
+    Raises:
+        ServerFailed: the server was not ready in time, or ended; carries the end of its log.
+    """
     started = time.monotonic()
     told = 0
     while not ready():
@@ -159,12 +171,12 @@ def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: floa
             tell(f"{server.name} is starting, {told} s")
         time.sleep(POLL_SECONDS)
     if not alive(server):
-        # What answered is someone else's: it took the port between the check and the start.
+        # Another program answered: it took the port between the check and the start.
         raise _given_up(server, "ended, and another program answers on its port")
 
 
 def answers(url: str, *, seconds: float = 1.0) -> bool:
-    """Whether anything speaks HTTP at `url`, be it to refuse."""
+    """Whether anything responds over HTTP at `url` within `seconds`, whatever its status."""
     try:
         with urllib.request.urlopen(url, timeout=seconds):
             return True
@@ -176,16 +188,17 @@ def answers(url: str, *, seconds: float = 1.0) -> bool:
 
 
 def alive(server: Server) -> bool:
-    """Whether that very process still runs."""
+    """Whether the process of the server still runs, and not another process with its id."""
     with suppress(ChildProcessError):  # not our child: another command started it
         os.waitpid(server.pid, os.WNOHANG)
     return _birth(server.pid) == server.born
 
 
 def stop(server: Server, *, seconds: float = 5.0) -> None:
-    """End the server and all it started: asked first, and after `seconds` made to. Does nothing if it is gone.
+    """Stop a server and all processes that it started, and delete its directory.
 
-    With 0 seconds it is not asked at all, and has no time to leave anything behind.
+    The processes get SIGTERM, and SIGKILL after `seconds`. With 0 seconds they get SIGKILL at once, and have no time to
+    leave anything behind.
     """
     if alive(server):
         if seconds:
@@ -193,11 +206,11 @@ def stop(server: Server, *, seconds: float = 5.0) -> None:
         deadline = time.monotonic() + seconds
         while alive(server) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        # The group outlives its leader while a member runs, so this reaches what the leader left behind.
+        # The group outlives its leader while a member runs, so this signal reaches processes that the leader left.
         _signal_group(server, signal.SIGKILL)
         while alive(server):
             time.sleep(POLL_SECONDS)
-        # A member that is just dying holds the port which it inherited, and whoever starts again would be refused.
+        # A member that is just dying holds the port that it inherited, so that the next start would be refused.
         deadline = time.monotonic() + DYING_SECONDS
         while _group_lives(server) and not is_free(server.port) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
@@ -205,7 +218,7 @@ def stop(server: Server, *, seconds: float = 5.0) -> None:
 
 
 def stop_at_exit(server: Server) -> None:
-    """Tie the server to this process: it ends when this process does, on SIGTERM too."""
+    """Stop the server when this process ends, also by SIGTERM."""
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         # By default SIGTERM ends Python without running what is registered for its exit.
@@ -214,20 +227,24 @@ def stop_at_exit(server: Server) -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
+    """Exit with the status of a signal, so that functions registered for the exit run."""
     sys.exit(128 + number)
 
 
 def _stop_in_owner(server: Server, owner: int) -> None:
+    """Stop the server if this process has the id `owner`."""
     if os.getpid() == owner:  # a forked child inherits the registration, not the server
         stop(server)
 
 
 def _signal_group(server: Server, number: signal.Signals) -> None:
+    """Send a signal to the process group of the server, if it still exists."""
     with suppress(ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
         os.killpg(server.pid, number)
 
 
 def _group_lives(server: Server) -> bool:
+    """Whether any process of the server's process group still exists."""
     try:
         os.killpg(server.pid, 0)
     except PermissionError:  # macOS says so of zombies
@@ -238,19 +255,20 @@ def _group_lives(server: Server) -> bool:
 
 
 def is_free(port: int) -> bool:
-    """Whether nothing listens on a port."""
+    """Whether nothing listens on a port of this machine."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) != 0
 
 
 def _refuse_taken(port: int) -> None:
+    """Raise `PortTaken` if something listens on the port."""
     if not is_free(port):
         raise PortTaken(port)
 
 
 def _birth(pid: int) -> str | None:
-    """When the process with this id started; None where it does not run.
+    """Return the start time of the process with an id, as text; None where no such process runs.
 
     A process that has ended and whose parent has not yet read its exit status (a zombie) counts as not running:
     otherwise a command that stops another process's server would wait for that parent, maybe for ever.
@@ -271,13 +289,14 @@ def _birth(pid: int) -> str | None:
 
 
 def _given_up(server: Server, reason: str) -> ServerFailed:
-    """What to raise, with the log read before it goes."""
+    """Stop a server that did not become ready, and return the error with the end of its log."""
     error = ServerFailed(server.name, reason, _log_end(server))
-    stop(server, seconds=0)  # asked to end, one that has loaded half of its state would save that half
+    stop(server, seconds=0)  # with time to end, a server with half of its state loaded would save that half
     return error
 
 
 def _log_end(server: Server) -> str:
+    """Return the end of a server's log; empty where there is no log."""
     try:
         content = server.log.read_bytes()
     except FileNotFoundError:

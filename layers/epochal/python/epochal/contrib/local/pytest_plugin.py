@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where the project says what is deployed."""
+    """Add the option with which a project names the application to deploy."""
     parser.addini(
         "epochal_app", "Command of the CDK application that `epochal_local` deploys; that of cdk.json"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A mark for tests that `pytest -m deployed` chooses."""
+    """Register the mark of tests that `pytest -m deployed` selects."""
     config.addinivalue_line("markers", "deployed: needs the project on the embedded AWS (Node)")
 
 
@@ -31,16 +31,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def epochal_local(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalDeployment]:
-    """The project, deployed to an embedded AWS: that of `epochal local up` where it runs, else one of this run.
+    """Yield the project's deployment on an embedded AWS, which the whole test run shares.
 
-    Processes that share the tests share it, so tests keep apart by the names of their streams.
+    It is the deployment of `epochal local up` where that runs, else one of this run. Processes of the run share it, so
+    tests must use streams of different names.
     """
     from epochal.contrib.local.deploy import shared
     from epochal.contrib.local.programs import here
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # which all of them have
+        folder = folder.parent  # which all workers share
     with shared(
         here(pytestconfig.rootpath), folder / "epochal", app=pytestconfig.getini("epochal_app")
     ) as found:

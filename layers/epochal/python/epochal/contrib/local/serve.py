@@ -29,13 +29,16 @@ HOOK = Path(__file__).with_name("function_imports.py")
 
 
 def bare_python(folder: Path) -> Path:
-    """Make the environment of functions in `folder`; the Python of it is returned."""
+    """Create a virtual environment for functions in `folder`, and return the path of its Python.
+
+    The environment has nothing but the SDK, as links to the packages that are here.
+    """
     venv.EnvBuilder(symlinks=True).create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     for module in SDK:
         spec = find_spec(module)
         if spec is None or spec.origin is None:
-            continue  # a function that imports it fails, as it should
+            continue  # a function that imports this module fails, as it should
         origin = Path(spec.origin)
         place = origin.parent if spec.submodule_search_locations else origin
         for each in (place, *place.parent.glob(f"*{module}-*.dist-info")):
@@ -46,23 +49,27 @@ def bare_python(folder: Path) -> Path:
 
 
 class Unzipped(zipfile.ZipFile):
-    """An archive as ministack opens it. A layer is unpacked when its content is first met, and linked from then on.
+    """An archive as ministack opens it; a layer is unpacked at its first use, and linked afterwards.
 
-    So a function that writes into its layer writes into that of others. On Lambda it cannot.
+    So a function that writes into its layer writes into the layer of others. On Lambda it cannot write there.
     """
 
     unpacking = Lock()
 
     @property
     def _is_layer(self) -> bool:
+        """Whether the archive is one of a layer, by the name of its file."""
         return re.fullmatch(r"layer_\d+\.zip", Path(self.filename or "").name) is not None
 
     def namelist(self) -> list[str]:
-        """None of a layer's: ministack looks for names that lead out of it, which `extractall` leaves in it anyway."""
+        """Return the names in the archive; none for a layer.
+
+        ministack looks for names that lead out of the archive, which `extractall` does not write there anyway.
+        """
         return [] if self._is_layer else super().namelist()
 
     def extractall(self, path: Any = None, members: Any = None, pwd: bytes | None = None) -> None:
-        """As a link where it is a layer."""
+        """Extract the archive to `path`; a layer is unpacked once, and `path` becomes a link to it."""
         if not self._is_layer or self.fp is None:
             return super().extractall(path, members, pwd)
         self.fp.seek(0)
