@@ -71,7 +71,7 @@ def health(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
 
 
 def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[PoisonRecord, ...] | None]:
-    """Return the number of quarantine notes of a source, and the records that wait.
+    """Return the number of a source's quarantine notes, and its waiting records or None.
 
     The records are None where there are more than `NOTES` notes, too many to read here.
     """
@@ -98,7 +98,7 @@ def _health(deployment: Deployment, source: Source, recorded: int | None) -> Hea
 
 
 def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
-    """Compare the first heads of a source with the index, and return those the index lacks.
+    """Compare the first heads of a source with the index: count them, and list those it lacks.
 
     The index may lack the last events of a head, or not have them yet. None where no source is named.
 
@@ -139,11 +139,7 @@ GROUPS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestEvent:
-    """An event in the index.
-
-    Attributes:
-        seconds: time at which the event was indexed, in seconds since 1970.
-    """
+    """An event in the index; `seconds` is the time of its indexing in seconds since 1970."""
 
     seconds: float
     source: str
@@ -155,7 +151,7 @@ class LatestEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """Lag of a group in all partitions together.
+    """Lag of a group in all partitions: entries behind, age of the oldest one, parked streams.
 
     Attributes:
         behind: number of entries that the group is behind; None where a checkpoint is beyond the end of its partition.
@@ -209,16 +205,14 @@ def _latest(found: Iterable[PartitionStanding], arrived: Mapping[int, list[Arriv
         for span in arrival.spans
         for offset, type_ in enumerate(span.types)
     ]
-    events.sort(
-        key=lambda each: each.seconds
-    )  # events of the same second stay in the order of their partition
+    events.sort(key=lambda each: each.seconds)  # stable: equal times keep the order of their partition
     return events[: -LATEST - 1 : -1]
 
 
 def _late(deployment: Deployment, partition: int, arrived: list[Arrival]) -> float | None:
-    """Return the seconds from the newest event's append until it was indexed.
+    """Return the seconds from the newest event's append until it was indexed; None if unknown.
 
-    None where there is no event, or it has been removed.
+    They are unknown where there is no event, or it has been removed.
     """
     if not arrived or not arrived[-1].spans:
         return None

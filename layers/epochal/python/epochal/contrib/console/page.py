@@ -226,7 +226,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot of values over time.
+    """A plot of values over time: its title, bars, scale and line.
 
     Attributes:
         top: value at the upper edge.

@@ -70,7 +70,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Result of an action on a parked stream.
+    """Result of an action on a parked stream: next index, whether unparked, error of a replay.
 
     Attributes:
         next: index of the first event that is not handled.

@@ -116,7 +116,7 @@ Show = Callable[[Deployment, Arguments], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """A page of the console.
+    """A page of the console: its path, name, HTTP method, and the function for its content.
 
     Attributes:
         path: path of the page, as a rule of Flask.

@@ -173,7 +173,7 @@ def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
 # Search for old streams by prefix: each press of the button scans a part of the table, at a cost that is shown.
 
 REQUESTS: Final = 8
-"""Requests of a press of the button."""
+"""Requests that a press of the search button makes, at most."""
 
 
 def show_found(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:

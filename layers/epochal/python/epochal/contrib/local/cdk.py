@@ -49,7 +49,7 @@ HERE: Final = Environment(ACCOUNT, REGION)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A synthesised stack.
+    """A synthesised stack: its id, name, environment, asset buckets and bootstrap parameter.
 
     Attributes:
         id: path of the stack in the application, as `Prod/Shop`.

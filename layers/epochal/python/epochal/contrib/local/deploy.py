@@ -33,7 +33,7 @@ API_URL = "EPOCHAL_API_URL"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalStore:
-    """A store that is deployed to the embedded AWS.
+    """A store deployed to the embedded AWS: its name, endpoint, settings and HTTP API.
 
     Attributes:
         name: prefix of the store's outputs, or else the name of its stack.
@@ -177,7 +177,7 @@ def deploy(
 
 
 def current(places: Places) -> LocalDeployment:
-    """Return what is deployed to the embedded AWS that `ministack.up` started.
+    """Return the deployment on the embedded AWS that `ministack.up` started.
 
     Raises:
         NotRunning: the embedded AWS is not running, or nothing is deployed to it.
@@ -190,7 +190,7 @@ def current(places: Places) -> LocalDeployment:
 
 
 def current_if_any(places: Places) -> LocalDeployment | None:
-    """Return what is deployed to the embedded AWS that `ministack.up` started; None if nothing is."""
+    """Return the deployment on the embedded AWS that `ministack.up` started; None if there is none."""
     try:
         return current(places)
     except NotRunning:

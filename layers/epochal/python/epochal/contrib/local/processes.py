@@ -218,7 +218,7 @@ def stop(server: Server, *, seconds: float = 5.0) -> None:
 
 
 def stop_at_exit(server: Server) -> None:
-    """Stop the server when this process ends, also by SIGTERM."""
+    """Register the server to be stopped when this process ends, also by SIGTERM."""
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         # By default SIGTERM ends Python without running what is registered for its exit.

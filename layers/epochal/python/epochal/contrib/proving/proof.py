@@ -361,7 +361,7 @@ class DeployedFunction:
 
 
 def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
-    """Find the stacks of the stage whose stack has this index table, and those named in `also`.
+    """Find the stacks of a stage by the name of its index table, and the stacks named in `also`.
 
     Empty where no stack has the table among its outputs.
     """

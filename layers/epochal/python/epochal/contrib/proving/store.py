@@ -70,7 +70,7 @@ UPLOAD: Final = 1_000_000
 
 
 def store_checks(proof: ProofRun) -> Iterator[Trial]:
-    """Yield the checks of this module in order: the feed comes after what appends to streams."""
+    """Yield the checks of this module in order: those that append events come before the feed's."""
     for writer in writers_of(proof):
         yield Trial(
             name=f"appends: {writer.label}",
@@ -237,7 +237,7 @@ def feed(proof: ProofRun, *, read: Read) -> str:
 
 
 def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
-    """Read a partition from a checkpoint with the library: stream and number of events, next one.
+    """Read a partition through the library from a checkpoint: streams, numbers, next checkpoint.
 
     The credentials are the caller's own.
     """
@@ -252,7 +252,7 @@ def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[t
 
 
 def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
-    """Read a partition from a checkpoint over HTTP: stream and number of events, next checkpoint.
+    """Read a partition over HTTP from a checkpoint: streams, numbers and the next checkpoint.
 
     The function `feed` serves the requests.
 
@@ -632,7 +632,7 @@ class TaggedWriter:
         return self.store.read(self._query()).position
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append a tagged event for each number, if none came after the position `at`."""
+        """Append a tagged event for each number; with a position `at`, only if no event came after it."""
         events = [
             Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
@@ -756,7 +756,7 @@ class TaggedOverHttp:
         return [page["position"] for page in self._pages()][-1]
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Post a tagged event for each number, on condition that none came after the position `at`."""
+        """Post a tagged event for each number; with a position `at`, only if no event came after it."""
         events = [
             {"type": KIND, "data": {"n": number}, "tags": [self.stream]}
             | ({"id": _event_id(key, number)} if key else {})
