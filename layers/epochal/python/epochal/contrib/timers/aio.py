@@ -19,7 +19,10 @@ def async_timers_of(store: AsyncTaggedEvents) -> AsyncTagTimers: ...
 
 
 def async_timers_of(store: AsyncStreams | AsyncTaggedEvents) -> AsyncStreamTimers | AsyncTagTimers:
-    """The timers of streams, or of tags: `timers_of`, awaited."""
+    """Return the timers of an asynchronous store: `timers_of` with methods to be awaited.
+
+    Streams get an `AsyncStreamTimers`, tagged events an `AsyncTagTimers`.
+    """
     if isinstance(store, AsyncStreams):
         return AsyncStreamTimers(timers_of(store.store))
     return AsyncTagTimers(timers_of(store.store))
@@ -27,7 +30,10 @@ def async_timers_of(store: AsyncStreams | AsyncTaggedEvents) -> AsyncStreamTimer
 
 @dataclass(frozen=True, slots=True)
 class AsyncStreamTimers:
-    """Timers of streams for asynchronous programs: the methods of `StreamTimers`, awaited, raise what those do."""
+    """Timers of streams for asynchronous programs: the methods of `StreamTimers`, to be awaited.
+
+    They raise the same errors.
+    """
 
     store: StreamTimers
 
@@ -38,7 +44,10 @@ class AsyncStreamTimers:
 
 @dataclass(frozen=True, slots=True)
 class AsyncTagTimers:
-    """Timers of tags for asynchronous programs: the methods of `TagTimers`, awaited, raise what those do."""
+    """Timers of tags for asynchronous programs: the methods of `TagTimers`, to be awaited.
+
+    They raise the same errors.
+    """
 
     store: TagTimers
 

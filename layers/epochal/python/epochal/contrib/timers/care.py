@@ -33,9 +33,13 @@ PAGE: Final = 100
 
 
 def coming(engine: Engine, *, since: Ticks = BEGINNING, limit: int = PAGE) -> Iterator[Armed]:
-    """Timers in the order of their due times, from `since` on: those that are late are the first."""
+    """Yield the armed timers of all shards in order of their due times, at most `limit`.
+
+    Timers that are due before `since` are left out. Overdue timers come first.
+    """
 
     def of(shard: int) -> Iterator[Armed]:
+        """Yield the armed timers of one shard in order of their due times, read page by page."""
         for page in engine.driver.pages(due(engine.table, shard, since, NEVER, limit=min(limit, PAGE))):
             yield from map(read_armed, page.items)
 
@@ -44,12 +48,12 @@ def coming(engine: Engine, *, since: Ticks = BEGINNING, limit: int = PAGE) -> It
 
 @dataclass(slots=True, kw_only=True)
 class TimersRebuilt:
-    """What came of making the table of timers anew, or of taking timers over.
+    """Counts and errors of a run that rebuilt the table of timers, or took over copied timers.
 
     Attributes:
-        settings: events that set a timer, or those of copies, which the feed has.
-        armed: of these, those whose timer is pending, and was armed or set anew.
-        troubles: scopes that could not be read, in words.
+        settings: number of events in the feed that set a timer; of a take-over, only those in copied streams.
+        armed: number of these timers that are pending and were armed (or, by a take-over, set anew).
+        troubles: error messages, one for each scope or setting that could not be read.
     """
 
     settings: int = 0
@@ -58,8 +62,14 @@ class TimersRebuilt:
 
 
 def rebuild(engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object] = str) -> TimersRebuilt:
-    """Arm every timer that is pending, by what the feed tells and its stream confirms: a page of the feed at a time. It
-    may run beside everything else, and again: what is armed already is armed once more, which changes nothing.
+    """Arm every pending timer again: read all settings from the feed and check each against its stream.
+
+    The feed is read a page at a time. This may run beside everything else, and may be repeated: arming a timer a
+    second
+    time changes nothing.
+
+    Args:
+        tell: called with the counts so far, after each page of the feed.
     """
     return _over_all(engine, feed, tell, copied=False)
 
@@ -67,8 +77,14 @@ def rebuild(engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], ob
 def take_over(
     engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object] = str
 ) -> TimersRebuilt:
-    """Set every timer anew that is pending in a copy of its stream: it fires there from now on, when it was due. It may
-    run beside everything else, and again. Originals that are still there fire theirs, too.
+    """Set every timer anew that is pending in a copied stream, so that it fires in the copy from now on.
+
+    The due times stay the same. This may run beside everything else, and may be repeated. Originals that still exist
+    fire
+    their timers as well.
+
+    Args:
+        tell: called with the counts so far, after each page of the feed.
     """
     return _over_all(engine, feed, tell, copied=True)
 
@@ -76,6 +92,10 @@ def take_over(
 def _over_all(
     engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object], *, copied: bool
 ) -> TimersRebuilt:
+    """Arm the pending timers of every feed partition, or set the copied ones anew; return the counts.
+
+    A scope that fails adds its error to `troubles`, and the run continues with the next one.
+    """
     done = TimersRebuilt()
     sources = {*engine.streams, *engine.tagged}
     for partition in (each.partition for each in feed.partitions()):
@@ -95,6 +115,10 @@ def _over_all(
 
 
 def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[list[Armed]]:
+    """Yield the timers set by the events of a feed partition, one list for each page of the feed.
+
+    With `copied`, these are the timers of copied streams only; without, all others.
+    """
     at: Checkpoint | None = None
     while True:
         page = feed.page(partition, start=at, limit=PAGE, predicate=_sets, data=True)
@@ -107,17 +131,22 @@ def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[lis
 
 
 def _event(item: FeedItem) -> FeedEvent | None:
+    """Return a feed item's event; an event without data and with the fault if its body is missing."""
     if isinstance(item.fault, MissingBody):
         return FeedEvent(stream=item.stream, index=item.index, type=item.type, fault=item.fault)
     return item.event
 
 
 def _sets(span: Span) -> bool:
+    """Whether a span contains an event that sets a timer."""
     return TIMER_SET in span.types
 
 
 def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
-    """Arm those of a scope that are pending."""
+    """Arm the pending ones of some timers of one scope, and add their number to `done`.
+
+    Settings whose bodies are lost are armed as well, and each adds its error to `done.troubles`.
+    """
     found = engine.pending_of(mine)
     waiting = {each.setting for each in found.pending} | {each.place for each in found.lost}
     armed = [each for each in mine if each.place in waiting]
@@ -127,7 +156,13 @@ def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
 
 
 def _set_anew(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
-    """Set those of a scope anew that are pending, on the state that says so."""
+    """Append new settings for the copied timers of one scope that are pending, until none is left.
+
+    Each append is conditional on the state that was read. Adds the number of timers to `done`.
+
+    Raises:
+        Contended: other writers were faster at `ATTEMPTS` appends.
+    """
     refusals = 0
     while refusals < ATTEMPTS:
         found = engine.pending_of(mine, copied=True)

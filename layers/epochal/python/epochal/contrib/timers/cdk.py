@@ -52,37 +52,40 @@ if TYPE_CHECKING:
     from epochal.cdk.store import Store
 
 TIMEOUT: Final = Duration.minutes(1)
-"""Of the function. What a wake-up leaves undone, another one that it sends goes on with."""
+"""Timeout of the function. For the timers that it has no time for, it sends another wake-up."""
 
 AT_ONCE: Final = 10
-"""Invocations side by side. Each does the timers of a stream one after the other, so that two of them hardly meet."""
+"""Maximum of concurrent invocations. Each fires the timers of a stream one after another, so conflicts are rare."""
 
 SWEEP: Final = Duration.minutes(15)
-"""A wake-up that was lost delays a timer so long. It asks each shard once: 1,600 requests a day."""
+"""Interval of sweeps: the longest delay of a timer whose wake-up was lost.
+
+A sweep queries each shard once: 1,600 requests a day.
+"""
 
 DELAYED: Final = 15 * 60
-"""Seconds that a message may be kept back. They count as its age."""
+"""Maximum delay of an SQS message, in seconds. The delay counts as part of the message's age."""
 
 
 class Timers(Construct):
-    """What fires the timers of a store.
+    """Construct with everything that fires a store's timers: function, queues, schedules, reaction.
 
     Attributes:
-        function: it fires them.
-        queue: its wake-ups.
-        failed: wake-ups that failed too often.
-        reaction: it puts timers that are set into their table, and has their wake-ups sent.
+        function: the Lambda function that fires timers.
+        queue: the queue of wake-ups, which invokes the function.
+        failed: the dead-letter queue of wake-ups that failed too often.
+        reaction: the reaction that puts timers that were set into their table, and has their wake-ups sent.
     """
 
     def __init__(self, scope: Construct, id_: str, *, store: Store, shared: Shared, notices: Notices) -> None:
-        """Add it to the stack of a store's feed.
+        """Add the construct to the stack of a store's feed.
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: whose timers they are.
+            id_: id of the construct in its scope.
+            store: the store whose timers are fired.
             shared: what the store's functions have in common.
-            notices: what wakes the reaction.
+            notices: the construct whose notifications wake the reaction.
         """
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
@@ -120,12 +123,15 @@ class Timers(Construct):
         putting = grants.on_table(table, "PutItem")
         self.function: Final = self._function(shared, settings, grants.on_table(table, "Query", "DeleteItem"))
         self.reaction: Final = self._reaction(store, settings, [putting, *scheduling])
-        # Of the same stack, and known to the reaction by its name, which says nothing about who has to be there first.
+        # The reaction knows the notices of this stack by name only, from which CloudFormation derives no dependency.
         self.reaction.node.add_dependency(notices)
         self._watch(Alarms(self, stage))
 
     def _role(self) -> iam.Role:
-        """What schedules of the group, and no others, take on to send to the queue, and to do nothing else."""
+        """Make the role with which schedules of this group send messages to the queue.
+
+        Only schedules of the group may assume the role, and it allows nothing else.
+        """
         ours = {
             "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
             "ArnEquals": {"aws:SourceArn": self._group.attr_arn},
@@ -139,7 +145,12 @@ class Timers(Construct):
         )
 
     def _schedules(self) -> list[str]:
-        """Those of the group. The embedded AWS takes every schedule for one of the default group when it is asked."""
+        """Return the ARN patterns of the schedules that the reaction may create: those of the group.
+
+        The embedded AWS reports every schedule as one of the default group when it checks permissions, so that group
+        is added
+        there.
+        """
         groups = [self._name, *(["default"] if self._stage.batches_named else [])]
         return [
             Stack.of(self).format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
@@ -149,6 +160,7 @@ class Timers(Construct):
     def _function(
         self, shared: Shared, settings: Settings, on_timers: iam.PolicyStatement
     ) -> lambda_.Function:
+        """Make the function that fires timers, invoked by the queue of wake-ups and by a sweep every `SWEEP`."""
         stage = shared.stage
         function = Function(
             self,
@@ -157,7 +169,7 @@ class Timers(Construct):
             description="appends the events of timers that are due",
             shared=shared,
             timeout=TIMEOUT,
-            # It appends, and to the same effect.
+            # The function appends, so it needs the settings of the append function, too.
             environment=settings.environment("append") | settings.environment("timers"),
             allowed=[
                 *grants.allowed("timers", stage, shared.stores),
@@ -167,7 +179,8 @@ class Timers(Construct):
             ],
             wakes_itself=True,
         ).function
-        # More of them than there may be would be throttled, and their wake-ups set aside; AWS takes no less than two.
+        # Invocations above the reserved concurrency would be throttled, and their wake-ups dead-lettered. AWS takes no
+        # less than two.
         at_once = max(2, min(AT_ONCE, stage.reserved_concurrency.get(TIMERS.kind, AT_ONCE)))
         lambda_.CfnEventSourceMapping(
             self,
@@ -179,11 +192,12 @@ class Timers(Construct):
             scaling_config=lambda_.CfnEventSourceMapping.ScalingConfigProperty(maximum_concurrency=at_once),
         )
         sweep = events.Rule(self, "Sweep", schedule=events.Schedule.rate(SWEEP))
-        # A tick that failed is made up for by the next one.
+        # The next sweep makes up for one that failed.
         sweep.add_target(LambdaFunction(function, retry_attempts=0))
         return function
 
     def _reaction(self, store: Store, settings: Settings, allowed: Sequence[iam.PolicyStatement]) -> Reaction:
+        """Make the reaction that arms timers, with the given settings and permissions."""
         return Reaction(
             self,
             "Arming",
@@ -196,7 +210,10 @@ class Timers(Construct):
         )
 
     def _watch(self, alarms: Alarms) -> None:
+        """Add alarms on late timers, waiting, failed and dropped wake-ups, and timers that are stuck."""
+
         def when(what: str, does: str, measured: cloudwatch.Metric, minutes: Minutes, above: int = 0) -> None:
+            """Add one alarm on a metric, named `timers-<what>` and described by `does`."""
             alarms.when(f"timers-{what}", does, measured, minutes=minutes, above=above)
 
         watch_function(alarms, "timers", self._name)
@@ -217,6 +234,6 @@ _COUNTED: Final = (
     ("swept", "Timers were due that nothing had woken anybody for; they are fired now, late."),
     ("stuck", "Timers cannot be fired, and wait."),
 )
-"""What the function counts that must not be."""
+"""Metrics of the function that must stay at zero, each with the description of its alarm."""
 
 _SCHEDULER: Final = "scheduler.amazonaws.com"

@@ -72,6 +72,7 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
 
 
 def _line(timer: Timer) -> str:
+    """Return the line that the list of pending timers has for a timer."""
     events = ", ".join(event.type for event in timer.events)
     copied = "  copied, and fires in its original" if timer.copied else ""
     where = timer.stream or ", ".join(timer.tags)
@@ -136,25 +137,33 @@ def take_over(store: OpenedStore) -> None:
 
 
 def _taken(done: TimersRebuilt) -> str:
+    """Return the progress line of a take-over: how many timers of copies were set anew."""
     return f"{done.armed:,} of {done.settings:,} timers of copies were pending, and are set anew"
 
 
 def _engine(store: OpenedStore, send: Any) -> Engine:
+    """Make an engine on the opened deployment, with `send` to deliver wake-ups."""
     return engine_of(store.deployment, _table(store), send)
 
 
 def _table(store: OpenedStore) -> str:
+    """Return the name of the deployment's table of timers.
+
+    Raises:
+        InvalidInput: the settings name no such table.
+    """
     table = store.deployment.settings.timers_table
     must_be_named("is needed for timers", timers_table=table)
     return table
 
 
 def _said(done: TimersRebuilt) -> str:
+    """Return the progress line of a rebuild: how many timers were armed."""
     return f"{done.armed:,} of {done.settings:,} timers that were set are pending, and armed"
 
 
 def due_view(timer: Armed, now: Ticks) -> dict[str, Any]:
-    """A timer that waits, as JSON."""
+    """Return an armed timer as JSON: due time, seconds late, layout, and the event that set it."""
     named = {"stream": timer.stream, "index": timer.place}
     place = named if timer.stream else {"tags": timer.tags, "id": timer.place}
     late = round((now - timer.due) / PER_SECOND, 3)
@@ -162,6 +171,7 @@ def due_view(timer: Armed, now: Ticks) -> dict[str, Any]:
 
 
 def _due_line(timer: Armed, now: Ticks) -> str:
+    """Return the line that the list of due timers has for an armed timer."""
     late = (now - timer.due) / PER_SECOND
     when = f"{late:,.0f} s late" if late >= 0 else f"in {-late:,.0f} s"
     return f"{format_ticks(timer.due)}  {timer.stream or ', '.join(timer.tags)}@{timer.place}  {when}"

@@ -50,22 +50,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAME: Final = "timers"
-"""Of the reaction that arms."""
+"""Name of the reaction that arms timers."""
 
 NEWEST: Final = 20
-"""Of the events about timers under some tags, so many are looked at first for a timer's setting."""
+"""Number of the newest events about timers under some tags that are searched first for a timer's setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Arms and fires timers.
+    """Arms timers that were set and fires those that are due, on the stores of a deployment.
 
     Attributes:
-        driver: of the table of timers.
-        streams, tagged: the stores, by the names of their layouts.
-        send: sends wake-ups: near ones a message each, far ones by schedules. It raises where one was not taken.
-        now: nanoseconds since 1970. Nothing is fired before its time by this clock.
-        at_once: scopes that are fired side by side.
+        driver: executes requests to the table of timers.
+        table: name of the table of timers.
+        streams, tagged: the stores of streams and of tagged events, by the names of their layouts.
+        send: function that sends wake-ups: near ones as messages, far ones as schedules. It raises if one was not
+            accepted.
+        now: clock in nanoseconds since 1970. No timer fires before its time by this clock.
+        at_once: maximum number of scopes that are fired concurrently.
     """
 
     driver: Driver
@@ -77,37 +79,45 @@ class Engine:
     at_once: int = SIDE_BY_SIDE
 
     def reaction(self, **options: Any) -> Reaction:
-        """What arms timers, as any reaction is run; `options` are a reaction's."""
+        """Make the reaction that arms the timers set by new events; `options` are options of `Reaction`."""
         sources = frozenset({*self.streams, *self.tagged})
         return Reaction(
             name=NAME, types=frozenset({TIMER_SET}), handler=self.arm, once=True, sources=sources, **options
         )
 
     def arm(self, delivery: Delivery) -> None:
-        """Put items of the timers that were set, and send what wakes them: the handler of the reaction."""
+        """Arm the timers that the events of a delivery set; this is the reaction's handler."""
         self.arm_all(armed_of(delivery.events, source_of(delivery.partition)))
 
     def arm_all(self, timers: Iterable[Armed]) -> None:
-        """Put items of timers, and send what wakes them."""
+        """Put the items of timers into the table, then send their wake-ups."""
         if given := tuple(timers):
             self._do(arming(self.table, given, self._ticks), inf)
 
     def work(self, wake_ups: Sequence[Wake], seconds: float = inf, *, worked: Worked | None = None) -> Worked:
-        """Do what wake-ups ask for, side by side. What there is no time for is handed to `send`, and scopes that fail
-        keep nobody from the others.
+        """Fire the timers that wake-ups ask for, concurrently, within so many seconds; return the counts.
+
+        Timers for which there is no time are passed to `send` as new wake-ups. A scope that fails does not stop the
+        others.
 
         Args:
-            worked: what comes of it is added here, also where this raises.
+            worked: counts to which those of this call are added, even if it raises.
 
         Raises:
-            Unavailable: the table of timers was, or what sends: the wake-ups are not done, and come again.
+            Unavailable: the table of timers or `send` was unavailable. The wake-ups are not done, and have to come
+                again.
         """
         worked = Worked() if worked is None else worked
         return self._do(waking(self.table, wake_ups, self._ticks, worked), self.driver.clock() + seconds)
 
     def sweep(self, seconds: float = inf, *, grace: Ticks = GRACE, worked: Worked | None = None) -> Worked:
-        """Fire whatever has been due for longer than `grace`: what a lost wake-up was for. 16 queries where there is
-        nothing, however much is pending.
+        """Fire every timer that has been due for longer than `grace`, in case its wake-up was lost.
+
+        Takes 16 queries if no timer is overdue, however many are pending.
+
+        Args:
+            seconds: time limit.
+            worked: counts to which those of this call are added, even if it raises.
         """
         until = Ticks(self._ticks() - grace)
         return self.work(
@@ -117,22 +127,27 @@ class Engine:
         )
 
     def pending_of(self, timers: Sequence[Armed], *, copied: bool = False) -> PendingTimers:
-        """What is pending in the scope of these timers, as far as it was set with the first of them or later: what
-        fires there, or what is `copied`.
+        """Return the pending timers of a scope that were set by the first of these settings or later.
+
+        Only timers that fire in this scope are returned; with `copied`, only those that fire in its original.
         """
         return self._load(LoadPending(timers=tuple(timers)), copied=copied)
 
     def try_append(self, scope: Armed, events: Sequence[Event], known: Any) -> Any:
-        """Append to a timer's scope, on what is known of it; what came of that, as the store of it answers."""
+        """Append events to a timer's scope if its state is still `known`; return the store's outcome."""
         if scope.stream:
             return self._of(self.streams, scope).try_append(scope.stream, events, expected=known)
         return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope.tags), after=known)
 
     def _ticks(self) -> Ticks:
+        """Return the current time of the engine's clock, in ticks."""
         return from_unix_nanoseconds(self.now())
 
     def _do(self, doing: Doing[T], ends: float) -> T:
-        """Perform one thing after another."""
+        """Run a protocol generator to its end: perform each request and send it the answer; return its result.
+
+        Errors of the library are thrown into the generator. Work is not begun after the time `ends`.
+        """
         try:
             asked = next(doing)
             while True:
@@ -147,6 +162,7 @@ class Engine:
             return outcome
 
     def _answer(self, asked: Op | Several | LoadPending | Fire | Sent | SideBySide, ends: float) -> Any:
+        """Perform one request of a protocol generator, by its type, and return the answer."""
         match asked:
             case LoadPending():
                 return self._load(asked)
@@ -160,19 +176,24 @@ class Engine:
                 return self.driver.run(_alone(asked))
 
     def _scope(self, doing: Doing[Came], ends: float) -> Came | None:
+        """Run the generator of one scope; return None without starting if the time `ends` has passed."""
         return None if self.driver.clock() >= ends else self._do(doing, ends)
 
     def _load(self, asked: LoadPending, *, copied: bool = False) -> PendingTimers:
+        """Load the pending timers of a scope from its stream or tags.
+
+        With `copied`, only timers that fire in the scope's original are returned; without, all others.
+        """
         scope = asked.timers[0]
         if scope.stream:
             first = min(int(each.place) for each in asked.timers)
-            # Of an append whose outcome nothing can tell, the stream may still tell what is pending.
+            # If the outcome of an append is undetermined, the stream can still be read for the pending timers.
             refused = asked.refused if isinstance(asked.refused, Conflict) else None
             load = partial(
                 pending_in, self._of(self.streams, scope), scope.stream, first, asked.seen, refused
             )
-            # What a replica has of a stream is how it began: whatever ended in it has ended, and an append on it is
-            # refused where more has come. So it does, if it has all of the settings.
+            # A replica has the beginning of a stream: timers that ended there have ended, and an append based on it is
+            # refused if the stream has grown. So an eventually consistent read suffices if it has all of the settings.
             new = asked.seen.known is None and refused is None and not copied
             found = load(consistent=not new)
             last = max(int(each.place) for each in asked.timers)
@@ -184,7 +205,10 @@ class Engine:
         return replace(found, pending=tuple(each for each in found.pending if each.copied == copied))
 
     def _fire(self, asked: Fire) -> Any:
-        """How many were fired, or what has refused it; of an append that could never be made, the half is tried."""
+        """Append the events of due timers; return how many fired, or the conflict or error instead.
+
+        If an append of several timers is invalid, the first half of them is tried, down to a single one.
+        """
         some = asked.due
         while True:
             events = [event for each in some for event in each.firing()]
@@ -198,18 +222,29 @@ class Engine:
                 return len(some) if isinstance(came, Appended) else came
 
     def _of(self, stores: Mapping[str, T], scope: Armed) -> T:
+        """Return the store of a timer's layout.
+
+        Raises:
+            InvalidInput: the engine has no store of this layout.
+        """
         if scope.layout not in stores:
             raise InvalidInput("layout", f"{scope.layout} has no store here that timers could be fired in")
         return stores[scope.layout]
 
 
 def _alone(op: Op | Several) -> Steps[Any]:
+    """Perform one operation as a plan of its own, and return the reply."""
     return (yield op)
 
 
 def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) -> Iterator[Armed]:
-    """The timers that events set, those of copies or the others; what is gone, or sets none, is passed over. One of a
-    stream whose body is not in the bucket is taken for due, so that whoever fires it tells of that.
+    """Yield an armed timer for each event that sets one.
+
+    With `copied`, only timers of copied streams are yielded; without, all others. Events that are gone, and those
+    that set
+    no timer, are skipped. A setting in a stream whose body is missing from the bucket counts as due at its own
+    timestamp,
+    so that firing it reports the loss.
 
     Raises:
         MissingBody, DeniedBody: a setting cannot be read.
@@ -219,7 +254,7 @@ def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) 
             continue
         if isinstance(event.fault, MissingBody) and not event.stream.startswith(TAG_STREAMS):
             due = parse_time(event.timestamp) if event.timestamp else BEGINNING
-            if not copied:  # which nothing can tell
+            if not copied:  # without the body, nothing tells whether it is of a copy
                 yield Armed(due=due, layout=layout, stream=event.stream, place=event.index)
             continue
         if event.fault is not None:
@@ -236,8 +271,11 @@ def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) 
 def _tagged(
     store: TaggedStore, scope: Armed, places: AbstractSet[int | str], seen: PendingTimers
 ) -> PendingTimers:
-    """What is pending under some tags: of the newest events about timers, if the settings are among them; or of all.
-    What was seen before goes on with what came since.
+    """Return the pending timers of a timer's exact tags, read from its store of tagged events.
+
+    If `seen` has a position, only the events after it are read. Otherwise the newest `NEWEST` events are read, and
+    all of
+    them if those do not include every setting in `places`.
     """
     query, store = query_of(scope.tags), replace(store, fetch=False)
     if seen.known is not None:
@@ -246,13 +284,16 @@ def _tagged(
         came = store.read(query, limit=NEWEST, direction="backward")
         if len(came.events) == NEWEST and not places <= {each.id for each in came.events}:
             came = store.read(query)
-    # Events of more tags are events of these tags, too; their timers are their own.
+    # The query also matches events with further tags, whose timers are of another scope.
     found = pending_under(store, seen, came)
     return replace(found, pending=tuple(each for each in found.pending if each.tags == scope.tags))
 
 
 def engine_of(deployment: Deployment, table: str, send: Callable[[Sent], object], **how: Any) -> Engine:
-    """The engine of a deployment, on every store of named streams or tagged events that it has."""
+    """Make the engine of a deployment, on each of its stores of streams and of tagged events.
+
+    `send` delivers wake-ups; `how` are further attributes of `Engine`.
+    """
     streams, tagged = dict[str, Streams](), dict[str, TaggedStore]()
     for each in layouts_in(deployment.settings):
         if each.plugin.streams:

@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerQueue:
-    """Sends wake-ups, with clients of SQS and of EventBridge Scheduler.
+    """Sends wake-ups of timers, with clients of SQS and of EventBridge Scheduler.
 
     Attributes:
-        settings: name the queue, and what schedules have, where any are to be made.
-        made: names of schedules that are there: a million timers of one minute ask for 16.
+        sqs: an SQS client, for wake-ups that are near.
+        scheduler: an EventBridge Scheduler client, for wake-ups that are far.
+        settings: settings that name the queue, and the group, target and role of schedules.
+        made: names of schedules that exist already: a million timers of one minute need 16.
     """
 
     sqs: SQSClient
@@ -52,13 +54,14 @@ class TimerQueue:
     made: set[str] = field(default_factory=set)
 
     def __call__(self, wake_ups: Sent) -> None:
-        """Send them.
+        """Send wake-ups: near ones as delayed messages, far ones as schedules that do not exist yet.
 
         Raises:
-            Unavailable, Refused: one was not taken. All may be sent again.
+            Unavailable, Refused: one was not accepted. All of them may be sent again.
         """
 
         def request(batch: list[tuple[Wake, int]]) -> Any:
+            """Send one batch of wake-ups, each with its delay in seconds, to the queue."""
             entries: list[SendMessageBatchRequestEntryTypeDef] = [
                 {"Id": str(number), "MessageBody": each.body, "DelaySeconds": seconds}
                 for number, (each, seconds) in enumerate(batch)
@@ -73,7 +76,11 @@ class TimerQueue:
         self.made.update(ahead(self._schedule, new, SIDE_BY_SIDE))
 
     def _schedule(self, slot: Wake) -> str:
-        """The name. A schedule that is there already is of the same slot, and farther away than any that is at work."""
+        """Create the one-time schedule of a slot's wake-up, unless it exists; return its name.
+
+        A schedule of this name is for the same slot, and cannot have fired yet: a slot that is near gets messages
+        instead.
+        """
         group, queue, role = self.settings.timers_schedules
         try:
             with translate_errors("CreateSchedule"):
@@ -93,22 +100,29 @@ class TimerQueue:
 
 
 MADE: Final = 10_000
-"""Names of schedules that a process remembers: a week's, with one slot of each minute."""
+"""Number of schedule names that a process remembers: a week of them, with one slot each minute."""
 
 _SECOND: Final = len("2026-12-07T09:30:00")
 
 
 def queue_of(settings: Settings) -> TimerQueue:
-    """What sends wake-ups as the settings of a function say. What is sent twice is a wake-up more."""
+    """Make the sender of wake-ups from a function's settings.
+
+    Its requests are retried. A request that is sent twice only causes one more wake-up.
+    """
     sqs, scheduler = (lazily(partial(service_client, each, retried=True)) for each in ("sqs", "scheduler"))
     return TimerQueue(sqs=sqs, scheduler=scheduler, settings=settings)
 
 
 def told_to_function(client: Any, function: str) -> Settings:
-    """What a deployed function is told of where everything is, asked of Lambda.
+    """Return the settings of a deployed function, read from its environment variables in Lambda.
+
+    Args:
+        client: a Lambda client.
+        function: name of the function.
 
     Raises:
-        Refused: the credentials may not.
+        Refused: the credentials do not allow the request.
         InvalidRequest: there is no such function.
         Unavailable: throttling, an outage, or no answer in time.
     """
@@ -118,23 +132,26 @@ def told_to_function(client: Any, function: str) -> Settings:
 
 
 def engine_deployed(settings: Settings) -> Engine:
-    """The engine of a function's deployment."""
+    """Make the engine of the deployment that a function's settings describe."""
     deployment = open_deployment(settings, at_once=SIDE_BY_SIDE)
     return engine_of(deployment, settings.timers_table, queue_of(settings))
 
 
 def deployed_arming(environment: Mapping[str, str] = os.environ) -> Handler:
-    """The handler of the reaction that puts timers into their table, and has wake-ups sent."""
+    """Make the Lambda handler of the reaction that arms timers and sends their wake-ups."""
     engine = engine_deployed(Settings.from_environment(environment))
     logger = logger_of(service_name(environment, "timers"))
     engine = replace(engine, send=partial(sent_or_swept, engine.send, logger))
-    # There may be no timer yet.
+    # No event may have set a timer yet, so the type may still be unknown.
     return lambda_handler(engine.reaction(early=frozenset({TIMER_SET})), environment)
 
 
 def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent) -> None:
-    """Send wake-ups, or say that they were not: their timers are in the table by now, where the next tick finds them. A
-    stream that is parked for it would keep its later timers out of the table.
+    """Send wake-ups with `send`; log a warning if that fails, and leave the timers to the next sweep.
+
+    Their timers are in the table by then. If this raised, their stream would be parked, and its later timers would be
+    kept
+    out of the table.
     """
     try:
         send(wake_ups)
@@ -145,7 +162,7 @@ def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent
 
 
 def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
-    """The handler of the function that fires timers."""
+    """Make the Lambda handler of the function that fires timers, from its environment variables."""
     service, settings = service_name(environment, "timers"), Settings.from_environment(environment)
     logger = logger_of(service)
     return TimersFunction(
@@ -158,10 +175,11 @@ def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimersFunction:
-    """The function that fires timers.
+    """The Lambda function that fires timers.
 
     Attributes:
-        leases: on messages while they are handled.
+        engine: the engine that fires them.
+        leases: leases on messages while they are handled.
     """
 
     engine: Engine
@@ -170,9 +188,14 @@ class TimersFunction:
     leases: Leases
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event."""
+        """Handle one event: fire the timers of a batch of wake-ups, or sweep if the schedule invoked it.
+
+        Returns:
+            The batch's failed messages as Lambda expects them, or the number of timers that the sweep fired.
+        """
 
         def left() -> float:
+            """Return the seconds left until the invocation times out."""
             return context.get_remaining_time_in_millis() / 1000
 
         seconds = left() * (1 - SPARED)
@@ -187,6 +210,10 @@ class TimersFunction:
         return {"fired": swept.fired}
 
     def _woken(self, records: Sequence[dict[str, Any]], seconds: float, _: Beat) -> dict[str, Any]:
+        """Fire the timers of a batch of wake-up messages; return the failed messages as Lambda expects them.
+
+        A message that is no wake-up is logged, and fails.
+        """
         wake_ups, failed = dict[str, Wake](), list[str]()
         for each in records:
             try:
@@ -203,6 +230,11 @@ class TimersFunction:
         return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
 
     def _tell(self, worked: Worked, swept: int = 0) -> None:
+        """Log the timers that could not be fired, and add the metrics of a run.
+
+        Args:
+            swept: number of timers that a sweep fired.
+        """
         for timer, error in worked.failures:
             fields: dict[str, Any] = {
                 "due": format_ticks(timer.due),

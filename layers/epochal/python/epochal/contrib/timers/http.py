@@ -86,7 +86,7 @@ TIMERS: Final = Shown(
 
 
 def opened(deployment: Deployment, store: str) -> Any:
-    """A store of streams or of tagged events of a deployment, by its name there."""
+    """Return a deployment's store of streams or of tagged events, by its attribute name there."""
     return getattr(deployment, store)
 
 
@@ -154,7 +154,16 @@ def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> R
 def _called_off(
     meter: Meter, cancel: Callable[[str], Timer | None], name: str, where: str, has: str, **place: Any
 ) -> Response:
-    """The timer that is called off by its name; what `has` none, and where others write, is said in words."""
+    """Call off the timer `name` by `cancel`, and return the response with the timer.
+
+    Args:
+        where: phrase for the scope in the error about a conflict, such as "these tags".
+        has: phrase for the scope in the error about a missing timer, such as "these tags have".
+        place: members that the error's JSON has besides.
+
+    Raises:
+        Problem: 404 if no such timer is pending, 409 if other writers were faster at every attempt.
+    """
     try:
         timer = cancel(name)
     except Contended:
@@ -171,7 +180,10 @@ def _called_off(
 
 
 def _fitting(timers: Sequence[Timer]) -> list[Any]:
-    """As many of them as an answer has room for, and the first."""
+    """Return the JSON of as many timers as the answer has room for, at least the first.
+
+    The first timer is shown without its events if these are too large.
+    """
     size, views = AnswerSize(), list[Any]()
     for timer in timers:
         view = size.fit(shown(timer)) if views else size.put(shown(timer), _frame(timer))
@@ -182,18 +194,19 @@ def _fitting(timers: Sequence[Timer]) -> list[Any]:
 
 
 def _frame(timer: Timer) -> dict[str, Any]:
+    """Return a timer as JSON without its events."""
     copied = {"copied": True} if timer.copied else {}
     place = {} if timer.stream else {"tags": list(timer.tags)}
     return {"name": timer.name, "due": timer.due, "set": timer.setting, **place, **copied}
 
 
 def shown(timer: Timer) -> dict[str, Any]:
-    """A timer."""
+    """Return a timer as JSON, with its events."""
     return {**_frame(timer), "events": list(map(_event, timer.events))}
 
 
 def _event(event: Event) -> dict[str, Any]:
-    """An event of a timer, as it could be sent: none of its bodies is in the bucket."""
+    """Return an event of a timer as JSON that an append would accept; none of its bodies is in the bucket."""
     texts = {
         "timestamp": event.timestamp,
         "correlationId": event.correlation_id,
@@ -209,4 +222,5 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def _no_link(*_: object) -> str:
+    """Raise `AssertionError`: a timer's events have their bodies, so none needs a download link."""
     raise AssertionError("a timer's events have their bodies")

@@ -14,11 +14,11 @@ OPERATIONS: Final = (
     _of_tags("POST", "/timers/query", "read_tag_timers", function="replay", scope="read"),
     _of_tags("POST", "/timers/cancel", "cancel_tag_timer", function="append", scope="append"),
 )
-"""Those on timers of tags."""
+"""HTTP operations on the timers of tags."""
 
 
 def of_streams(streams: str, table: str) -> tuple[Operation, ...]:
-    """Those on timers of one store of streams, whose path begins with its name."""
+    """Return the HTTP operations on the timers of one store of streams, whose name begins the path."""
     timers = partial(_timers, table=table, store=streams)
     path = f"/{streams}/{{stream}}/timers"
     return (

@@ -37,28 +37,33 @@ from epochal.plan.values import Item, Key, decodes, read_list, sequence, text
 from epochal.scheduling import Timer
 
 SHARDS: Final = 16
-"""Of the whole table, for good: a partition of DynamoDB writes 1,000 items a second, and a wake-up is of one shard, so
-that a million timers of one minute are set and fired 16 side by side. A sweep has as many queries."""
+"""Number of shards of the table, which never changes. A sweep takes one query for each.
+
+A partition of DynamoDB writes 1,000 items a second, and a wake-up is for one shard, so that a million timers of one
+minute are set and fired in 16 shards concurrently.
+"""
 
 MINUTE: Final = 60 * PER_SECOND
 
 NEAR: Final = Ticks(12 * MINUTE)
-"""What is due within so long has a message of its own, which a queue keeps back for 15 minutes at most. What is farther
-away shares the schedule of its slot, a minute of a shard, and that cannot be at work yet."""
+"""A timer that is due within this time gets a message of its own; SQS delays a message by 15 minutes at most. A later
+timer shares the schedule of its slot, a minute of a shard, which cannot have fired yet.
+"""
 
 GRACE: Final = Ticks(3 * MINUTE)
-"""What has been due for so long, a sweep takes for missed: a wake-up that failed has come again by then."""
+"""Time after which a sweep fires a due timer as missed: by then, a wake-up that failed has come again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Armed:
-    """A timer that may be pending. They are in order of their due times.
+    """Armed timer: one that may be pending, with an item in the table. Sorts by due time.
 
     Attributes:
-        layout: of the store that has it.
-        stream: in which it was set; empty where it is under tags alone.
-        place: of its setting: the index in the stream, or the event's id.
-        tags: of a timer without a stream.
+        due: time at which the timer is due.
+        layout: name of the layout of the store that has the timer.
+        stream: name of the stream in which the timer was set; empty for a timer under tags alone.
+        place: index in the stream of the event that set the timer, or its id.
+        tags: tags of a timer without a stream.
     """
 
     due: Ticks
@@ -69,30 +74,34 @@ class Armed:
 
     @property
     def scope(self) -> tuple[str, str, tuple[str, ...]]:
-        """What its state is a fold of: timers of one scope are fired together."""
+        """Layout, stream and tags: the timers that share a state, and are fired together."""
         return self.layout, self.stream, self.tags
 
     @property
     def shard(self) -> int:
-        """The shard of its scope."""
+        """Shard of the scope in the table of timers, from 0 to 15."""
         name = "\0".join((self.layout, self.stream, *self.tags))
         return hashlib.sha256(name.encode()).digest()[0] % SHARDS
 
     @property
     def key(self) -> Key:
-        """Of its item."""
+        """Key of the timer's item."""
         sort = f"{format_ticks(self.due)}#{self.layout}#{self.stream}#{self.place}"
         return {"p": text(f"{self.shard:02d}"), "s": text(sort)}
 
     @property
     def item(self) -> Item:
-        """Its item."""
+        """Item of the timer in the table."""
         return {**self.key, "t": sequence(map(text, self.tags))} if self.tags else self.key
 
 
 @decodes("timers")
 def read_armed(item: Item) -> Armed:
-    """A timer of an item; raises `CorruptData`."""
+    """Return the armed timer that an item describes.
+
+    Raises:
+        CorruptData: the item is malformed.
+    """
     due, layout, stream, place = item["s"]["S"].split("#")
     tags = tuple(each["S"] for each in read_list(item, "t"))
     return Armed(
@@ -105,10 +114,13 @@ def read_armed(item: Item) -> Armed:
 
 
 def due(table: str, shard: int, since: Ticks, until: Ticks, *, limit: int, after: Key | None = None) -> Query:
-    """A page of what is due from `since` on and before `until`. It may lag, and costs half for that: what a slot's
-    wake-up or a sweep is for was put minutes before it; what was put since has a message of its own.
+    """Return a query for a page of a shard's timers that are due from `since` on and before `until`.
+
+    The query is eventually consistent, at half the cost. That suffices: the timers that a slot's wake-up or a sweep
+    looks
+    for were put minutes before it, and later ones have messages of their own.
     """
-    # Nothing of the moment `until` is below its own text, and nothing of an earlier one is above it.
+    # Sort keys of timers due at `until` are not below this text, and keys of earlier timers are not above it.
     bounds = text(format_ticks(since)), text(format_ticks(until))
     partition = ("p", text(f"{shard:02d}"))
     return Query(
@@ -118,12 +130,19 @@ def due(table: str, shard: int, since: Ticks, until: Ticks, *, limit: int, after
 
 BEGINNING: Final = Ticks(0)
 NEVER: Final = Ticks(END - 1)
-"""Earlier than any timer is due, and later."""
+"""Times before and after the due time of every timer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wake:
-    """Says that timers may be due: one, or those of a shard that are due from `since` on and before `until`."""
+    """A wake-up: one timer may be due, or those of a shard due from `since` on and before `until`.
+
+    Attributes:
+        shard: number of the shard.
+        since: first due time.
+        until: end of the due times, excluded.
+        timer: the one timer; None for all of the shard in this time.
+    """
 
     shard: int
     since: Ticks
@@ -132,24 +151,24 @@ class Wake:
 
     @classmethod
     def of(cls, timer: Armed) -> Wake:
-        """Of one timer."""
+        """Make the wake-up of one timer."""
         return cls(shard=timer.shard, since=timer.due, until=Ticks(timer.due + 1), timer=timer)
 
     @classmethod
     def of_slot(cls, timer: Armed) -> Wake:
-        """Of all timers of a shard and a minute, among which is this one."""
+        """Make the wake-up of a timer's slot: all timers of its shard that are due in the same minute."""
         minute = Ticks(timer.due - timer.due % MINUTE)
         return cls(shard=timer.shard, since=minute, until=Ticks(minute + MINUTE))
 
     @property
     def name(self) -> str:
-        """Of a slot's schedule, which is one for all timers of the slot: `20261207T0930-03`."""
+        """Name of the schedule that all timers of a slot share, such as `20261207T0930-03`."""
         minute = format_ticks(self.since)[:16].replace("-", "").replace(":", "")
         return f"{minute}-{self.shard:02d}"
 
     @property
     def body(self) -> str:
-        """As a message has it."""
+        """Body of the wake-up's message, as JSON."""
         if self.timer is not None:
             return json.dumps({"timer": self.timer.key["s"]["S"], "tags": self.timer.tags})
         bounds = {"since": format_ticks(self.since), "until": format_ticks(self.until)}
@@ -157,7 +176,11 @@ class Wake:
 
 
 def read_wake_up(body: str) -> Wake:
-    """A wake-up of a message; raises `InvalidInput`."""
+    """Read a wake-up from the body of a message.
+
+    Raises:
+        InvalidInput: the body is no wake-up of timers.
+    """
     try:
         told = json.loads(body)
         if "timer" in told:
@@ -171,11 +194,13 @@ def read_wake_up(body: str) -> Wake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """Wake-ups to be sent.
+    """Request to send wake-ups.
 
     Attributes:
-        near: a message each, with the seconds that it is to be kept back; never merged with another.
-        far: of slots: a schedule each for its `since`, by its `name`. One that is there already does.
+        near: wake-ups to send as one message each, with the message's delay in seconds; never merged with another.
+        far: wake-ups of slots to send by one schedule each, which fires at its `since` and has its `name`. A schedule
+            that
+            exists already suffices.
     """
 
     near: tuple[tuple[Wake, int], ...] = ()
@@ -183,7 +208,7 @@ class Sent:
 
     @classmethod
     def arming(cls, timers: Collection[Armed], now: Ticks) -> Sent:
-        """What wakes these timers when they are due."""
+        """Make the wake-ups for timers: messages for those due soon, one schedule per slot for the others."""
         slots = {timer: Wake.of_slot(timer) for timer in timers}
         far = {slot: None for slot in slots.values() if slot.since - now > NEAR}
         near = (Wake.of(timer) for timer, slot in slots.items() if slot not in far)
@@ -191,8 +216,11 @@ class Sent:
 
 
 def seconds_until(moment: Ticks, now: Ticks) -> int:
-    """Whole seconds, not too few, that a message is to be kept back; at most those of a near one and a minute. What is
-    farther away, by a clock that is behind, is sent again until then: its schedule may be the one that is at work.
+    """Return the whole seconds, rounded up, for which a message of a wake-up at `moment` is delayed.
+
+    The delay is at most that of a near timer and a minute. If the moment is still farther away, because a clock is
+    behind,
+    the wake-up is sent as a message again when the delay has passed: its schedule may be the one that sent it.
     """
     return -(-min(max(moment - now, 0), NEAR + MINUTE) // PER_SECOND)
 
@@ -200,26 +228,28 @@ def seconds_until(moment: Ticks, now: Ticks) -> int:
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""Items in memory of a wake-up: whatever its slot has, it holds no more, and the scopes of these."""
+"""Maximum number of a slot's items that a wake-up holds in memory, with their scopes."""
 
 TOGETHER: Final = 25
-"""Timers of a scope that are fired in one append, if it has room for them."""
+"""Maximum number of timers of a scope that are fired in one append."""
 
 ALONE: Final = 10
-"""Timers of a slot that get a message each, as one request, instead of another look at the slot: a lone one has no
-second query."""
+"""Maximum number of a slot's remaining timers that get a message each, in one request, instead of another query of the
+slot.
+"""
 
 ATTEMPTS: Final = 20
-"""Refusals in a row after which a scope is left to a later wake-up."""
+"""Number of refused appends after which a scope is left to a later wake-up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPending:
-    """Asks for what is pending in the scope of these timers, as far as it was set with the first of them or later.
+    """Request for the pending timers of a scope that were set by the first of these settings or later.
 
     Attributes:
-        seen: the last answer, on which only what came since is to be read.
-        refused: what an append on it was refused with.
+        timers: armed timers of the scope.
+        seen: the last answer, after which only newer events have to be read.
+        refused: conflict that refused an append based on the last answer.
     """
 
     timers: tuple[Armed, ...]
@@ -229,8 +259,16 @@ class LoadPending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fire:
-    """Asks for the append of due timers, on what was found. Answered with the number of those that were fired, all or
-    the first, or with what has refused it: an error where the first alone can never be appended.
+    """Request to append the events of due timers, if the scope's state is still the one that was loaded.
+
+    The answer is the number of timers that were fired, all or the first ones, or the conflict that refused the
+    append. It is
+    an error if the first timer alone can never be appended.
+
+    Attributes:
+        scope: an armed timer of the scope.
+        found: pending timers as they were loaded, with the state to append on.
+        due: timers to fire.
     """
 
     scope: Armed
@@ -240,27 +278,28 @@ class Fire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """Asks for several, in any order and at once. Answered with what came of each, or None where there was no time to
-    begin.
+    """Request to run several generators concurrently, in any order.
+
+    The answer is a list with the result of each, or None for one that there was no time to start.
     """
 
     doings: tuple[Doing[Came], ...]
 
 
 Doing = Generator[Op | Several | LoadPending | Fire | Sent | SideBySide, Any, T]
-"""A conversation: asks for one thing after another, and is sent the answers."""
+"""A generator that yields one request after another, and is sent the answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """What came of timers of one scope.
+    """Outcome for the timers of one scope.
 
     Attributes:
-        fired: those that were.
-        refused: appends that others were faster than.
-        gone: items of timers that were not pending any more.
-        failures: those that are due and were not fired, whose items wait.
-        broke: what kept the rest from being done.
+        fired: timers that were fired.
+        refused: number of appends that were refused, because other writers were faster.
+        gone: number of items of timers that were not pending any more.
+        failures: armed timers that are due and were not fired, with the errors; their items stay.
+        broke: error that ended the work on the scope.
     """
 
     fired: tuple[Timer, ...] = ()
@@ -272,14 +311,16 @@ class Came:
 
 @dataclass(slots=True, kw_only=True)
 class Worked:
-    """What came of wake-ups.
+    """Counts and errors of the work on wake-ups.
 
     Attributes:
-        fired: timers.
-        late: seconds from its due time, of the timer that was fired latest.
-        refused: appends that others were faster than.
-        gone: items of timers that were cancelled, set anew, or fired before.
-        failures: of timers, or of whole scopes, whose items wait.
+        fired: number of timers that were fired.
+        late: seconds from the due time to the firing, of the timer that was fired latest.
+        refused: number of appends that were refused, because other writers were faster.
+        gone: number of items of timers that were cancelled, set anew, or fired before.
+        failures: armed timers that were not fired, with the errors; one stands for its scope if the whole scope
+            failed.
+            Their items stay.
         failed: wake-ups that are not done, and have to come again.
     """
 
@@ -291,7 +332,7 @@ class Worked:
     failed: list[Wake] = field(default_factory=list)
 
     def take(self, came: Came, now: Ticks) -> None:
-        """Add what came of a scope."""
+        """Add the outcome of one scope to the counts."""
         self.fired += len(came.fired)
         self.refused += came.refused
         self.gone += came.gone
@@ -300,16 +341,16 @@ class Worked:
 
 
 def arming(table: str, timers: Sequence[Armed], now: Callable[[], Ticks]) -> Doing[None]:
-    """Put the items of timers that were set, then send what wakes them."""
+    """Put the items of timers that were set into the table, then send their wake-ups."""
     yield from side_by_side(Put(table=table, item=each.item) for each in timers)
     yield Sent.arming(timers, now())
 
 
 def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
-    """Fire what is due of one scope, in the order of due times; then delete the items that have nothing to wait for.
+    """Fire the due timers of one scope in order of due times, then delete items of timers that are over.
 
     Args:
-        timers: of the scope, of which there are items.
+        timers: armed timers of the scope, each with an item in the table.
     """
     fired = list[Timer]()
     try:
@@ -319,6 +360,12 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
 
 
 def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) -> Doing[Came]:
+    """Fire due timers of one scope, 25 per append, and delete items that are over; return the outcome.
+
+    After each refused append the state is loaded again, at most `ATTEMPTS` times. Every timer is added to `fired` as
+    soon as
+    its append is made, so that the caller has it if this raises.
+    """
     found = PendingTimers()
     failed = dict[int | str, EpochalError]()
     refused: Any = None
@@ -356,10 +403,12 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
 
 
 def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worked: Worked) -> Doing[Worked]:
-    """All that wake-ups ask for: those of one timer together, those of many one after another.
+    """Do the work of wake-ups: fire the due timers they name, concurrently, then slots one by one.
+
+    Timers that are not due yet, and those for which there was no time, are sent as wake-ups again.
 
     Args:
-        worked: what comes of them is added to it.
+        worked: counts to which the outcome is added.
     """
     alone = {each.timer: each for each in wake_ups if each.timer is not None}
     if alone:
@@ -379,7 +428,7 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
 
 
 def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -> Doing[None]:
-    """What is due of a slot, page by page; and what wakes the rest."""
+    """Fire the due timers of a slot, page by page, and send wake-ups for the rest of it."""
     after, failing = None, False
     while True:
         page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)
@@ -402,7 +451,7 @@ def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -
 def _all_fired(
     table: str, timers: Iterable[Armed], now: Callable[[], Ticks], worked: Worked
 ) -> Doing[tuple[list[Armed], list[Armed]]]:
-    """Fire timers, scope by scope; those for which there was no time, and those that failed."""
+    """Fire due timers, scopes side by side; return those left for lack of time, and those that failed."""
     scopes: dict[Any, list[Armed]] = {}
     for each in timers:
         scopes.setdefault(each.scope, []).append(each)

@@ -19,7 +19,7 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
 ATTEMPTS: Final = 10
-"""To call a timer off, while others write to its stream."""
+"""Maximum number of attempts to call a timer off while other writers append to its stream."""
 
 
 @overload
@@ -31,18 +31,27 @@ def timers_of(store: TaggedStore) -> TagTimers: ...
 
 
 def timers_of(store: Streams | TaggedStore) -> StreamTimers | TagTimers:
-    """The timers of streams, or of tags: sets them, calls them off, and says which are pending."""
+    """Return the timers of a store of streams or of tagged events, to set, call off and list them.
+
+    Raises:
+        InvalidInput: the store is of another kind.
+    """
     must_be((Streams, TaggedStore), store, "store", "streams or tagged events")
     return StreamTimers(store=store) if isinstance(store, Streams) else TagTimers(store=store)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTimers:
-    """What is pending, and the state that says so, to append on.
+    """The pending timers of a scope, and its state, on which a conditional append can be based.
 
     Attributes:
-        lost: settings whose bodies are gone from the bucket. Each stops itself alone, until its body is back, its name
-            is called off or set anew, or a `$timer-fired` names it.
+        pending: timers that are pending.
+        known: token of the state: of the stream's head, or the position after the last event with the tags. None if
+            the
+            stream is not there.
+        lost: settings whose bodies are missing from the bucket. Such a timer alone stops, until its body is back, its
+            name
+            is called off or set anew, or a `$timer-fired` event names it.
     """
 
     pending: tuple[Timer, ...] = ()
@@ -59,13 +68,18 @@ def pending_in(
     *,
     consistent: bool = True,
 ) -> PendingTimers:
-    """What is pending in a stream, of what was set from an index on. A setting that was pruned, and is in no archive,
-    is gone, and so is what was set before it, which may have ended where nothing is left; those behind it are not.
+    """Return the pending timers of a stream, among those set at index `first` or later.
+
+    If a setting was pruned and is in no archive, it is gone, and so are the settings before it, which may have ended
+    in the
+    events that were removed. The settings after it are not affected.
 
     Args:
-        seen: what was found before, on which only what came since is read.
-        refused: what an append on that was refused with.
-        consistent: False costs half, and what is found may have been so: an append on it is refused then.
+        seen: an earlier answer, after which only newer events are read.
+        refused: conflict that refused an append based on that answer.
+        consistent: False for eventually consistent reads, at half the cost. The answer may be out of date; a
+            conditional
+            append based on it is refused then.
     """
     if consistent:
         head = store.newest(stream, refused, whole=first == 0)
@@ -76,7 +90,7 @@ def pending_in(
     token = head.token()
     if refused is not None and refused.token is not None:
         token = replace(token, refused=refused.token.refused)
-    if seen.known is None or head.low_water >= seen.known.version:  # emptied since
+    if seen.known is None or head.low_water >= seen.known.version:  # the stream was emptied since
         seen = PendingTimers()
     start = first if seen.known is None else seen.known.version
     found = Fold(seen.pending, seen.lost)
@@ -89,7 +103,12 @@ def pending_in(
 
 
 def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> PendingTimers:
-    """What is pending under some tags, after what came since it was seen."""
+    """Return the pending timers under some tags: an earlier answer, updated by the events read since.
+
+    Args:
+        seen: the earlier answer.
+        came: events that were read after it.
+    """
     found = Fold(seen.pending, seen.lost)
     for event in sorted(came.events, key=lambda each: each.key):
         if not event.stream:
@@ -98,17 +117,17 @@ def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> Pendin
 
 
 def _take(found: Fold, event: Recorded, codec: BodyCodec) -> None:
-    """One more event, which may be malformed, or whose body may be gone: it stops itself alone."""
+    """Apply one more timer event to a fold; ignore it if malformed, note the setting if its body is lost."""
     try:
         found.take(_whole(event, codec))
     except MissingBody as error:
         found.lose(event, error)
-    except CorruptData:  # a writer without these rules
+    except CorruptData:  # appended by a writer that ignores the format of timers
         return
 
 
 def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
-    """An event of a timer with its body. Those of others stay in the bucket."""
+    """Return a timer's event with its body, read from the bucket if it is there."""
     if not isinstance(event.data, Claim):
         return event
     return replace(event, data=codec.unpack([encode_claim(event.data)])[0])
@@ -116,12 +135,19 @@ def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimers:
-    """The timers of streams."""
+    """Timers of streams: set them, call them off and list those that are pending.
+
+    Attributes:
+        store: the store of streams.
+    """
 
     store: Streams
 
     def pending(self, stream: str) -> tuple[Timer, ...]:
-        """Those of a stream, by their due times: what a waker goes by. All of the stream is read."""
+        """Return the pending timers of a stream in order of their due times. The whole stream is read.
+
+        A program's own waker can use this to know when to wake.
+        """
         return pending_in(self.store, stream).pending
 
     def schedule(
@@ -134,23 +160,32 @@ class StreamTimers:
         expected: ExpectedVersion = ANY,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Set a timer by itself. With the events that it follows from, `append` takes `later(…)` among them.
+        """Set a timer in a stream, by an append of its own.
+
+        To set a timer together with the events that it follows from, pass `later(…)` to `append` among these.
 
         Args:
-            name, events, at: as `later` has them; the others as `append` does, and what it raises.
+            name, events, at: name, events and due time of the timer, as for `later`. The other arguments are those of
+                `append`.
+
+        Raises:
+            EpochalError: as `append` does.
         """
         setting = later(name, events, at=at)
         return self.store.append(stream, [setting], expected=expected, idempotency_key=idempotency_key)
 
     def cancel(self, stream: str, name: str) -> Timer | None:
-        """Call a timer off: it never fires. None where none of the name is pending: it has fired, or never was; or
-        where its body is gone, and nothing tells what it was.
+        """Call off the timer of this name, so that it never fires; return the timer, or None.
 
-        All of the stream is read. `append` takes `call_off(…)` without that, and does not tell.
+        None means that no timer of the name is pending: it has fired, or was never set. It can also mean that the
+        timer was
+        called off, but its body is missing from the bucket. The whole stream is read. `append` with `call_off(…)`
+        does the same
+        without reading, and does not say whether there was a timer.
 
         Raises:
             Contended: other writers were faster at every attempt.
-            OutcomeUndetermined, Unavailable: as of `append`.
+            OutcomeUndetermined, Unavailable: as `append` does.
         """
         seen = PendingTimers()
         refused: Conflict | None = None
@@ -170,12 +205,18 @@ class StreamTimers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagTimers:
-    """The timers of tags. Each is of exactly the tags of its setting, and of no stream."""
+    """Timers of tags: set them, call them off and list those that are pending.
+
+    Each timer belongs to exactly the tags of its setting, and to no stream.
+
+    Attributes:
+        store: the store of tagged events.
+    """
 
     store: TaggedStore
 
     def pending(self, tags: Sequence[str]) -> tuple[Timer, ...]:
-        """Those that have these tags, and perhaps others, by their due times."""
+        """Return the pending timers that have all of these tags, and perhaps others, by their due times."""
         store = replace(self.store, fetch=False)
         return pending_under(store, PendingTimers(), store.read(query_of(tags))).pending
 
@@ -188,11 +229,22 @@ class TagTimers:
         at: At,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Set a timer by itself, as `later` has it; raises what `append` does."""
+        """Set a timer under these tags, by an append of its own.
+
+        Args:
+            name, events, at: name, events and due time of the timer, as for `later`.
+
+        Raises:
+            EpochalError: as `append` does.
+        """
         return self.store.append([later(name, events, at=at, tags=tags)], idempotency_key=idempotency_key)
 
     def cancel(self, tags: Sequence[str], name: str) -> Timer | None:
-        """Call off the timer of exactly these tags: it never fires. None where none of the name is pending.
+        """Call off the timer of this name and exactly these tags; return the timer, or None.
+
+        None means that no timer of the name is pending, or that its body is missing from the bucket; in the second
+        case it is
+        called off as well.
 
         Raises:
             Contended: other writers were faster at every attempt.
@@ -211,9 +263,15 @@ class TagTimers:
 
 
 def _lost(name: str, seen: PendingTimers, scope: str | tuple[str, ...]) -> bool:
+    """Whether the setting of a timer has lost its body, by the timer's name and its stream or tags."""
     return any((each.name, each.scope) == (name, scope) for each in seen.lost)
 
 
 def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
+    """Return the timer of this name among some timers; None if there is none.
+
+    Raises:
+        InvalidInput: a timer cannot have such a name.
+    """
     timer_name(name)
     return next((timer for timer in timers if timer.name == name), None)

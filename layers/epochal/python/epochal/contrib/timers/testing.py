@@ -20,20 +20,23 @@ if TYPE_CHECKING:
     from epochal.testing.feeds import MemoryFeed
 
 _A_MOMENT: Final = PER_SECOND // 1000
-"""Later than said: appends of one moment to the same tags follow one another, and so do their timers."""
+"""Time added to `until`: appends of one moment to the same tags get increasing timestamps, and so do their timers."""
 
 _STILL: Final = 1_000_000
 _MOST: Final = 100
-"""Within so many nanoseconds no more than so many timers set one another."""
+"""Number of steps within `_STILL` nanoseconds after which timers are taken to set one another without end."""
 
 
 def advance(feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], until: Ticks) -> int:
-    """Move the stopped clock of `feed` to `until`, stopping at each moment at which timers are due: they fire, and then
-    the reactions run. Timers that the reactions set are fired as well. Returns how many timers have fired.
+    """Advance the stopped clock of `feed` to `until`, fire the due timers, and return their number.
+
+    The clock stops at each moment at which timers are due: they fire, and then the reactions run. Timers that the
+    reactions
+    set are fired as well.
 
     Raises:
         EpochalError: a timer could not fire.
-        InvalidInput: timers set others without a pause, and time would not go by.
+        InvalidInput: timers set others without a pause, so that time would not pass.
     """
     engine = engine_of(cast("Deployment", feed), TIMERS.kind, send=lambda _: None, now=feed.now)
     engine = replace(engine, driver=Driver(execute=feed.timers_table.execute, meter=Meter()), at_once=1)
