@@ -11,33 +11,35 @@ from epochal.lazy_dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AsyncSubjects:
-    """Keys of subjects for asynchronous programs: each method is that of `Subjects`, awaited, and raises what it does.
+    """Keys of subjects for asynchronous programs: the methods of `Subjects`, to be awaited.
 
-    `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and unseal with it.
+    They raise the same errors. `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and
+    unseal
+    with it.
 
     Attributes:
-        store: of an `AsyncPlace`, or in memory.
+        store: keys of subjects, opened with an `AsyncPlace` or in memory.
     """
 
     store: Subjects
 
     async def seal(self, subject: str, body: bytes) -> bytes:
-        """`Subjects.seal`."""
+        """Encrypt a body under its subject's key, as `Subjects.seal` does."""
         return await run(self.store.seal, subject, body)
 
     async def unseal(self, body: bytes) -> bytes | Shredded:
-        """`Subjects.unseal`."""
+        """Decrypt a sealed body, or return `Shredded`, as `Subjects.unseal` does."""
         return await run(self.store.unseal, body)
 
     async def forget(self, subject: str) -> None:
-        """`Subjects.forget`."""
+        """Destroy a subject's key for ever, as `Subjects.forget` does."""
         await finished(run(self.store.forget, subject))
 
     async def is_forgotten(self, subject: str) -> bool:
-        """`Subjects.is_forgotten`."""
+        """Whether a subject's key was destroyed, as `Subjects.is_forgotten`."""
         return await run(self.store.is_forgotten, subject)
 
     async def reapply(self) -> AsyncIterator[str]:
-        """`Subjects.reapply`: each subject, as it is forgotten again."""
+        """Forget subjects again after a restore, and yield each, as `Subjects.reapply` does."""
         async for subject in each(self.store.reapply):
             yield subject

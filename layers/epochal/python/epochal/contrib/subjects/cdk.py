@@ -21,15 +21,23 @@ from epochal.lazy_dataclasses import replace
 
 
 class SubjectKeys(Construct):
-    """Both tables, kept and protected as the other tables of a store are."""
+    """Construct with the table of subjects' keys and the forget log.
+
+    Both are kept and protected as the other tables of the store are, but the table of keys has no point-in-time
+    recovery.
+
+    Attributes:
+        keys: the table of subjects' keys.
+        log: the table of the forget log.
+    """
 
     def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
-        """Add them to a stack.
+        """Add the two tables to a stack.
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: whose subjects they are of; they are called after it.
+            id_: id of the construct in its scope.
+            store: the store whose subjects they are for; the tables are named after it.
         """
         super().__init__(scope, id_)
         stage = store.stage
@@ -39,14 +47,19 @@ class SubjectKeys(Construct):
         self.log: Final = keyed_table(self, "ForgetLog", spec=FORGET_LOG, stage=stage, key=self._key)
 
     def grant_sealing(self, grantee: iam.IGrantable) -> None:
-        """Allow to seal and to unseal, but for what is forgotten."""
+        """Allow a grantee to seal bodies, and to unseal those whose subjects are not forgotten."""
         self._grant("grant_sealing", grantee, on_table(self.log, "GetItem"))
 
     def grant_forgetting(self, grantee: iam.IGrantable) -> None:
-        """Allow to forget, and to forget again after a restore."""
+        """Allow a grantee to forget subjects, and to forget them again after a restore."""
         self._grant("grant_forgetting", grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
 
     def _grant(self, where: str, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:
+        """Allow a grantee to use the table of keys and its KMS key, with these permissions on the log.
+
+        Args:
+            where: name of the method that was called, for errors.
+        """
         keys = on_table(self.keys, "GetItem", "PutItem")
         refuse_other_accounts(where, grantee, self)
         add_statements(where, grantee, (keys, log, *on_key(self._key, write=True)))

@@ -29,14 +29,14 @@ FORGET_LOG: Final = TableSpec(kind="forget-log", partition=SUBJECT_KEYS.partitio
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A subject's data key, as KMS encrypted it."""
+    """A subject's data key, encrypted by KMS."""
 
     key: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The subject's key has been destroyed."""
+    """Tombstone: the subject's key has been destroyed, at this timestamp."""
 
     timestamp: str
 
@@ -45,13 +45,13 @@ SubjectState = Wrapped | Forgotten
 
 
 def look_up(table: str, subject: str) -> Steps[SubjectState | None]:
-    """A subject's key, strongly consistent; None where it never had one."""
+    """Read a subject's key or tombstone, strongly consistent; None if the subject never had a key."""
     reply = yield Get(table=table, key=_key(subject))
     return None if reply.item is None else _read(reply.item)
 
 
 def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps[SubjectState]:
-    """Give a subject its key, unless it has one, or has been forgotten: then that is the answer."""
+    """Store a subject's key unless it has a key or tombstone; return what the table has then."""
     item = {**_key(subject), "k": {"B": wrapped.key}, "t": text(timestamp)}
     reply = yield Put(table=table, item=item, condition=Absent("pk"))
     if isinstance(reply, Done):
@@ -61,19 +61,21 @@ def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps
 
 
 def destroy(table: str, subject: str, timestamp: str) -> Steps[None]:
-    """Put the tombstone in the place of whatever is there."""
+    """Replace a subject's key, if there is one, by a tombstone."""
     yield Put(table=table, item={**_key(subject), "z": number(1), "t": text(timestamp)})
 
 
 def forgotten(items: Iterable[Item]) -> dict[str, Forgotten]:
-    """The subjects among items of a table that were forgotten."""
+    """Return the tombstones among items of a table, by their subjects."""
     found = {item["pk"]["S"]: _read(item) for item in items}
     return {name: each for name, each in found.items() if isinstance(each, Forgotten)}
 
 
 def _read(item: Item) -> SubjectState:
+    """Return the key or the tombstone that an item holds."""
     return Forgotten(item["t"]["S"]) if "z" in item else Wrapped(item["k"]["B"])
 
 
 def _key(subject: str) -> Key:
+    """Return the key of a subject's item."""
     return {"pk": text(subject)}

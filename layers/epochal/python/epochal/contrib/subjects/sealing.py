@@ -68,7 +68,7 @@ _MARK: Final = f'{{"{SEALED}":'.encode()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """An encrypted body and whose it is."""
+    """An encrypted body, with its subject and the nonce of the encryption."""
 
     subject: str
     nonce: bytes
@@ -76,12 +76,16 @@ class Sealed:
 
 
 def encrypt(key: bytes, subject: str, nonce: bytes, body: bytes) -> Sealed:
-    """Encrypt a body; a nonce is never used twice with one key."""
+    """Encrypt a body under a subject's key. A nonce must never be used twice with one key."""
     return Sealed(subject=subject, nonce=nonce, ciphertext=AESGCM(key).encrypt(nonce, body, _bound(subject)))
 
 
 def decrypt(key: bytes, sealed: Sealed) -> bytes:
-    """The body; raises `CorruptData` where key, subject or body are not those of the encryption."""
+    """Decrypt a sealed body with its subject's key.
+
+    Raises:
+        CorruptData: key, subject or body are not those of the encryption.
+    """
     try:
         return AESGCM(key).decrypt(sealed.nonce, sealed.ciphertext, _bound(sealed.subject))
     except InvalidTag as error:
@@ -89,7 +93,7 @@ def decrypt(key: bytes, sealed: Sealed) -> bytes:
 
 
 def write_sealed(sealed: Sealed) -> bytes:
-    """The JSON document that is stored."""
+    """Serialize a sealed body as the JSON document that is stored."""
     fields = {
         SEALED: VERSION,
         "subject": sealed.subject,
@@ -100,10 +104,10 @@ def write_sealed(sealed: Sealed) -> bytes:
 
 
 def read_sealed(body: bytes) -> Sealed | None:
-    """What a stored body seals; None where it is no sealed body.
+    """Parse a stored body as a sealed body; return None if it is not one.
 
     Raises:
-        CorruptData: it begins like one but cannot be read, or its version is unknown to this code.
+        CorruptData: it begins like a sealed body but cannot be read, or has a version that this code does not know.
     """
     if not body.startswith(_MARK):
         return None
@@ -122,6 +126,7 @@ def read_sealed(body: bytes) -> Sealed | None:
 
 
 def _bound(subject: str) -> bytes:
+    """Return the additional data that is authenticated with a body: the format's version and the subject."""
     return f"{VERSION} {subject}".encode()
 
 
@@ -129,50 +134,58 @@ E = TypeVar("E")
 
 KEEP_SECONDS: Final = 300.0
 KEPT: Final = 10_000
-"""Keys that a process holds: some 2 MB."""
+"""Maximum number of keys that a process caches: some 2 MB."""
 
 MAX_SUBJECT_BYTES: Final = 1_024
 
 
 class Wrapping(Protocol):
-    """Wraps data keys: KMS, or memory in tests."""
+    """Wraps data keys: with KMS, or in memory for tests."""
 
     def fresh(self, subject: str) -> tuple[bytes, bytes]:
-        """A new data key of 32 bytes, plain and wrapped, bound to the subject."""
+        """Generate a data key of 32 bytes, bound to the subject; return it plain and wrapped."""
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """The plain key."""
+        """Return the plain key of a wrapped one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shredded:
-    """Stands for a body whose subject has been forgotten."""
+    """Placeholder for a body that can no longer be read, because its subject has been forgotten."""
 
     subject: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A time by two clocks. Either may stand still or go back: the process's own while it is frozen, as functions are
-    between requests, and the one on the wall when somebody sets it.
+    """A time by two clocks, of which either may stand still or go back.
+
+    The process's clock stands still while the process is frozen, as functions are between requests. The wall clock
+    jumps
+    when it is set.
+
+    Attributes:
+        process: seconds of the process's monotonic clock.
+        wall: nanoseconds of the wall clock, since 1970.
     """
 
     process: float
     wall: int
 
     def is_within(self, seconds: float, since: _Moment) -> bool:
-        """Whether less has passed `since`, by whichever clock has gone further."""
+        """Whether less than so many seconds have passed `since`, by the clock that has gone further."""
         return max(self.process - since.process, (self.wall - since.wall) / 1e9) < seconds
 
 
 class _Held:
-    """Unwrapped keys, each since when it was looked up; the one unused longest goes first."""
+    """Cache of at most `KEPT` unwrapped keys with their look-up times; evicts the least recently used."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._keys: OrderedDict[str, tuple[bytes, _Moment]] = OrderedDict()
 
     def get(self, subject: str, now: _Moment, seconds: float) -> bytes | None:
+        """Return a subject's cached key; None, and evict the key, if it was looked up `seconds` ago or more."""
         with self._lock:
             if subject not in self._keys:
                 return None
@@ -184,23 +197,32 @@ class _Held:
             return key
 
     def put(self, subject: str, key: bytes, since: _Moment) -> None:
+        """Cache a subject's key, looked up at `since`; evict the least recently used key above `KEPT`."""
         with self._lock:
             self._keys[subject] = key, since
             if len(self._keys) > KEPT:
                 self._keys.popitem(last=False)
 
     def drop(self, subject: str) -> None:
+        """Remove a subject's key from the cache."""
         with self._lock:
             self._keys.pop(subject, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subjects:
-    """Keys of subjects in their table. Safe under threads.
+    """Keys of subjects in their table, to seal and unseal bodies and to forget subjects. Thread-safe.
 
     Attributes:
-        log: table of the forget log; empty for none. With it, a key that comes back in a restored table opens nothing.
-        keep: seconds for which an unwrapped key is used once it was looked up; 0 for none.
+        driver: executes requests to the tables.
+        table: name of the table of keys.
+        wrapping: wraps and unwraps data keys.
+        log: name of the table of the forget log; empty for none. With a log, a key that comes back in a restored
+            table
+            opens nothing.
+        keep: seconds for which an unwrapped key is cached after its look-up; 0 for no cache.
+        now: clock in nanoseconds since 1970.
+        fresh: returns so many random bytes.
     """
 
     driver: Driver
@@ -213,11 +235,13 @@ class Subjects:
     _held: _Held = field(default_factory=_Held, repr=False)
 
     def seal(self, subject: str, body: bytes) -> bytes:
-        """Encrypt a body under its subject's key, made where there is none. The answer is JSON, a third larger.
+        """Encrypt a body under its subject's key, which is made if there is none; return JSON.
+
+        The sealed body is a third larger.
 
         Raises:
-            InvalidInput: the subject is empty, over 1,024 bytes, or no Unicode text.
-            SubjectForgotten: its key was destroyed, and it gets no other.
+            InvalidInput: the subject is empty, over 1,024 bytes, or not valid Unicode text.
+            SubjectForgotten: the subject's key was destroyed, and it gets no other.
         """
         _check(subject)
         key = self._key(subject, make=True)
@@ -226,10 +250,12 @@ class Subjects:
         return write_sealed(encrypt(key, subject, self.fresh(NONCE_BYTES), body))
 
     def unseal(self, body: bytes) -> bytes | Shredded:
-        """A body as it was sealed; one that never was comes back as it is.
+        """Decrypt a sealed body, or return `Shredded` if its subject is forgotten.
+
+        A body that was never sealed is returned unchanged.
 
         Raises:
-            CorruptData: it is not what was sealed.
+            CorruptData: the body is not what was sealed.
         """
         sealed = read_sealed(body)
         if sealed is None:
@@ -240,10 +266,12 @@ class Subjects:
         return Shredded(sealed.subject) if key is None else decrypt(key, sealed)
 
     def forget(self, subject: str) -> None:
-        """Destroy a subject's key, for ever. It may be called again; a subject that never had a key gets none either.
+        """Destroy a subject's key for ever, so that nothing sealed with it can be read again.
+
+        It may be called again. A subject that never had a key cannot get one afterwards.
 
         Raises:
-            InvalidInput: the subject is none that `seal` takes.
+            InvalidInput: the subject is not valid for `seal`.
         """
         _check(subject)
         timestamp = self._timestamp()
@@ -253,17 +281,21 @@ class Subjects:
         self._held.drop(subject)
 
     def is_forgotten(self, subject: str) -> bool:
-        """Whether a subject's key was destroyed; raises as `forget` does."""
+        """Whether a subject's key was destroyed.
+
+        Raises:
+            InvalidInput: the subject is not valid for `seal`.
+        """
         _check(subject)
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
-        """Forget again the subjects that the log has and the table of keys lacks. Call it after a restore.
+        """Forget again each subject that the log has and the table of keys lacks. Call it after a restore.
 
-        The log is scanned. It may be interrupted and called again.
+        The log is scanned. A run may be interrupted, and repeated.
 
         Yields:
-            Each subject that was not forgotten in the table.
+            Each subject that was not forgotten in the table of keys.
 
         Raises:
             InvalidInput: there is no log.
@@ -278,8 +310,12 @@ class Subjects:
                     yield subject
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
-        """A subject's key. None where it is forgotten, or where it has no key and none shall be made."""
-        # Before the look-up: else a subject that is forgotten meanwhile would be read for longer than `keep`.
+        """Return a subject's plain key, cached or unwrapped; None if the subject is forgotten.
+
+        Without a key, a new one is made with `make`; else the result is None, too.
+        """
+        # Taken before the look-up: otherwise the key of a subject that is forgotten meanwhile would be used
+        # for longer than `keep`.
         since = _Moment(self.driver.clock(), self.now())
         held = self._held.get(subject, since, self.keep)
         if held is not None:
@@ -297,19 +333,22 @@ class Subjects:
         return key
 
     def _logged(self, subject: str) -> bool:
-        """Whether the log says that a subject is forgotten."""
+        """Whether the forget log has a subject."""
         return bool(self.log) and self.driver.run(look_up(self.log, subject)) is not None
 
     def _timestamp(self) -> str:
+        """Return the current time as ISO 8601."""
         return format_ticks(from_unix_nanoseconds(self.now()))
 
 
 def _check(subject: str) -> None:
+    """Raise `InvalidInput` unless a subject is Unicode text of 1 to 1,024 bytes."""
     if not _is_subject(subject):
         raise InvalidInput("subject", f"must be Unicode text of 1 to {MAX_SUBJECT_BYTES:,} bytes")
 
 
 def _is_subject(subject: str) -> bool:
+    """Whether a subject is Unicode text of 1 to 1,024 bytes."""
     try:
         return 0 < len(subject.encode()) <= MAX_SUBJECT_BYTES
     except UnicodeEncodeError:
@@ -317,11 +356,13 @@ def _is_subject(subject: str) -> bool:
 
 
 def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
-    """The event to store. The error of a codec may quote an event that it refuses, and errors go where the
-    destruction of the key does not reach: into logs and causes. So its values are left out.
+    """Encode an event; replace errors that may quote the event by one that names its type only.
 
-    The new error is raised outside of `except`: inside, the quoting one would be its context, which `from None` hides
-    from traces, and not from trackers of errors.
+    Errors go to places that the destruction of a key does not reach, such as logs and the causes of other errors.
+
+    The new error is raised outside of `except`. Inside, the quoting error would be its context, which `from None`
+    hides from
+    tracebacks, but not from error trackers.
     """
     try:
         return must_be_done(codec.encode(event), "encode")
@@ -338,7 +379,7 @@ def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
 
 
 def _decode_unquoted(codec: EventCodec[E], stored: Stored) -> E | None:
-    """The event that was sealed. What its codec raises may quote the body, so it is left out, as in encoding."""
+    """Decode an event that was sealed; replace errors that may quote its body by one that does not."""
     try:
         return codec.decode(stored)
     except (CorruptData, InvalidInput):
@@ -357,16 +398,18 @@ def sealed_codec(
     subject_of: Callable[[E], str | None],
     shredded: Callable[[Stored, Shredded], E | None],
 ) -> EventCodec[E]:
-    """A codec that seals the data of events, and of snapshots, that have a subject.
+    """Wrap a codec so that the data of events and snapshots that have a subject are sealed.
 
     Args:
-        subject_of: whose an event is; None for nobody's, which is stored as it is.
-        shredded: the domain's event for one that can no longer be read; None leaves it out of the state.
+        subject_of: returns the subject of an event; None for an event without one, which is stored unsealed.
+        shredded: returns the domain's event for one that can no longer be read; None leaves the event out of the
+            state.
     """
     must_be_plain(subject_of, "subject_of")
     must_be_plain(shredded, "shredded")
 
     def encode(event: E) -> Event:
+        """Encode an event, and seal its data if it has a subject."""
         encoded = _encode_unquoted(codec, event)
         subject = must_be_done(subject_of(event), "subject_of")
         if subject is None:
@@ -378,6 +421,7 @@ def sealed_codec(
         return replace(encoded, data=subjects.seal(subject, encoded.data))
 
     def decode(stored: Stored) -> E | None:
+        """Unseal and decode an event; call `shredded` if its subject is forgotten."""
         body = subjects.unseal(stored.data)
         if isinstance(body, Shredded):
             return must_be_done(shredded(stored, body), "shredded")
@@ -386,6 +430,7 @@ def sealed_codec(
         return _decode_unquoted(codec, replace(stored, data=body))
 
     def unseal(body: bytes) -> bytes | None:
+        """Unseal a body; return None if its subject is forgotten."""
         opened = subjects.unseal(body)
         return None if isinstance(opened, Shredded) else opened
 
@@ -399,20 +444,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KmsWrapping:
-    """Wraps under one KMS key. Its policy says who may unseal anything at all.
+    """Wraps data keys under one KMS key, whose policy controls who can unseal anything.
 
     Attributes:
-        key_id: the KMS key's id, ARN or alias; only to wrap, since what is wrapped names its key.
+        client: a KMS client.
+        key_id: id, ARN or alias of the KMS key. Only wrapping needs it, because a wrapped key names its KMS key.
     """
 
     client: KMSClient
     key_id: str
 
     def fresh(self, subject: str) -> tuple[bytes, bytes]:
-        """A new data key, plain and wrapped.
+        """Generate a data key, bound to the subject; return it plain and wrapped.
 
         Raises:
-            Refused: the KMS key is not there, or not for us to use.
+            Refused: the KMS key does not exist, or the credentials do not allow its use.
             Unavailable: KMS does not answer.
         """
         with translate_errors("kms:GenerateDataKey"):
@@ -422,11 +468,12 @@ class KmsWrapping:
         return made["Plaintext"], made["CiphertextBlob"]
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """The plain key.
+        """Return the plain key of a wrapped one, decrypted by KMS.
 
         Raises:
-            CorruptData: it was wrapped for another subject, or is damaged.
-            Refused, Unavailable: as above.
+            CorruptData: the key was wrapped for another subject, or is damaged.
+            Refused: the KMS key does not exist, or the credentials do not allow its use.
+            Unavailable: KMS does not answer.
         """
         try:
             with translate_errors("kms:Decrypt"):
@@ -439,10 +486,12 @@ class KmsWrapping:
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
-    """Keys of subjects, wrapped by a KMS key, in a table without point-in-time recovery (docs/guide/forgetting.md).
+    """Open the keys of subjects in a table, wrapped by a KMS key.
+
+    The table must have no point-in-time recovery (docs/guide/forgetting.md).
 
     Args:
-        log: a second table, of forgotten subjects: they stay forgotten, whatever is restored.
+        log: name of a second table, for the forget log: its subjects stay forgotten, whatever is restored.
     """
     client = lazily(
         partial(service_client, "kms", endpoint=place.endpoint, region=place.region, retried=True)

@@ -13,17 +13,21 @@ from epochal.testing.memory import MemoryTables
 
 @dataclass(frozen=True, slots=True)
 class MemoryWrapping:
-    """Wraps data keys as KMS does: bound to their subject."""
+    """Wraps data keys in memory as KMS does: each bound to its subject."""
 
     secret: bytes = field(default_factory=lambda: os.urandom(KEY_BYTES), repr=False)
 
     def fresh(self, subject: str) -> tuple[bytes, bytes]:
-        """A new data key, plain and wrapped."""
+        """Generate a data key, bound to the subject; return it plain and wrapped."""
         key, nonce = os.urandom(KEY_BYTES), os.urandom(NONCE_BYTES)
         return key, nonce + encrypt(self.secret, subject, nonce, key).ciphertext
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """The plain key; raises `CorruptData` where it was wrapped for another subject."""
+        """Return the plain key of a wrapped one.
+
+        Raises:
+            CorruptData: the key was wrapped for another subject.
+        """
         nonce, ciphertext = wrapped[:NONCE_BYTES], wrapped[NONCE_BYTES:]
         return decrypt(self.secret, Sealed(subject=subject, nonce=nonce, ciphertext=ciphertext))
 
@@ -31,7 +35,12 @@ class MemoryWrapping:
 def memory_subjects(
     tables: MemoryTables | None = None, *, table: str = SUBJECT_KEYS.kind, log: str = "", keep: float = 0.0
 ) -> Subjects:
-    """Keys of subjects, of which no process keeps any unless told. `log` is the table of a forget log, if any."""
+    """Make keys of subjects in memory, which are not cached unless `keep` is set.
+
+    Args:
+        log: name of the table of the forget log; empty for none.
+        keep: seconds for which an unwrapped key is cached.
+    """
     tables = tables or MemoryTables({spec.kind: spec for spec in (SUBJECT_KEYS, FORGET_LOG)})
     driver = Driver(execute=tables.execute, meter=Meter())
     return Subjects(driver=driver, table=table, wrapping=MemoryWrapping(), log=log, keep=keep)
