@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Process(Construct):
-    """A process on the events of a store.
+    """Construct of a process on the events of a store: its two reactions.
 
     Attributes:
-        inbox, outbox: its reactions.
+        inbox, outbox: the reactions that take inputs and perform outputs.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class Process(Construct):
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: what feeds it, and holds its instances.
+            id_: id of the construct in its scope.
+            store: the store whose events are inputs, and which holds the process's instances.
             entry: folder with the user's code.
             handler: `module:process` in that folder, a class with the decorator; or `module.function`, where
                 `function = lambda_handler(process)`.
-            name: the process's, as its decorator has it; read from there where it is not given.
-            environment: more of it, for what outputs call.
-            allowed: what that needs.
-            more: of both reactions, as `Reaction` has it.
+            name: name of the process, as in its decorator; read from there if it is not given.
+            environment: further environment variables, for the targets of outputs.
+            allowed: permissions that these targets need.
+            more: further arguments of both reactions, as for `Reaction`.
 
         Raises:
             BadSetting, InstallerFailed: as `Reaction`.

@@ -10,7 +10,7 @@
     $refused    so they have, and the last of them was refused, a command or events: an input
     $done       the instance takes no more inputs
 
-These names and forms are in streams, and so outlive the code. Timers are events of `model.timers`. A message is stored
+These names and forms are in streams, and so outlive the code. Timers are events of `epochal.scheduling`. A message is stored
 as the process's codec writes it.
 """
 
@@ -53,17 +53,18 @@ REFUSED: Final = "$refused"
 DONE: Final = "$done"
 
 PERFORMS: Final = frozenset({SEND, APPEND, PUBLISH, CALL})
-"""What the outbox performs."""
+"""Types of the events that the outbox performs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A command to a decider, decided on once.
+    """Output: send a command to a decider, which decides on it exactly once.
 
     Attributes:
-        to: a stream, as `Payment-17`; or its category, for the stream whose id is the instance's key. The category is
-            the name of the target.
-        command: one of the process's codec.
+        to: name of a stream, such as `Payment-17`, or its category, for the stream with the instance's key as its id.
+            The
+            category is the name of the target.
+        command: command that the process's codec encodes.
     """
 
     to: str
@@ -72,11 +73,11 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Events to a stream, appended once.
+    """Output: append events to a stream, once.
 
     Attributes:
-        to: a stream, or its category, as for `Send`.
-        events: of the process's codec.
+        to: name of a stream, or its category, as for `Send`.
+        events: events that the process's codec encodes.
     """
 
     to: str
@@ -85,7 +86,12 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A message to a target, which is a `Send` of `hosting.recipients`: as a CloudEvent, named by its output."""
+    """Output: send a message as a CloudEvent, with an id that names this output.
+
+    Attributes:
+        to: name of the target, a `Send` function of `epochal.contrib.publish.recipients`.
+        message: message that the process's codec encodes.
+    """
 
     to: str
     message: Any
@@ -93,8 +99,15 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a target, which is a function of the message and a key that is the same whenever it is called for this
-    output. What it answers, None or an event of the process's codec, comes back as an input, once.
+    """Output: call a target function with a message, and take its answer as an input, once.
+
+    The function gets the message and a key, which is the same whenever it is called for this output. It returns None,
+    or an
+    event of the process's codec.
+
+    Attributes:
+        to: name of the target.
+        message: message that the process's codec encodes.
     """
 
     to: str
@@ -103,12 +116,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """An event that becomes an input later, unless it is cancelled or set anew before it has fired.
+    """Output: set a timer whose event becomes an input later, unless cancelled or set anew before.
 
     Attributes:
-        at: when: `in_(minutes=30)`, or a moment.
-        event: one of the process's codec.
-        name: of the timer; that of the event's class where there is none.
+        at: time at which the timer is due: `in_(minutes=30)`, or a moment.
+        event: event that the process's codec encodes.
+        name: name of the timer; by default, the name of the event's class.
     """
 
     at: At
@@ -118,30 +131,35 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """No timer of this name any more: a text, or the class of its event."""
+    """Output: cancel the timer of this name.
+
+    Attributes:
+        timer: name of the timer, or the class of its event.
+    """
 
     timer: str | type
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The instance takes no more inputs. Timers that are set are cancelled."""
+    """Output: end the instance, which takes no more inputs. Its pending timers are cancelled."""
 
 
 Output = Send | Append | Publish | Call | After | Cancel | Done
-"""What `react` answers with."""
+"""An output that `react` returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRefused:
-    """An input: a command was refused by its decider, and changed nothing; or a stream that was to get a command or
-    events was deleted.
+    """Input: a decider refused a command, or the stream for a command or events was deleted.
+
+    A refused command has changed nothing.
 
     Attributes:
-        command: as it was sent; of an `Append` the tuple of its events.
-        error: the class of what the decider raised, or `StreamDeleted`.
-        text: its words.
-        to: the stream that it was for.
+        command: command that was sent; the tuple of events of an `Append`.
+        error: name of the class of the decider's error, or `StreamDeleted`.
+        text: message of the error.
+        to: name of the stream that the output was for.
     """
 
     command: Any
@@ -152,11 +170,15 @@ class CommandRefused:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A decider that commands are sent to.
+    """A decider to which commands are sent.
 
     Attributes:
-        codec: of the decider's events.
-        refusals: errors of the domain by which the decider refuses. Others are failures: the command is tried again.
+        decider: the decider.
+        codec: codec of the decider's events.
+        access: what the decider reads and stores; see `epochal.deciders.folding`.
+        refusals: errors of the domain by which the decider refuses a command. After any other error, the command is
+            tried
+            again.
     """
 
     decider: Decider[Any, Any, Any]
@@ -166,7 +188,7 @@ class Target:
 
 
 def timer_of(output: After | Cancel) -> str:
-    """The name of a timer."""
+    """Return the name of the timer that an output sets or cancels."""
     if isinstance(output, After):
         return output.name or type(output.event).__name__
     must_be((str, type), output.timer, "timer", "a name, or the class of an event")
@@ -174,12 +196,12 @@ def timer_of(output: After | Cancel) -> str:
 
 
 def record(type_: str, told: Mapping[str, Any]) -> Event:
-    """An event of the instance's stream."""
+    """Make an event of an instance's stream, with the given type and JSON data."""
     return Event(type=type_, data=json.dumps(told))
 
 
 def message_in(told: Mapping[str, Any], stream: str = "", index: int = 0) -> Stored:
-    """The message in such an event, for its codec."""
+    """Return the message in the data of an instance's event, for the codec to decode."""
     event = event_of(told)
     return Stored(
         type=event.type,
@@ -192,26 +214,30 @@ def message_in(told: Mapping[str, Any], stream: str = "", index: int = 0) -> Sto
 
 
 def told_by(event: Any) -> dict[str, Any]:
-    """What such an event says."""
+    """Return the data of an instance's event, parsed as JSON."""
     told: dict[str, Any] = json.loads(content_of(event.data))
     return told
 
 
 def stream_for(to: str, instance: str) -> str:
-    """The stream that a category stands for in an instance: that of its key.
+    """Return the stream that an output is for: `to` itself, or the category `to` with the instance's key.
 
     Raises:
-        InvalidInput: no stream could have this name.
+        InvalidInput: no stream can have this name.
     """
     must_be(str, to, "to", "text")
     return stream_name(to if "-" in to else f"{to}-{instance.partition('-')[2]}", "to")
 
 
 def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mapping[str, Any]) -> Event:
-    """An output of the instance of a stream as an event.
+    """Encode an output of an instance as an event of the instance's stream.
+
+    Args:
+        instance: name of the instance's stream.
+        targets: targets of the process by their names.
 
     Raises:
-        InvalidInput: it is none, for a target that there is not, or one that could never be performed.
+        InvalidInput: it is not an output, its target does not exist, or it could never be performed.
     """
     match output:
         case Send(to=to, command=message):
@@ -243,6 +269,7 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
 
 
 def _check(there: bool, name: str, what: str) -> None:
+    """Raise `InvalidInput` unless the target of an output is there; `what` names its kind."""
     if not there:
         raise InvalidInput("targets", f"must have {what} for {name!r}, which `react` has an output for")
 
@@ -261,18 +288,28 @@ def _check(there: bool, name: str, what: str) -> None:
 #     an output keeps failing         it parks its instance, whose later outputs wait; inputs and timers are still taken
 
 HOME: Final = "pages"
-"""The layout of instances' streams."""
+"""Layout of the instances' streams."""
 
 
 class Inbox:
-    """Takes inputs."""
+    """Handler of the reaction that takes inputs: appends what they lead to.
+
+    Attributes:
+        process: the process.
+        on_passed: called with each input that is skipped, and the reason.
+        instances: the process's instances in the store.
+    """
 
     def __init__(self, process: Process, streams: Streams, on_passed: OnPassed) -> None:
         self.process, self.on_passed = process, on_passed
         self.instances = process.instances(streams)
 
     def __call__(self, delivery: Delivery) -> None:
-        """Append what each input leads to."""
+        """Take each event of a delivery as an input: append the outputs that it leads to.
+
+        Events of other streams and of the instances' own records are ignored. Skipped inputs are reported to
+        `on_passed`.
+        """
         layout = source_of(delivery.partition)
         own = layout == HOME and delivery.stream.startswith(f"{self.process.name}-")
         if not own and layout not in self.process.sources:
@@ -296,13 +333,18 @@ class Inbox:
                 continue
             try:
                 why = self._take(stream, f"{layout}/{event.stream}", given)
-            except StreamDeleted:  # so is an instance that nobody wants any more
+            except StreamDeleted:  # the user deleted the instance
                 why = "late"
             if why is not None:
                 self.on_passed(why, event)
 
     def _take(self, stream: str, source: str, given: Stored) -> Passed | None:
-        """Take an input of a source, once it is known which streams of its name are others."""
+        """Append what an input leads to in an instance's stream; return why it was skipped, or None.
+
+        If the input seems to be a copy of one from another layout, the sources that prove to be other streams are
+        looked up, and
+        the input is tried again.
+        """
         apart: frozenset[str] = frozenset()
         while True:
             take = partial(self.process.take, stream, source, given, apart=apart)
@@ -312,10 +354,12 @@ class Inbox:
             apart = found
 
     def _apart(self, stream: str, source: str, given: Stored) -> frozenset[str]:
-        """Sources of other layouts whose stream of this name has another event at this index.
+        """Return the sources in other layouts whose stream of this name has other events, and is no copy.
 
-        A copy has the type, the body and the time of its original. Of an event that was not taken the time alone is
-        known: it is not after that of the next one. Where that was pruned, it is a copy.
+        A copy has the type, the body and the timestamp of its original. Of an event that was not taken, only the
+        timestamp can
+        be compared: it is not after that of the next event that was taken. If that cannot be found, the stream counts
+        as a copy.
         """
         taken: dict[str, Stored] = {}
         for event in self.instances.streams.read(stream, types={INPUT}):
@@ -335,14 +379,23 @@ class Inbox:
 
 
 class Outbox:
-    """Performs outputs."""
+    """Handler of the reaction that performs outputs.
+
+    Attributes:
+        process: the process.
+        streams: the store of streams that outputs are appended to.
+        instances: the process's instances in the store.
+    """
 
     def __init__(self, process: Process, streams: Streams) -> None:
         self.process, self.streams = process, streams
         self.instances = process.instances(streams)
 
     def __call__(self, delivery: Delivery) -> None:
-        """Perform outputs, and note how far that is."""
+        """Perform the outputs in a delivery that have not been performed, and note in the stream how far.
+
+        If an output fails, those before it are noted first.
+        """
         try:
             instance = self.instances.query(delivery.stream, lambda found: found)
         except StreamDeleted:
@@ -356,17 +409,18 @@ class Outbox:
                         noted = event.index + 1
                     below = event.index + 1
         except Exception:
-            with suppress(Exception):  # an output's failure is what is told of, not its note's
+            with suppress(Exception):  # the failure of the output is raised, not that of the note
                 self._noted(delivery.stream, noted, below)
             raise
         self._noted(delivery.stream, noted, below)
 
     def _noted(self, stream: str, noted: int, below: int) -> None:
+        """Append a note that outputs below an index have been performed, unless there is one already."""
         if below > noted:
             self.instances.transact(stream, partial(_note, below=below))
 
     def _perform(self, rules: Process, event: FeedEvent) -> bool:
-        """Perform an output; whether it is noted with that, too."""
+        """Perform one output; return whether a note of this was appended with it."""
         told, below, key = told_by(event), event.index + 1, f"{event.stream}@{event.index}"
         if event.type == SEND:
             return self._send(rules, event, told)
@@ -398,9 +452,11 @@ class Outbox:
         return True
 
     def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> bool:
-        """Decide on a command, and note it, in one transaction: once, whatever comes again, and whoever is late.
+        """Decide on a command, append the events and the note in one transaction; return whether it did.
 
-        False where nothing is to be decided, and so nothing is noted.
+        So the command is decided on exactly once, even if the output is delivered again or concurrently. False means
+        that the
+        command cannot be read any more, so there is nothing to decide and no note.
         """
         target: Target = _target(rules, told["to"].partition("-")[0])
         command = _read(rules, message_in(told, event.stream, event.index))
@@ -409,6 +465,7 @@ class Outbox:
         below = event.index + 1
 
         def decide(state: Any, instance: Instance) -> tuple[Any, Any]:
+            """Return new events for the decider's stream and the instance's; none if performed already."""
             if instance.performed >= below:
                 return (), ()
             try:
@@ -426,24 +483,35 @@ class Outbox:
         return True
 
     def _gone(self, event: FeedEvent, told: dict[str, Any], error: StreamDeleted) -> None:
-        """Note that the stream was deleted, which whatever is for it meets: an answer, too."""
+        """Append a refusal which says that the stream an output is for was deleted, unless one is noted.
+
+        A call's answer can meet this as well.
+        """
         below = event.index + 1
         gone = _refused(told, error, below, str(error))
         self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
 
 
 def _target(rules: Process, name: str) -> Any:
-    """What performs an output, which a later version of the program may lack."""
+    """Return the target of an output by its name.
+
+    Raises:
+        InvalidInput: this version of the program has no such target.
+    """
     if name not in rules.targets:
         raise InvalidInput("targets", f"must have {name!r}, which an output is for that waits")
     return rules.targets[name]
 
 
 def _read(rules: Process, given: Stored) -> Any:
-    """A message, of a type that a later version of the program may not know.
+    """Decode the message of an output.
 
-    None where it is sealed for a person who is forgotten, and the codec has nothing else for it: then there is nothing
-    to perform.
+    Returns None if the message is sealed for a person who is forgotten, and the codec has no substitute: then there
+    is
+    nothing to perform.
+
+    Raises:
+        UnknownType: this version of the program does not know the message's type.
     """
     message = rules.codec.decode(given)
     if message is None:
@@ -455,11 +523,15 @@ def _read(rules: Process, given: Stored) -> Any:
 
 
 def _refused(told: dict[str, Any], error: Exception, below: int, text: Any) -> Event:
+    """Make the event which records that the output just below index `below` was refused.
+
+    It says as well that all outputs below the index are performed.
+    """
     return record(REFUSED, {**told, "error": type(error).__name__, "text": text, "below": below})
 
 
 def _words(rules: Process, instance: Instance, told: dict[str, Any], error: Exception) -> Any:
-    """The message of a refusal, sealed where the command or an input of the instance is: it may quote a person."""
+    """Return the message of a refusal, sealed if the command or an input is sealed: it may quote a person."""
     sealing = rules.codec.sealing
     subjects = instance.subjects | subjects_in(told)
     if sealing is None or not subjects:
@@ -468,5 +540,10 @@ def _words(rules: Process, instance: Instance, told: dict[str, Any], error: Exce
 
 
 def _note(instance: Instance, *, below: int, events: Sequence[Event] = ()) -> Sequence[Event]:
-    """That outputs have been performed, and what came of the last; nothing where that is noted."""
+    """Return the events which note that outputs below an index are performed; none if noted already.
+
+    Args:
+        below: index below which all outputs are performed.
+        events: events that came of the last output, which become inputs.
+    """
     return () if instance.performed >= below else [*events, record(PERFORMED, {"below": below})]

@@ -75,30 +75,36 @@ from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams
 
 NAME: Final = re.compile(r"[A-Za-z0-9]{1,56}", re.ASCII)
-"""A process's name is the category of its streams, and the beginning of its groups' names."""
+"""Pattern of a process's name, which is the category of its streams and the beginning of its groups' names."""
 
 STATE: Final = "$process"
-"""The unfold that is an instance."""
+"""Type of the unfold that holds an instance."""
 
 Passed = Literal["again", "copy", "late", "unknown", "gone"]
-"""Why an input is passed: the instance has had it; it has had it from another layout; it is done; it has not begun, and
-this begins none, or began with a version that does not know it; the event was pruned, or has expired, before it came.
+"""Reasons why an input is skipped.
+
+again: the instance has taken the input before
+copy: the instance has taken the input from another layout
+late: the instance is done
+unknown: the instance has not begun and this input begins none, or its version does not know the type
+gone: the event was pruned, or expired, before it was delivered
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An instance of a process.
+    """State of one instance of a process, as folded from its stream.
 
     Attributes:
-        version: of the process, that it began with; 0 where there is no instance.
-        state: of the user's class.
-        had: by sources and streams of inputs, the index that it goes on from.
-        timers: that were set and not cancelled. They may have fired: an input of such a type may be anybody's, or of a
-            timer that has been set anew since.
-        performed: outputs below this index have been performed.
-        done: it takes no more inputs.
-        subjects: persons for whom any of its inputs is sealed.
+        version: version of the process with which the instance began; 0 if there is no instance.
+        state: state of the user's class.
+        had: next index to take from each stream of inputs, by `layout/stream`.
+        timers: names of timers that were set and not cancelled. They may have fired: an input of such a type can come
+            from
+            elsewhere, or from a timer that has been set anew since.
+        performed: index below which all outputs have been performed.
+        done: whether the instance takes no more inputs.
+        subjects: persons for whom any of the inputs is sealed.
     """
 
     version: int = 0
@@ -111,30 +117,35 @@ class Instance:
 
 
 def id_in(stream: str, _event: object) -> str | None:
-    """The id of a stream: `17` of `Order-17`."""
+    """Return the id in a stream's name, such as `17` of `Order-17`; None if there is none."""
     return stream.partition("-")[2] or None
 
 
-# No slots: what is derived is kept.
+# No slots: cached properties need a dict.
 @dataclass(frozen=True, kw_only=True)
 class Process(Composite):
-    """A process: `process` makes one of a class, and this of functions.
+    """A process: rules that turn inputs into states and outputs, for many instances.
+
+    The decorator `process` makes one of a class; this constructor makes one of functions.
 
     Attributes:
-        name: the category of its instances' streams.
-        categories: of streams whose events are inputs.
-        codec: of inputs, and of all messages in outputs.
-        state: the class of states: what `json_codec` takes. An instance begins with `state()`.
-        evolve: the state after one more input.
-        react: outputs, on the state that has the input.
-        key: which instance an event of a stream is for, None for none; the id of the stream where it is not given.
+        name: category of the instances' streams.
+        categories: categories of streams whose events are inputs.
+        codec: codec of inputs, and of all messages in outputs.
+        state: class of the states, in a form that `json_codec` accepts. An instance begins with `state()`.
+        evolve: function that returns the state after one more input.
+        react: function that returns the outputs for an input, from the state that includes the input.
+        key: function from a stream and its event to the key of the instance that the event is for, or None for no
+            instance.
+            The default is the id of the stream.
         begins: classes of inputs that an instance may begin with; None for all.
-        targets: of outputs, by names: a `Target` for commands, a function for calls, what sends for messages.
-        version: raised where instances that have begun are to end by the rules that they began with.
-        before: the process of the version before, for those instances.
-        sources: layouts that inputs come from; its instances' own streams are pages.
-        start: where it begins in the feed.
-        members, attempts: of its reactions.
+        targets: targets of outputs by their names: a `Target` for commands, a function for calls, a sender for
+            messages.
+        version: version of the rules; raised if instances that have begun are to end by the rules they began with.
+        before: process of the previous version, for those instances.
+        sources: layouts from which inputs come. The instances' own streams are pages.
+        start: where the process begins in the feed.
+        members, attempts: options of its reactions.
     """
 
     name: str
@@ -154,7 +165,7 @@ class Process(Composite):
     attempts: int = 5
 
     def __post_init__(self) -> None:
-        """Refuse what could not be kept."""
+        """Raise `InvalidInput` unless the process's attributes are valid."""
         if not NAME.fullmatch(self.name):
             raise InvalidInput("name", "must be 1 to 56 letters and digits: the category of streams")
         if self.name in self.categories:
@@ -184,28 +195,36 @@ class Process(Composite):
 
     @cached_property
     def _form(self) -> ValueForm:
+        """JSON form of the class of states."""
         return form_of(self.state)
 
     @property
     def seals(self) -> bool:
-        """Whether its codec, or that of a target, seals data of persons."""
+        """Whether the process's codec, or a target's, seals data of persons."""
         targets = (target.codec for target in self.targets.values() if isinstance(target, Target))
         return any(codec.sealing is not None for codec in (self.codec, *targets))
 
     @cached_property
     def versions(self) -> dict[int, Process]:
-        """This one, and those before it."""
+        """This process and its previous versions, by their numbers, newest first."""
         return {self.version: self, **(self.before.versions if self.before else {})}
 
     def of(self, version: int) -> Process:
-        """The rules that an instance goes by."""
+        """Return the process of a version, whose rules an instance follows.
+
+        Raises:
+            InvalidInput: the process has no such version.
+        """
         if version not in self.versions:
             rule = f"must lead to version {version} of {self.name}, which instances began with"
             raise InvalidInput("before", rule)
         return self.versions[version]
 
     def message(self, stored: Stored) -> Any:
-        """An input as `evolve` and `react` get it; None for one of an unknown type."""
+        """Decode an input for `evolve` and `react`; return None if its type is unknown.
+
+        The record of a refusal becomes a `CommandRefused`.
+        """
         if stored.type != REFUSED:
             return self.codec.decode(stored)
         told = told_by(stored)
@@ -214,21 +233,21 @@ class Process(Composite):
         return CommandRefused(refused, told["error"], self._words(told), told["to"])
 
     def code_names(self) -> frozenset[str]:
-        """Where the code of all its versions is."""
+        """Return dotted names of the code of all versions of the process."""
         return frozenset(code_name(rules.react) for rules in self.versions.values())
 
     def reactions(
         self, streams: Streams, on_passed: OnPassed = lambda _why, _event: None
     ) -> tuple[Reaction, Reaction]:
-        """Its inbox and its outbox.
+        """Make the two reactions that run the process: inbox and outbox.
 
         Args:
-            streams: where instances are, and what outputs are appended to.
-            on_passed: called with each input that is passed, and why.
+            streams: the store of the instances' streams, to which outputs are appended, too.
+            on_passed: called with the reason and the event of each input that is skipped.
         """
         known = [rules.codec.types for rules in self.versions.values()]
         types = frozenset({REFUSED}.union(*known)) if all(known) else None
-        # An input of nobody's meets a state with the data of persons, which an error about it may quote.
+        # An unsealed input, too, is applied to a state with personal data, which an error may quote.
         sealed = any(rules.seals for rules in self.versions.values())
         inbox = Reaction(
             name=f"{self.name}-inbox",
@@ -256,7 +275,13 @@ class Process(Composite):
         return inbox, outbox
 
     def instance_of(self, given: Stored) -> str | None:
-        """The stream of the instance that an event is for, by the newest version that knows it."""
+        """Return the stream of the instance that an event is for, or None if it is for no instance.
+
+        The newest version of the process whose codec knows the event's type decides.
+
+        Raises:
+            InvalidInput: the key is empty.
+        """
         for rules in self.versions.values():
             if (message := rules.codec.decode(given)) is not None:
                 key = must_be_done(rules.key(given.stream, message), "key")
@@ -266,7 +291,7 @@ class Process(Composite):
         return None
 
     def instances(self, streams: Streams) -> Deciders[Any, Instance, Any]:
-        """The instances in a store."""
+        """Return the process's instances in a store, as deciders on their streams."""
         return Deciders(
             streams=streams,
             decider=Decider(initial=Instance, evolve=self.fold, decide=lambda _, __: ()),
@@ -275,7 +300,10 @@ class Process(Composite):
         )
 
     def fold(self, instance: Instance, event: Event | Stored | Instance) -> Instance:
-        """An instance after one more event of its stream: its state changes by inputs that were taken alone."""
+        """Return an instance after one more event of its stream. Only inputs that were taken change its state.
+
+        An event that is an `Instance` itself, from a snapshot, replaces it.
+        """
         if isinstance(event, Instance):
             return event
         match event.type:
@@ -291,10 +319,14 @@ class Process(Composite):
     def take(
         self, stream: str, source: str, given: Stored, instance: Instance, *, apart: Collection[str] = ()
     ) -> tuple[Passed | None, list[Event]]:
-        """What the instance of a stream stores for an input from a source, or why it passes it.
+        """Return the reason to skip an input, or None and the events that the instance's stream gets for it.
 
         Args:
-            apart: sources of other layouts whose stream of this name has other events.
+            stream: name of the instance's stream.
+            source: layout and name of the stream that the input comes from, as `layout/stream`.
+            given: the input.
+            instance: the instance as it is now.
+            apart: sources in other layouts whose stream of this name has other events, and is no copy.
         """
         if given.index < instance.had.get(source, 0):
             return "again", []
@@ -327,11 +359,12 @@ class Process(Composite):
         return None, [record(INPUT, {**told, "timers": sorted(timers)}), *events]
 
     def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:
+        """Return an instance after an input that was taken, by the record of the input."""
         rules = self.of(instance.version or told["version"])
         source, _, index = told["of"].rpartition("@")
         before = instance.state if instance.version else rules.state()
         message = rules.message(message_in(told, source.partition("/")[2], int(index)))
-        # Of a person who is forgotten the codec may have nothing: then the input is no part of the state.
+        # None if the input's person is forgotten and the codec has no substitute: the state is not changed then.
         state = (
             before
             if message is None
@@ -345,7 +378,7 @@ class Process(Composite):
         )
 
     def _words(self, told: Mapping[str, Any]) -> str:
-        """The message of a refusal; empty where it was sealed for a person who is forgotten."""
+        """Return the message of a refusal; empty if it was sealed for a person who is forgotten."""
         text, sealing = told["text"], self.codec.sealing
         if isinstance(text, str):
             return text
@@ -353,6 +386,7 @@ class Process(Composite):
         return "" if opened is None else str(opened["text"])
 
     def _encode(self, event: Event | Instance) -> Event:
+        """Encode an instance as the unfold that is stored, sealed for its subjects; pass events on unchanged."""
         if isinstance(event, Event):
             return event
         rules = self.of(event.version)
@@ -365,8 +399,11 @@ class Process(Composite):
         return record(STATE, {**told, "shape": fingerprint_of(rules.state), "state": state})
 
     def _decode(self, stored: Stored) -> Stored | Instance | None:
-        """What is an input, and not taken yet, is no part of a state. Nor is a state whose class has changed since, or
-        that is sealed for a person who is forgotten: it is folded again.
+        """Decode an event of an instance's stream for `fold`; return None if it is no part of the state.
+
+        Inputs that were appended but not taken yet are no part of it. Nor is a stored state whose class has changed
+        since, or
+        that is sealed for a person who is forgotten: the state is then folded again from the inputs.
         """
         if stored.type != STATE:
             return stored if stored.type.startswith("$") else None
@@ -388,13 +425,13 @@ class Process(Composite):
 
 
 class Rules(Protocol):
-    """A class that `process` makes a process of."""
+    """A class that `process` can turn into a process."""
 
     def evolve(self, event: Any, /) -> Any:
-        """The state after one more input."""
+        """Return the state after one more input."""
 
     def react(self, event: Any, /) -> Iterable[Output]:
-        """What is done about an input, on the state that has it."""
+        """Return the outputs for an input, from the state that includes the input."""
 
 
 R = TypeVar("R", bound=Rules)
@@ -404,7 +441,7 @@ ProcessLike = Process | type[Rules]
 
 
 def process_of(found: object) -> Process | None:
-    """The process that something is, or that its decorator has made of a class; None for anything else."""
+    """Return the process that an object is, or that its decorator made of a class; else None."""
     made = composite_of(found)
     return made if isinstance(made, Process) else None
 
@@ -424,11 +461,13 @@ def process(
     members: int = 1,
     attempts: int = 5,
 ) -> Callable[[type[R]], type[R]]:
-    """Make a process of a class of states. The class stays what it is, and is given wherever a reaction is; the
-    arguments are the attributes of `Process`.
+    """Make a decorator that turns a class of states into a process.
+
+    The class itself does not change, and is accepted wherever a reaction is. The arguments are the attributes of
+    `Process`.
 
     Raises:
-        InvalidInput: an argument that could not be kept.
+        InvalidInput: an argument is not valid.
         TypeError: a field of the class has no form in JSON.
     """
     must_be_names(categories, "categories")
@@ -436,6 +475,7 @@ def process(
     must_be(Collection, () if begins is None else begins, "begins", "a list of classes")
 
     def made(rules: type[R]) -> type[R]:
+        """Attach the process to the class whose rules these are, and return the class."""
         found = Process(
             name=name,
             categories=frozenset(categories),

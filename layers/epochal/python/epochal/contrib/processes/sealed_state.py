@@ -20,20 +20,21 @@ from epochal.errors import InvalidInput, SubjectForgotten
 from epochal.model.events import SEALED, sealed_in
 
 MOST_SUBJECTS: Final = 3
-"""Persons for whom one state is sealed, at most: it is then 2.4 times as long."""
+"""Maximum number of persons for whom one state is sealed: it is then 2.4 times as long."""
 
 
 def subjects_in(record: Mapping[str, Any]) -> frozenset[str]:
-    """The persons for whom any message in the record of an event of an instance is sealed."""
+    """Return the persons for whom any message in the record of an instance's event is sealed."""
     subjects = (sealed.get("subject") for sealed in sealed_in(record))
     return frozenset(subject for subject in subjects if isinstance(subject, str))
 
 
 def seal(sealing: Sealing, subjects: Iterable[str], value: Any) -> Any:
-    """A JSON value, sealed for all of these persons; None where that cannot be: one is forgotten or could have no key,
-    or they are too many.
+    """Seal a JSON value for all of these persons, one after another; return None if that is impossible.
 
-    With no subjects at all it comes back as it is.
+    It is impossible if a person is forgotten or could have no key, or if there are more than `MOST_SUBJECTS`. Without
+    any
+    subject the value is returned unchanged.
     """
     ordered = sorted(subjects)
     if len(ordered) > MOST_SUBJECTS:
@@ -47,7 +48,7 @@ def seal(sealing: Sealing, subjects: Iterable[str], value: Any) -> Any:
 
 
 def unseal(sealing: Sealing, value: Any) -> Any:
-    """That value again; None where one of the persons is forgotten, or it was never stored."""
+    """Unseal a JSON value that `seal` returned; return None if a person is forgotten or the value is None."""
     for _ in range(MOST_SUBJECTS):
         if not isinstance(value, dict) or SEALED not in value:
             break

@@ -25,11 +25,14 @@ from epochal.testing.scenarios import MILLENNIUM, must_equal
 def given_process(
     process: ProcessLike, *inputs: Any, key: str = "1", now: datetime | str = MILLENNIUM
 ) -> GivenProcess:
-    """An instance of a process that has taken these inputs, one after another at one moment.
+    """Return an instance of a process that has taken these inputs, one after another at one moment.
 
     Args:
-        key: of the instance.
-        now: that moment, as `given` has it.
+        key: key of the instance.
+        now: the moment, as for `given`.
+
+    Raises:
+        InvalidInput: this is not a process.
     """
     found = process_of(process)
     if found is None:
@@ -42,12 +45,16 @@ def given_process(
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcess:
-    """An instance, and what it has answered with since it was given. Outputs are not performed.
+    """An instance of a process in a test, with the outputs of its last step. Outputs are not performed.
 
     Attributes:
-        state: None before it has begun.
-        now: the moment.
-        timers: when each is due, by its name, and what comes then.
+        process: the process.
+        key: key of the instance.
+        now: the current moment.
+        state: the instance's state; None before it has begun.
+        timers: due time and event of each timer, by its name.
+        done: whether the instance takes no more inputs.
+        answered: outputs of the last step.
     """
 
     process: Process
@@ -59,7 +66,10 @@ class GivenProcess:
     answered: tuple[outputs.Output, ...] = ()
 
     def when(self, message: Any) -> GivenProcess:
-        """The instance once it has taken an input, and its outputs; none where it is done, or this begins none."""
+        """Return the instance after one more input, with its outputs.
+
+        There are none if the instance is done, or has not begun and this input begins none.
+        """
         rules = self.process
         begins = self.state is not None or rules.begins is None or type(message) in rules.begins
         if self.done or not begins:
@@ -69,7 +79,7 @@ class GivenProcess:
         answered = tuple(must_be_events(rules.react(state, message), "react"))
         timers = dict(self.timers)
         for output in answered:
-            # Which refuses what a store would.
+            # This raises for outputs that a store would refuse.
             outputs.stored(output, f"{rules.name}-{self.key}", rules.codec, rules.targets)
             match output:
                 case outputs.After(at=at, event=event):
@@ -86,7 +96,7 @@ class GivenProcess:
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> GivenProcess:
-        """The instance once so much time has gone by: what timers brought is taken, and these are all its outputs."""
+        """Return the instance after a time has passed, with all outputs of the timers that fired in it."""
         until = due_at(in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds), self.now)
         given, answered = self, list[outputs.Output]()
         while due := [(at, name) for name, (at, _) in given.timers.items() if at <= until]:
@@ -98,9 +108,9 @@ class GivenProcess:
         return replace(given, now=until, answered=tuple(answered))
 
     def then(self, *expected: outputs.Output) -> None:
-        """It answers with exactly these, in this order."""
+        """Assert that the outputs of the last step are exactly these, in this order."""
         must_equal(expected, self.answered, "outputs")
 
     def then_state(self, expected: Any) -> None:
-        """This is its state."""
+        """Assert that the instance has this state."""
         must_equal(expected, self.state, "state")
