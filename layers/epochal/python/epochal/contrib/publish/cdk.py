@@ -40,14 +40,15 @@ _TAKEN: Final = (
 
 
 class Webhook:
-    """An HTTPS address, and how it knows who sends.
+    """An HTTPS address to which events are sent, with the secrets that authenticate the sender.
 
     Attributes:
-        address: begins with `https://`.
-        sign_with: requests are signed with this secret as Standard Webhooks has it: base64 of 24 to 64 bytes, with or
-            without `whsec_` before it. For a day after a rotation they have two signatures.
-        authorization: this secret is all of a header's value: `Bearer …`.
-        header: that header.
+        address: URL that begins with `https://`.
+        sign_with: secret with which requests are signed according to Standard Webhooks: base64 of 24 to 64 bytes,
+            with or
+            without the prefix `whsec_`. For a day after a rotation, requests have two signatures.
+        authorization: secret that is the whole value of a header, such as `Bearer …`.
+        header: name of that header.
     """
 
     def __init__(
@@ -58,7 +59,11 @@ class Webhook:
         authorization: secretsmanager.ISecret | None = None,
         header: str = "Authorization",
     ) -> None:
-        """Name an address; raises `BadSetting` where there cannot be such a one, or such a header."""
+        """Check the address and the header, and keep them with their secrets.
+
+        Raises:
+            BadSetting: the address does not begin with `https://`, or a request cannot have the header.
+        """
         if not address.startswith("https://"):
             raise BadSetting("Publish.to", f"must be a construct, or an https:// address, not {address!r}")
         if not _HEADER.fullmatch(header) or header.lower() in _TAKEN:
@@ -85,7 +90,7 @@ Recipient = (
 
 
 class Publish(Reaction):
-    """A reaction that forwards events."""
+    """Construct of a reaction that forwards a store's events to a recipient."""
 
     _decorator = None
     _named = "epochal.contrib.publish.function.handler"
@@ -107,31 +112,36 @@ class Publish(Reaction):
         message_bytes: int | None = None,
         as_rows: bool = False,
     ) -> None:
-        """Add one to a stack.
+        """Add the reaction to a stack.
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: whose events are forwarded.
-            to: a bus of EventBridge, a queue, a topic, a stream of Kinesis, a delivery stream of Firehose, or an
-                `https://` address; `Webhook` for one with secrets.
-            categories: of streams, types of aggregates and groups of tags; all where none are given.
-            types: of events; all where none are given.
-            name: of the reaction, which is made of `id_` where it is not given. Another name sends all events anew.
-            source: what events say that they come from; `epochal/` and the store's name where it is not given.
-            entry: folder with code of the user's: the module of `mapping` or `codec`, and a `requirements.txt` of what
-                that needs.
-            mapping: `module:function` in that folder, from a `FeedEvent` to a `CloudEvent`, or to None for one that is
-                not sent. All of an event is, where it is not given.
-            codec: `module:name` in that folder, of an `EventCodec` that brings events to the version of today.
-            message_bytes: of a message, at most; what is larger is referred to. As the recipient says or AWS does,
-                where it is not given.
-            as_rows: events are sent as rows of one flat table, some in a record, and not as CloudEvents: to a delivery
-                stream alone, as `Lake` has it.
+            id_: id of the construct in its scope.
+            store: the store whose events are forwarded.
+            to: recipient: an EventBridge bus, a queue, a topic, a Kinesis stream, a Firehose delivery stream, or an
+                `https://` address; `Webhook` for an address with secrets.
+            categories: categories of streams, types of aggregates and groups of tags whose events are forwarded; all
+                if None.
+            types: types of events that are forwarded; all if None.
+            name: name of the reaction; derived from `id_` if it is not given. Another name sends all events anew.
+            source: `source` of the CloudEvents; by default `epochal/` and the store's name.
+            entry: folder with the user's code: the module of `mapping` or `codec`, and a `requirements.txt` of what
+                it needs.
+            mapping: `module:function` in that folder, which turns a `FeedEvent` into a `CloudEvent`, or into None for
+                an event
+                that is not sent. By default, all of an event is sent.
+            codec: `module:name` in that folder, of an `EventCodec` that brings events to their current version.
+            message_bytes: maximum bytes of a message; a larger one contains a reference to its content. The default
+                is the
+                limit of the recipient, or of AWS.
+            as_rows: whether events are sent as rows of one flat table, several in a record, and not as CloudEvents:
+                only to a
+                delivery stream, as `Lake` has it.
 
         Raises:
-            BadSetting: there is no such recipient, categories or types are one name and no list, or the code is not
-                there.
+            BadSetting: the recipient is of an unknown kind, categories or types are a single name and not a list, or
+                the code
+                is not there.
         """
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
         for field, names in (("categories", categories), ("types", types)):
@@ -165,12 +175,16 @@ class Publish(Reaction):
             environment={PUBLISH: publication.text()},
             allowed=allowed,
         )
-        # Where a message would be too large, what it refers to is put among the bodies.
+        # The content of a message that is too large is put into the bucket, beside the bodies.
         self.function.add_to_role_policy(grants.on_objects(self._stores.bucket, BODIES, "PutObject"))
 
 
 def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Path | None:
-    """The folder of the user's code, if there is any; raises `BadSetting` where it lacks what it is to have."""
+    """Return the folder of the user's code; None if there is no mapping and no codec.
+
+    Raises:
+        BadSetting: the folder or its modules are not there, or the arguments contradict each other.
+    """
     named = {"mapping": mapping, "codec": codec}
     said = {name: place for name, place in named.items() if place is not None}
     if len(said) > 1:
@@ -187,7 +201,10 @@ def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Pa
 
 
 def _secrets(to: Recipient) -> dict[str, Any]:
-    """Where the secrets of an address are: the function reads them, and nothing that is deployed has them."""
+    """Return the ARNs of an address's secrets, and the header's name, as settings of the publication.
+
+    The function reads the secrets itself, so that their values are not part of what is deployed.
+    """
     if not isinstance(to, Webhook):
         return {}
     secrets = {"sign_with": to.sign_with, "authorization": to.authorization}
@@ -196,7 +213,11 @@ def _secrets(to: Recipient) -> dict[str, Any]:
 
 
 def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStatement]]:
-    """What a recipient is, where, and what sending to it takes."""
+    """Return the kind of a recipient, its address, and the permissions that sending to it takes.
+
+    Raises:
+        BadSetting: the recipient is of an unknown kind.
+    """
     named = store.stage.batches_named
     if isinstance(to, Webhook):
         secrets = [each for each in (to.sign_with, to.authorization) if each is not None]

@@ -47,25 +47,26 @@ _OURS: Final = ("partitionkey", "sequence", "correlationid", "causationid", "tag
 _LEFT: Final = "metadata"
 
 _ESCAPED: Final = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
-"""What JSON may hold as it is, and a message of a queue or a topic may not."""
+"""Escapes for characters that JSON allows but that messages of a queue or topic may not contain."""
 
 Keep = Callable[[bytes], str]
-"""Puts content where it can be got from, and says where: `s3://bucket/key`."""
+"""Function that stores content and returns its address, such as `s3://bucket/key`."""
 
 Extension = str | int | bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudEvent:
-    """What others are shown of an event.
+    """The content of an event as others receive it, from which a CloudEvent is made.
 
     Attributes:
-        data: bytes are sent as they are, as JSON where they are JSON; anything else as the JSON of it.
-        subject: what it is about; empty for none.
-        time: as RFC 3339 has it; empty for none.
-        extensions: attributes beside those of CloudEvents, named by small letters and digits: text, booleans, and
-            integers of 32 bits.
-        content_type: of data; empty where it is to be told from them.
+        type: type of the event.
+        data: content: bytes are sent as they are, as JSON if they are JSON; any other value is converted to JSON.
+        subject: subject of the event; empty for none.
+        time: time as in RFC 3339; empty for none.
+        extensions: attributes besides those of CloudEvents, with names of small letters and digits. Values are text,
+            booleans, and integers of 32 bits.
+        content_type: media type of the data; empty to derive it from them.
     """
 
     type: str
@@ -77,19 +78,19 @@ class CloudEvent:
 
 
 Shown = Callable[[FeedEvent], CloudEvent | None]
-"""What is shown of an event; None for one that others are not shown."""
+"""Function from an event to the CloudEvent that others receive; None for an event that is not sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """An event on its way out.
+    """A message that carries one event, or several rows, to a recipient.
 
     Attributes:
-        id: names it, within its source.
-        source: where it says that it comes from.
-        type: what it is shown as.
-        group: what it must keep its place in: its stream.
-        text: all of it, as JSON.
+        id: id of the event within its source.
+        source: `source` of the CloudEvent.
+        type: type of the event as others receive it.
+        group: name of the stream, within which the order must be kept.
+        text: whole message, as JSON.
     """
 
     id: str
@@ -100,14 +101,19 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Number of bytes of the text."""
         return len(self.text.encode())
 
 
 def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> CloudEvent | None:
-    """All of an event; with a codec in the version of today, and None for a type that the codec skips.
+    """Convert an event of the feed into a CloudEvent with all of its content.
 
-    What is sealed stays sealed, codec or not. Raises why an event cannot be read, and what the codec raises.
+    With a codec, the data are brought to their current version, and the result is None for a type that the codec
+    skips.
+    Sealed data stay sealed in any case.
+
+    Raises:
+        CorruptData, MissingBody, DeniedBody: the event cannot be read. Errors of the codec are raised, too.
     """
     if event.fault is not None:
         raise event.fault
@@ -133,10 +139,17 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
 def message(
     event: FeedEvent, shown: CloudEvent, source: str, *, keep: Keep | None = None, most: int = 0
 ) -> Message:
-    """An event as it is sent; with `keep`, which takes its content where that needs more than `most` bytes.
+    """Make the message that sends an event as a CloudEvent in JSON.
+
+    Args:
+        event: the event of the feed, which gives the message its id and group.
+        shown: content to send.
+        source: `source` of the CloudEvent.
+        keep: stores the content if the message has more than `most` bytes; the message then contains its address.
+        most: maximum number of bytes.
 
     Raises:
-        InvalidInput: what is shown is no CloudEvent.
+        InvalidInput: `shown` is not a valid CloudEvent.
     """
     if not isinstance(shown, CloudEvent):
         raise InvalidInput("mapping", f"must answer a CloudEvent or None, not {type(shown).__name__}")
@@ -149,7 +162,10 @@ def message(
 
 
 def batches(messages: Iterable[Message], *, events: int, size: int) -> Iterator[list[Message]]:
-    """Messages in their order, as many together as one request takes: `events`, and `size` bytes."""
+    """Yield messages in their order, in batches of at most `events` messages and `size` bytes.
+
+    A single message that is larger is a batch of its own.
+    """
     batch: list[Message] = []
     held = 0
     for each in messages:
@@ -164,6 +180,7 @@ def batches(messages: Iterable[Message], *, events: int, size: int) -> Iterator[
 
 
 def _place(event: FeedEvent) -> dict[str, Extension]:
+    """Return the extensions that say where an event belongs: stream, index, causes, tags and user."""
     found = {
         "partitionkey": event.stream,
         # Compared as text, so of one length.
@@ -177,12 +194,15 @@ def _place(event: FeedEvent) -> dict[str, Extension]:
 
 
 def _listed(tag: str) -> str:
-    """A tag among others: `%2C` is a comma of its own."""
+    """Escape a tag for a list of tags, in which commas separate them: `%2C` is a comma within a tag."""
     return tag.replace("%", "%25").replace(",", "%2C")
 
 
 def _versioned(data: bytes) -> tuple[bytes, dict[str, Extension]]:
-    """Data without our mark of their version, and that. Codecs write it first, so the rest stays as it is."""
+    """Return data without the version mark `$v`, and the version as an extension, if there is one.
+
+    Codecs write the mark first, so that the remaining bytes are unchanged.
+    """
     if b'"%b"' % VERSION.encode() not in data:
         return data, {}
     if found := _VERSION.match(data):
@@ -198,7 +218,11 @@ def _versioned(data: bytes) -> tuple[bytes, dict[str, Extension]]:
 
 
 def _metadata(meta: bytes, place: Collection[str]) -> dict[str, Extension]:
-    """Metadata as extensions, and what cannot be one or is called like one of `place`, together, as text."""
+    """Return metadata as extensions; members that cannot be extensions are put together into one, as JSON.
+
+    Args:
+        place: names of extensions that are taken already.
+    """
     if not meta:
         return {}
     try:
@@ -214,7 +238,7 @@ def _metadata(meta: bytes, place: Collection[str]) -> dict[str, Extension]:
 
 
 def _is_extension(name: str, value: object) -> bool:
-    """Whether CloudEvents has such an attribute. A boolean is an integer, too."""
+    """Whether CloudEvents allows an extension of this name and value: text, a boolean or a 32-bit integer."""
     if not _EXTENSION.fullmatch(name):
         return False
     return (
@@ -225,6 +249,11 @@ def _is_extension(name: str, value: object) -> bool:
 
 
 def _attributes(shown: CloudEvent) -> dict[str, Extension]:
+    """Return the attributes of a CloudEvent: type, subject, time and extensions.
+
+    Raises:
+        InvalidInput: an attribute is not valid.
+    """
     if not shown.type:
         raise InvalidInput("type", "must not be empty: what kind of event is it to others?")
     if shown.time and not _TIME.fullmatch(shown.time):
@@ -242,6 +271,11 @@ def _attributes(shown: CloudEvent) -> dict[str, Extension]:
 
 
 def _json_of(value: Any) -> bytes:
+    """Convert a value to JSON.
+
+    Raises:
+        InvalidInput: the value has no form in JSON.
+    """
     try:
         return json.dumps(value)
     except (TypeError, ValueError) as error:
@@ -249,7 +283,10 @@ def _json_of(value: Any) -> bytes:
 
 
 def _content(data: bytes, content_type: str) -> str:
-    """The members that hold it, as JSON: it is written as it was read, for a parser would change it."""
+    """Return the members of the JSON object that hold the data, as text to insert before its end.
+
+    JSON data are inserted as they are, because parsing them would change them.
+    """
     if not data:
         return ""
     if _is_json(data, content_type):
@@ -260,6 +297,7 @@ def _content(data: bytes, content_type: str) -> str:
 
 
 def _is_json(data: bytes, content_type: str) -> bool:
+    """Whether data are JSON, and the content type does not say otherwise."""
     try:
         json.loads(data)
     except ValueError:
@@ -268,4 +306,5 @@ def _is_json(data: bytes, content_type: str) -> bool:
 
 
 def _text(attributes: Mapping[str, Any], members: str = "") -> str:
+    """Return a JSON object of attributes, with further members inserted as text."""
     return f"{json.dumps(attributes).decode()[:-1]}{members}}}".translate(_ESCAPED)

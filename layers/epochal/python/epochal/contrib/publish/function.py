@@ -10,7 +10,7 @@ from epochal.hosting.function import Handler, loaded
 
 
 def __getattr__(name: str) -> Handler:
-    """Lambda asks for the handler, once; whoever else imports this module asks for nothing."""
+    """Return the function's handler, which is made when Lambda first asks for it, not at the import."""
     if name != "handler":
         raise AttributeError(name)
     return _handler()
@@ -18,4 +18,5 @@ def __getattr__(name: str) -> Handler:
 
 @cache
 def _handler() -> Handler:
+    """Make the handler of the function from its environment, once."""
     return loaded(lambda: deployed_publisher(os.environ))

@@ -31,22 +31,22 @@ from epochal.store.encoding import Bodies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What is forwarded, and where to.
+    """Settings of a reaction that forwards events: which events, how, and to which recipient.
 
     Attributes:
-        name: of the reaction.
-        to: a kind of recipient (`hosting.recipients`).
-        place: which one.
-        source: what events say that they come from.
-        categories: of streams; None for all.
-        types: of events; None for all.
-        sign_with: the secret that requests to an address are signed with.
-        authorization: the secret that is the value of a header of theirs.
-        header: that one.
-        mapping: what says what is shown of an event, as `module:function` of the code beside it.
-        codec: what brings events to the version of today, as `module:name`, where there is no mapping.
-        message_bytes: of one message, at most, where the recipient does not tell.
-        as_rows: events are sent as rows (`rows`), and not as CloudEvents.
+        name: name of the reaction.
+        to: kind of the recipient, a key of `LIMITS`.
+        place: address of the recipient.
+        source: `source` of the CloudEvents.
+        categories: categories of streams; None for all.
+        types: types of events; None for all.
+        sign_with: ARN of the secret with which requests to an HTTPS address are signed.
+        authorization: ARN of the secret that is the value of a header of these requests.
+        header: name of that header.
+        mapping: `module:function` in the code beside it, which turns an event into a CloudEvent.
+        codec: `module:name` of a codec that brings events to their current version, if there is no mapping.
+        message_bytes: maximum bytes of one message, if the recipient does not say.
+        as_rows: whether events are sent as rows (`rows`), and not as CloudEvents.
     """
 
     name: str
@@ -64,16 +64,20 @@ class Publication:
     as_rows: bool | None = None
 
     def text(self) -> str:
-        """As the function's environment has it."""
+        """Serialize the settings as JSON for the function's environment."""
         return json.dumps({name: each for name, each in asdict(self).items() if each is not None})
 
 
 PUBLISH: Final = "EPOCHAL_PUBLISH"
-"""The variable that tells a function what to forward."""
+"""Environment variable with a function's publication, as JSON."""
 
 
 def publication_of(environment: Mapping[str, str]) -> Publication:
-    """What the environment tells; raises `InvalidInput` where it tells nothing."""
+    """Parse the publication in a function's environment.
+
+    Raises:
+        InvalidInput: the variable is not there.
+    """
     if PUBLISH not in environment:
         raise InvalidInput(PUBLISH, "must say what is forwarded, and where to")
     told = json.loads(environment[PUBLISH])
@@ -82,7 +86,11 @@ def publication_of(environment: Mapping[str, str]) -> Publication:
 
 
 def proof_of(publication: Publication, client: Any = None) -> Proof:
-    """What proves to an address who sends: nothing, where the publication names no secret."""
+    """Make the proof of the sender from a publication's secrets; an empty one if it names none.
+
+    Args:
+        client: a Secrets Manager client; made at its first use if it is not given.
+    """
     client = client or lazily(lambda: service_client("secretsmanager"))
     sign_with, authorization = (
         Secret(client, each) if each else None for each in (publication.sign_with, publication.authorization)
@@ -91,7 +99,7 @@ def proof_of(publication: Publication, client: Any = None) -> Proof:
 
 
 def shown_by(publication: Publication) -> Shown:
-    """What is shown of an event: as the user's mapping says, or all of it, by his codec where there is one."""
+    """Return the function that turns events into CloudEvents: the user's mapping, or one with the codec."""
     if publication.mapping is not None:
         shown: Shown = at(publication.mapping)
         return shown
@@ -106,22 +114,25 @@ def publisher(
     send: Send | None = None,
     limit: Limit | None = None,
 ) -> Reaction:
-    """The reaction that forwards.
+    """Make the reaction that forwards events.
 
     Args:
-        bodies: where content is put that is too large for a message.
-        bucket: what it is called.
-        send: to where the publication says, if it is not given.
-        limit: of what is sent; as the recipient says, if it is not given.
+        publication: its settings.
+        bodies: store of content that is too large for a message; None for none.
+        bucket: name of the bucket of these bodies.
+        send: function that sends messages; by default, one for the publication's recipient.
+        limit: limits of messages and requests; by default, those of the recipient.
     """
     to = send or recipient(publication.to, publication.place, proof=proof_of(publication))
     shown = shown_by(publication)
 
     @cache
     def most() -> Limit:  # asked for with the first delivery, and not while a process starts
+        """Return the limits of the recipient, read at the first delivery and then cached."""
         return limit or limit_of(publication.to, publication.place, publication.message_bytes)
 
     def keep(content: bytes) -> str:
+        """Store content that is too large for a message in the bucket, and return its address."""
         if bodies is None:
             raise InvalidInput("bucket", "must be there for events that are too large for a message")
         claim = claim_for(Encoded(DIRECT, content))
@@ -129,15 +140,18 @@ def publisher(
         return f"s3://{bucket}/{claim.key}"
 
     def messages(events: Iterable[FeedEvent]) -> Iterator[Message]:
+        """Yield a message for each event that is there and is to be sent."""
         for event in events:
             if event.gone is None and (seen := shown(event)) is not None:
                 yield message(event, seen, publication.source, keep=keep, most=most().message)
 
     def rows(events: Iterable[FeedEvent]) -> Iterator[Message]:
+        """Yield messages of rows for the events that are there, several rows in one."""
         there = (event for event in events if event.gone is None)
         return together(row_message(event, publication.source, keep, most().message) for event in there)
 
     def forward(delivery: Delivery) -> None:
+        """Send the events of a delivery to the recipient, in batches."""
         sent = rows if publication.as_rows else messages
         for batch in batches(sent(delivery.events), events=most().messages, size=most().request):
             to(batch)
@@ -148,7 +162,7 @@ def publisher(
 
 
 def deployed_publisher(environment: Mapping[str, str]) -> Handler:
-    """The handler of a function that forwards what its environment says."""
+    """Make the Lambda handler of the function that forwards events as its environment says."""
     settings = Settings.from_environment(environment)
     bodies = open_deployment(settings).bucket.bodies
     return lambda_handler(publisher(publication_of(environment), bodies, settings.bucket), environment)

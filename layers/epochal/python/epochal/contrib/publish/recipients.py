@@ -27,22 +27,22 @@ from epochal.lazy_dataclasses import dataclass, replace
 Send = Callable[[Sequence[Message]], None]
 
 PARTITION_KEY: Final = 256
-"""Characters of a key that tells which shard of Kinesis a record goes to."""
+"""Maximum characters of a Kinesis partition key."""
 
 DETAIL_TYPE: Final = 128
-"""Characters that a bus takes of a type; the event itself has all of it."""
+"""Maximum characters of a detail type on a bus; the event itself has its whole type."""
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """What a recipient takes.
+    """Limits of a recipient.
 
     Attributes:
-        message: bytes of one event as a message, at most; less than AWS says, by what is around it.
-        request: bytes of all messages of a request.
-        messages: of a request.
+        message: maximum bytes of one event as a message; less than the limit of AWS, by what is sent beside it.
+        request: maximum bytes of all messages of a request.
+        messages: maximum number of messages of a request.
     """
 
     message: int
@@ -51,7 +51,7 @@ class Limit:
 
 
 _AROUND: Final = 16 * 1024
-"""Bytes left for what is sent beside a message and counts: source, type, attributes, keys."""
+"""Bytes reserved for what counts besides a message: source, type, attributes and keys."""
 
 _KIB, _MB = 1024, 1_000_000
 
@@ -67,14 +67,26 @@ LIMITS: Final = {
     "firehose": Limit(message=1_000 * _KIB - _AROUND, request=4 * _KIB**2 - _AROUND, messages=500),
     "webhook": Limit(message=256 * _KIB - _AROUND, request=256 * _KIB - _AROUND),  # ours: addresses differ
 }
-"""By kinds of recipients. https://docs.aws.amazon.com: quotas of EventBridge, SQS, SNS, Kinesis and Firehose."""
+"""Limits by kinds of recipients.
+
+https://docs.aws.amazon.com: quotas of EventBridge, SQS, SNS, Kinesis and Firehose.
+"""
 
 UNTOLD: Final = 256 * _KIB - _AROUND
-"""What queues and topics took for years: assumed where one does not say what it takes."""
+"""Bytes of a message that queues and topics accepted for years: assumed if one does not state its limit."""
 
 
 def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = None) -> Limit:
-    """What the recipient takes, as it says itself or `most` does; raises `InvalidInput` where there is no such kind."""
+    """Return the limits of a recipient: `most` bytes for a message, or what the queue or topic states.
+
+    Other kinds have the limit in `LIMITS`.
+
+    Args:
+        client: an SQS or SNS client; made at its first use if it is not given.
+
+    Raises:
+        InvalidInput: there is no such kind.
+    """
     if kind not in LIMITS:
         raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
     limit = LIMITS[kind]
@@ -86,7 +98,10 @@ def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = No
 
 
 def _told_by(kind: str, client: Any, place: str) -> int:
-    """`MaximumMessageSize` of a queue or topic. One of another account may send without letting anyone look."""
+    """Read the maximum message size of a queue or topic; return a default if that is not allowed.
+
+    One in another account may accept messages without letting the sender read its attributes.
+    """
     try:
         with translate_errors("MaximumMessageSize"):
             if kind == "queue":
@@ -100,8 +115,14 @@ def _told_by(kind: str, client: Any, place: str) -> int:
 
 
 def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None = None) -> Send:
-    """What sends to a `bus` (its name or ARN), a `queue` (its URL), a `topic` or a `stream` of Kinesis (its ARN), a
-    delivery stream of `firehose` (its name) or a `webhook` (its address, to which `proof` tells who sends).
+    """Make the function that sends a batch of messages to a recipient of a kind.
+
+    Args:
+        kind: a key of `LIMITS`.
+        place: name or ARN of a `bus`, URL of a `queue`, ARN of a `topic` or a Kinesis `stream`, name of a `firehose`
+            delivery stream, or address of a `webhook`.
+        client: a client of the kind's service; made at its first use if it is not given.
+        proof: proof of the sender, for a webhook.
 
     Raises:
         InvalidInput: there is no such kind.
@@ -115,6 +136,7 @@ def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None 
 
 
 def _to_bus(client: Any, bus: str, events: Sequence[Message]) -> None:
+    """Send a batch of messages to an EventBridge bus in one request; raise `Unavailable` if any failed."""
     entries = [
         {
             "EventBusName": bus,
@@ -130,6 +152,7 @@ def _to_bus(client: Any, bus: str, events: Sequence[Message]) -> None:
 
 
 def _to_queue(client: Any, url: str, events: Sequence[Message]) -> None:
+    """Send a batch of messages to a queue; one by one if it is FIFO. Raise `Unavailable` if any failed."""
     for part in _requests(events, url):
         entries = [
             {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
@@ -141,6 +164,7 @@ def _to_queue(client: Any, url: str, events: Sequence[Message]) -> None:
 
 
 def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
+    """Send a batch of messages to a topic; one by one if it is FIFO. Raise `Unavailable` if any failed."""
     for part in _requests(events, arn):
         entries = [
             {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
@@ -152,8 +176,11 @@ def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
 
 
 def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
-    """One by one: of a batch, a later event of a stream may be taken where an earlier one is not. A shard takes what
-    has one partition key, in the order of its requests.
+    """Send messages to a Kinesis stream one by one, so that the order within each group is kept.
+
+    In a batch, a later record could be accepted when an earlier one is not. A shard keeps records of one partition
+    key in
+    the order of the requests.
     """
     for each in events:
         with translate_errors("PutRecord"):
@@ -161,8 +188,14 @@ def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
 
 
 def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
-    """A line each: what Firehose writes are records end to end. Those that are not taken are sent again by themselves:
-    it keeps no order, and the rest would come twice.
+    """Send messages to a delivery stream, a line each; retry only the records that failed.
+
+    Firehose writes records one directly after another, so each ends with a line break. It keeps no order, so the
+    failed
+    records can be sent alone, and the others do not come twice.
+
+    Raises:
+        Unavailable: records still failed after the last retry.
     """
     records, failed = [{"Data": f"{each.text}\n".encode()} for each in events], list[str]()
     for pause in (*AGAIN, None):
@@ -178,7 +211,7 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
 
 
 AGAIN: Final = (0.1, 0.4, 1.6)
-"""Seconds between the tries of records that Firehose does not take: it is over its limit of the second."""
+"""Seconds between attempts to send records that Firehose rejects because its limit per second is exceeded."""
 
 _SENDERS: Final[dict[str, tuple[str, Callable[[Any, str, Sequence[Message]], None]]]] = {
     "bus": ("events", _to_bus),
@@ -187,11 +220,14 @@ _SENDERS: Final[dict[str, tuple[str, Callable[[Any, str, Sequence[Message]], Non
     "stream": ("kinesis", _to_stream),
     "firehose": ("firehose", _to_firehose),
 }
-"""By kinds of recipients: the service, and what sends to it."""
+"""The service and the sending function, by kinds of recipients."""
 
 
 def _attributes(event: Message | None = None) -> dict[str, Any]:
-    """By which receivers know what a message is; subscriptions of a topic filter by the type."""
+    """Return the message attributes by which receivers recognize a message: content type and event type.
+
+    Subscriptions of a topic filter by the type.
+    """
     told = {"content-type": CONTENT_TYPE} | ({"type": event.type} if event else {})
     return {
         "MessageAttributes": {
@@ -201,16 +237,23 @@ def _attributes(event: Message | None = None) -> dict[str, Any]:
 
 
 def _requests(events: Sequence[Message], place: str) -> Iterable[Sequence[Message]]:
-    """What is sent at once: all, but in order one by one, since of a batch a later event may be taken alone."""
+    """Divide messages into requests: all in one, or one each for a FIFO queue or topic.
+
+    In a batch to a FIFO queue, a later message could be accepted when an earlier one is not.
+    """
     return ([each] for each in events) if _keeps_order(place) else [events]
 
 
 def _keeps_order(place: str) -> bool:
+    """Whether a queue or topic is FIFO, by the end of its name."""
     return place.endswith(".fifo")
 
 
 def _ordered(event: Message, place: str) -> dict[str, str]:
-    """In a FIFO queue or topic, a stream keeps its order, and what was sent already is dropped."""
+    """Return the group and deduplication ids of a message to a FIFO queue or topic; nothing for others.
+
+    They keep the order of each stream, and drop messages that were sent before.
+    """
     if not _keeps_order(place):
         return {}
     names = {"MessageGroupId": event.group, "MessageDeduplicationId": f"{event.source} {event.id}"}
@@ -218,5 +261,6 @@ def _ordered(event: Message, place: str) -> dict[str, str]:
 
 
 def _all_taken(failed: Sequence[str], events: Sequence[Message]) -> None:
+    """Raise `Unavailable` if any of the messages failed, with the first error code."""
     if failed:
         raise Unavailable(f"{len(failed)} of {len(events)} events were not taken: {failed[0]}")

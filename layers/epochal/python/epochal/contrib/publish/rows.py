@@ -11,17 +11,25 @@ from epochal.feed.history import FeedEvent, name_of
 from epochal.lazy_dataclasses import replace
 
 ROW_AT: Final = "row_at"
-"""What a row that is sent has beside the columns of every row: where all of it is, as JSON, if it is too large for a
-record. Its bodies are null then."""
+"""Column that rows sent to a delivery stream have besides the usual ones: the address of the whole row as JSON.
+
+It is null unless the row is too large for a record; the row's bodies are null then.
+"""
 
 _BODIES: Final = ("data", "data64", "metadata", "metadata64")
 
 _RECORD: Final = 64 * 1024
-"""Bytes of rows that go together: Firehose charges a record by 5 KB, begun ones too."""
+"""Bytes of rows that are put into one record: Firehose charges for records in steps of 5 KB."""
 
 
 def row_message(event: FeedEvent, source: str, keep: Keep, most: int) -> Message:
-    """An event as a row of JSON; raises why it cannot be read."""
+    """Make the message that sends an event as a row of JSON.
+
+    A row of more than `most` bytes is stored with `keep`, and sent with its address and without its bodies.
+
+    Raises:
+        CorruptData, MissingBody, DeniedBody: the event cannot be read.
+    """
     from epochal.contrib.transfer.rows import as_json, row_of  # noqa: PLC0415  most functions that forward send no rows
 
     if event.fault is not None:
@@ -34,10 +42,14 @@ def row_message(event: FeedEvent, source: str, keep: Keep, most: int) -> Message
 
 
 def _line(row: Mapping[str, Any]) -> str:
+    """Return a row as one line of JSON."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def together(messages: Iterable[Message], size: int = _RECORD) -> Iterator[Message]:
-    """Messages in their order, as many lines in one as it should have bytes."""
+    """Join messages in their order into messages of several lines, each of at most `size` bytes.
+
+    A single message that is larger stays alone.
+    """
     for batch in batches(messages, events=size, size=size):
         yield replace(batch[0], text="\n".join(each.text for each in batch))

@@ -24,7 +24,7 @@ _MISSING: Final = "ResourceNotFoundException"
 
 
 class Secret:
-    """One secret, by its ARN or name."""
+    """A secret in Secrets Manager, by its ARN or name, whose value is cached for `KEPT_SECONDS`."""
 
     def __init__(self, client: Any, name: str, *, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -34,25 +34,30 @@ class Secret:
         self._read_at = 0.0
 
     def values(self) -> tuple[str, ...]:
-        """The value, and behind it the one that it took the place of, if that was lately.
+        """Return the secret's current value, and the previous one if it was rotated within a day.
 
         Raises:
-            Refused: it must not be read.
+            Refused: the credentials do not allow reading the secret.
             Unavailable: Secrets Manager does not answer.
             InvalidRequest: there is no such secret.
-            InvalidInput: the current one is no text.
+            InvalidInput: the current value is not text.
         """
-        values = self._values  # another thread may have it forgotten meanwhile
+        values = self._values  # another thread may call `forget` meanwhile
         if not values or self._clock() - self._read_at >= KEPT_SECONDS:
             values = self._read()
             self._values, self._read_at = values, self._clock()
         return values
 
     def forget(self) -> None:
-        """Read it again next time."""
+        """Discard the cached values, so that the next call reads the secret again."""
         self._values = ()
 
     def _read(self) -> tuple[str, ...]:
+        """Read the current value from Secrets Manager, and the previous one if that was current within a day.
+
+        Raises:
+            InvalidInput: the current value is not text.
+        """
         current = self._version(_CURRENT)
         if "SecretString" not in current:
             raise InvalidInput(f"secret {self._name}, version {_CURRENT}", "must be text, not bytes")
@@ -68,5 +73,6 @@ class Secret:
         return (value, str(previous["SecretString"])) if "SecretString" in previous else (value,)
 
     def _version(self, stage: str) -> Any:
+        """Read the version of the secret that has a stage label, such as `AWSCURRENT`."""
         with translate_errors("secretsmanager:GetSecretValue"):
             return self._client.get_secret_value(SecretId=self._name, VersionStage=stage)

@@ -21,14 +21,18 @@ from epochal.contrib.publish.cloudevents import Message
 from epochal.errors import InvalidInput
 
 KEY_BYTES: Final = (24, 64)
-"""Of a key, at least and at most, as the specification has it."""
+"""Minimum and maximum number of bytes of a key, from the specification."""
 
 _PREFIX: Final = "whsec_"
 _HEADER: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
 def signing_key(secret: str) -> bytes:
-    """The key that a secret has: base64, behind `whsec_` or bare. What is refused is never quoted."""
+    """Decode the signing key in a secret: base64, with or without the prefix `whsec_`.
+
+    Raises:
+        InvalidInput: the secret is not valid. It is never quoted.
+    """
     least, most = KEY_BYTES
     try:
         key = base64.b64decode(secret.strip().removeprefix(_PREFIX), validate=True)
@@ -41,7 +45,11 @@ def signing_key(secret: str) -> bytes:
 
 
 def header_value(secret: str) -> str:
-    """What a secret puts into a header. What is refused is never quoted."""
+    """Return the header value that a secret is, without white space around it.
+
+    Raises:
+        InvalidInput: the secret is not one line of ASCII. It is never quoted.
+    """
     value = secret.strip()
     if not _HEADER.fullmatch(value):
         raise InvalidInput("authorization", "must be one line of ASCII, which is all of the header's value")
@@ -49,13 +57,20 @@ def header_value(secret: str) -> str:
 
 
 def request_id(events: Sequence[Message]) -> str:
-    """Of the request that sends these events."""
+    """Return the id of the request that sends these messages: always the same for the same messages."""
     names = "\n".join(f"{each.source} {each.id}" for each in events)
     return f"msg_{hashlib.sha256(names.encode()).hexdigest()[:32]}"
 
 
 def signed(id_: str, seconds: int, content: bytes, keys: Sequence[bytes]) -> dict[str, str]:
-    """The headers of a request that is sent now."""
+    """Return the Standard Webhooks headers of a request: id, timestamp and a signature for each key.
+
+    Args:
+        id_: id of the request.
+        seconds: time of sending, in seconds since 1970.
+        content: body of the request.
+        keys: signing keys.
+    """
     message = f"{id_}.{seconds}.".encode() + content
     digests = (hmac.digest(key, message, "sha256") for key in keys)
     return {

@@ -18,7 +18,7 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.lazy_dataclasses import dataclass
 
 SECONDS: Final = 10
-"""For an answer."""
+"""Timeout of a request, in seconds."""
 
 AUTHORIZATION: Final = "Authorization"
 BATCH_TYPE: Final = "application/cloudevents-batch+json"
@@ -28,11 +28,13 @@ _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What proves who sends.
+    """Proof of the sender: a signature, a header with a secret, both, or neither.
 
     Attributes:
-        sign_with: has the key of signatures.
-        authorization: is the value of `header`.
+        sign_with: secret that holds the signing key.
+        authorization: secret that is the value of `header`.
+        header: name of that header.
+        clock: returns the time in seconds since 1970.
     """
 
     sign_with: Secret | None = None
@@ -41,7 +43,11 @@ class Proof:
     clock: Callable[[], float] = time.time
 
     def headers(self, events: Sequence[Message], content: bytes) -> dict[str, str]:
-        """Of a request with these events; raises `InvalidInput` where a secret is none that can be used."""
+        """Return the headers that prove the sender of a request with these messages as its content.
+
+        Raises:
+            InvalidInput: a secret cannot be used for this.
+        """
         found = {}
         if self.sign_with is not None:
             found = signed(request_id(events), int(self.clock()), content, _keys(self.sign_with.values()))
@@ -50,14 +56,18 @@ class Proof:
         return found
 
     def forget(self) -> None:
-        """Read the secrets again: what they were has been refused."""
+        """Discard the cached secrets, so that the next request reads them again: they have been refused."""
         for each in (self.sign_with, self.authorization):
             if each is not None:
                 each.forget()
 
 
 def _keys(secrets: Sequence[str]) -> list[bytes]:
-    """The first has to be one; what it took the place of may never have been."""
+    """Return the signing keys of the current and the previous secret; the previous one may be invalid.
+
+    Raises:
+        InvalidInput: the current secret holds no valid key.
+    """
     keys = [signing_key(secrets[0])]
     for each in secrets[1:]:
         with suppress(InvalidInput):
@@ -66,8 +76,11 @@ def _keys(secrets: Sequence[str]) -> list[bytes]:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirected POST becomes a GET, which an address answers with success and without the events; and its headers
-    would go to whoever is named.
+    """Handler that follows no redirects.
+
+    A redirected POST would become a GET, which the address may answer with success although it did not get the
+    events. And
+    the headers with their secrets would go to another address.
     """
 
     def redirect_request(self, *_: Any, **__: Any) -> None: ...
@@ -77,18 +90,28 @@ _OPENER: Final = build_opener(_NoRedirects)
 
 
 def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None]:
-    """What sends a batch to an address, or raises; raises `InvalidInput` at once where it is none."""
+    """Return a function that sends a batch of messages to a web address in one request.
+
+    The function raises `Unavailable` unless the address answers with success.
+
+    Raises:
+        InvalidInput: the address does not begin with `https://` or `http://`.
+    """
     if not address.startswith(("https://", "http://")):
         raise InvalidInput("to", "must be an address of the web")
 
     def send(events: Sequence[Message]) -> None:
+        """Send a batch of messages as one signed POST request; raise `Unavailable` if it does not succeed.
+
+        An answer of 401 or 403 discards the cached secrets.
+        """
         content = f"[{','.join(each.text for each in events)}]".encode()
         headers = {"Content-Type": BATCH_TYPE, **proof.headers(events, content)}
         request = Request(address, content, headers, method="POST")  # noqa: S310  # checked
         try:
             with _OPENER.open(request, timeout=SECONDS):
                 pass
-        # Whatever the address answers but success, and whatever keeps it from answering.
+        # Any answer but success, and any error of the connection.
         except (OSError, HTTPException) as error:
             if isinstance(error, HTTPError) and error.code in _REFUSED:
                 proof.forget()
