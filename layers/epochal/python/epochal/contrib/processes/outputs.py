@@ -10,8 +10,8 @@
     $refused    so they have, and the last of them was refused, a command or events: an input
     $done       the instance takes no more inputs
 
-These names and forms are in streams, and so outlive the code. Timers are events of `epochal.scheduling`. A message is stored
-as the process's codec writes it.
+These names and forms are in streams, and so outlive the code. Timers are events of `epochal.scheduling`. A message is
+stored as the process's codec writes it.
 """
 
 from __future__ import annotations
