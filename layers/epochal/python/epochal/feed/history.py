@@ -37,34 +37,40 @@ from epochal.store.streams import Streams
 # What readers of the feed get.
 
 Gone = Literal["pruned", "expired"]
-"""Why an event of the feed can no longer be read: its stream was pruned (`tips`), or its time was over (`dcb`). One
-whose bodies are sealed is read like any other: `Subjects.unseal` tells those who have the keys what is shredded."""
+"""Reasons why an event of the feed is gone: its stream was pruned (`tips`), or the event expired (`dcb`).
+
+An event whose bodies are sealed is read like any other: `Subjects.unseal` returns `Shredded` once its subject is
+forgotten.
+"""
 
 
 PlacedRemoval = tuple[int, Removal]
-"""A removal, and how many spans come before it."""
+"""A removal, after the number of spans that come before it."""
 
 Fault = CorruptData | MissingBody | DeniedBody
-"""Why an event that is there cannot be read: the error itself. Its place in the feed stays, and others go on."""
+"""The error because of which an existing event cannot be read. Its place in the feed stays, and others are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEvent:
-    """An event of any layout, as the feed has it.
+    """An event of any layout in the common form of the feed.
 
     Attributes:
-        stream: its stream's name, its aggregate's id, or one of its tags.
-        index: within that stream, from 0: an aggregate's event number less 1, an event's place in the tag.
-        type: of an event that is pruned, or whose item cannot be read, it is only known to the feed, and empty here.
-        data: the body: bytes, or a claim on the bucket. That of an aggregate's event is UTF-8 JSON.
-        meta: metadata, likewise; empty for none. Aggregates keep none.
-        timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
+        stream: name of its stream, id of its aggregate, or one of its tags.
+        index: index within that stream, from 0: an aggregate's event number less 1, or an event's place in the tag.
+        type: type of the event; empty if the event is pruned or its item cannot be read, because only the feed knows
+            it.
+        data: body: bytes, or a claim on the bucket. That of an aggregate's event is UTF-8 JSON.
+        meta: metadata: bytes, or a claim on the bucket; empty for none. Aggregates have none.
+        timestamp: time as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
         tags: all tags of the event, in their order.
-        id: of an event with tags, a UUID: the same in the feed's streams of all its tags. Of another one its caller's.
-        home: the named stream that an event with tags was appended to; empty where it has tags alone.
-        user: who caused it, where Sekiban's tables say so; elsewhere a user is a member of `meta`.
-        gone: why there is no event any more; its place in the feed stays.
-        fault: why the event cannot be read; what is known of it is given.
+        id: id of the event. For an event with tags, a UUID, which is the same in the streams of all its tags; for
+            another
+            event, the id that its writer gave it, if any.
+        home: named stream that an event with tags was appended to; empty if it has tags alone.
+        user: user who caused the event, if Sekiban's tables have one; elsewhere, a user is a member of `meta`.
+        gone: reason why the event no longer exists; its place in the feed stays.
+        fault: error because of which the event cannot be read; the other attributes have what is known.
     """
 
     stream: str
@@ -105,7 +111,7 @@ class FeedEvent:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether its body or metadata contain anything that is sealed for a subject, at any depth."""
+        """Whether the event's body or metadata contain anything sealed for a subject, at any depth."""
         return holds_seal(self.data) or holds_seal(self.meta)
 
     @property
@@ -127,37 +133,43 @@ def name_of(event: FeedEvent) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UnopenedFeedEvent:
-    """An event of a named stream that may be large: it is opened only by those who have room for it."""
+    """A possibly large event of a named stream, whose data and metadata are not decompressed yet.
+
+    Attributes:
+        event: the unopened event of the store.
+    """
 
     event: UnopenedEvent
 
     @property
     def stream(self) -> str:
-        """Its stream."""
+        """Name of the event's stream."""
         return self.event.stream
 
     @property
     def index(self) -> int:
-        """Its index there."""
+        """Index of the event in its stream."""
         return self.event.index
 
     def open(self, largest: int) -> FeedEvent | None:
-        """The event, or its fault; None where its data or its metadata have more than `largest` bytes."""
+        """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
         opened = self.event.open(largest)
         return None if opened is None else _of_stream(self.stream, opened)
 
 
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.
 class FeedItem(NamedTuple):
-    """One event of the feed, or a removal of events.
+    """One item of a feed page: an event, or a removal of events.
 
     Attributes:
-        event: the event itself where data was asked for; None where it was not, where it is gone or cannot be read,
-            or where the page was full (`omitted`).
-        omitted: data was asked for, but the page could hold no more: read the stream.
-        gone: data was asked for, but the event can no longer be read.
-        fault: data was asked for, but the event cannot be read.
-        removal: it is no event, and says that events are gone; its `type` is `$pruned`, `$emptied` or `$deleted`, and
+        event: the event itself; None if data was not requested, if the event is gone or cannot be read, or if the
+            page was
+            full (`omitted`).
+        omitted: whether the event was left out because the page had no room for it: it can be read from its stream.
+        gone: reason why the event no longer exists, if data was requested.
+        fault: error because of which the event cannot be read, if data was requested.
+        removal: the removal, if the item is one and no event. Its `type` is then `$pruned`, `$emptied` or `$deleted`,
+            and
             its `index` that of the first event that is not gone.
     """
 
@@ -262,7 +274,7 @@ class PartitionTail:
     tail: Checkpoint
 
 
-# Where that comes from: the history of each layout.
+# The sources of these events: the history of each layout.
 
 
 class History(Protocol):
@@ -337,17 +349,18 @@ def together(
 # Events for the spans of a feed page, window by window, several streams of a window at once.
 
 PARALLEL: Final = 8
-"""Streams read at once."""
+"""Number of streams that are read concurrently."""
 
 WINDOW: Final = 256
-"""Events read together where nobody asks for fewer: 100 MB where each is as large as an item can be."""
+"""Default number of events that are read together: 100 MB if each is as large as an item can be."""
 
 Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
-"""Reads the events of a stream from an index up to and without another, as they are consumed; none is left out:
-those that are gone, or cannot be read, come as such."""
+"""Function that reads the events of a stream lazily, from an index up to and without another. None is left out: events
+that are gone, or cannot be read, are marked as such.
+"""
 
 HydrateUnopened = Callable[[str, int, int], Iterator[FeedEvent | UnopenedFeedEvent]]
-"""The same, where events that may be large come unopened."""
+"""A `Hydrate` function that returns events which may be large unopened."""
 
 _Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
 
@@ -364,7 +377,7 @@ def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
 
 
 _tuple: Final = tuple.__new__
-"""Makes a named tuple in half of the time: catching up makes one of every event."""
+"""Makes a named tuple in half of the time: catching up makes one for every event."""
 
 
 def with_removals(
@@ -464,10 +477,10 @@ def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
 # its events always has room (`index.entries`).
 
 FEWEST: Final = PARALLEL
-"""Events of a window at least: a stream for each of those that are read at once."""
+"""Minimum number of events of a window: one for each stream that is read concurrently."""
 
 MOST: Final = 128
-"""Events of a window at most: 50 MB where each is as large as an item can be, though all before were small."""
+"""Maximum number of events of a window: 50 MB if each is as large as an item can be, after only small ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -541,6 +554,7 @@ class _Filling:
         clock: returns seconds.
         data: whether events were requested, so that an item may lack one.
         used: bytes of the items so far.
+        opened: bytes of all events that were opened, those without room included.
         largest: bytes of the largest of them; None before the first.
         full: whether an item had no room, or time was over.
     """
@@ -584,8 +598,9 @@ class _Filling:
         return shown if self._fits(size) else left_out
 
     def _open(self, event: UnopenedFeedEvent) -> FeedEvent | None:
-        """An event that may be large; None where it has no room. It is opened no further than the room goes: spaces by
-        the megabyte are stored in a few bytes.
+        """Open an event that may be large; return None if the page has no room for it.
+
+        The event is decompressed only as far as there is room: megabytes of spaces are stored in a few bytes.
         """
         largest, rest = self.room.largest, 2 * self.room.max_bytes - self.opened
         room = min(largest, rest, self.room.max_bytes - self.used if self.used else largest)
@@ -610,7 +625,11 @@ class _Filling:
 
 @dataclass(frozen=True, slots=True)
 class StreamHistory:
-    """Reads the events of named streams from their store."""
+    """Reads the events of named streams from their store.
+
+    Attributes:
+        store: the store of streams.
+    """
 
     store: Streams
 
@@ -629,16 +648,25 @@ class StreamHistory:
         return cast("Hydrate", self._read(self.store.reader(fetch=fetch)))
 
     def unopened(self) -> HydrateUnopened:
-        """Reads events of streams, and opens none that may be large; bodies in the bucket stay claims."""
+        """Return a function that reads events of streams and leaves those that may be large unopened.
+
+        Bodies in the bucket stay claims.
+        """
         return self._read(self.store.reader(fetch=False).leaving_unopened())
 
     def _read(self, reader: Reader) -> HydrateUnopened:
+        """Return a function that reads the events of streams with a reader, unreadable ones with their faults."""
+
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+            """Yield a range of a stream's events; pruned and unreadable ones are marked as such.
+
+            An item that cannot be read makes all later events of the range unreadable.
+            """
             if first == end:
                 return
             at = first
             try:
-                # Past the check of names, which is for callers: other libraries name streams more freely.
+                # The check of stream names, which is for callers, is skipped: other libraries allow further names.
                 for found in reader.found(stream, first, limit=end - first):
                     if found.index >= end:
                         break
@@ -651,7 +679,7 @@ class StreamHistory:
                         yield _unreadable(stream, found)
                     at = found.index + 1
             except CorruptData as fault:
-                # An item that cannot be read hides what is behind it, but no other stream.
+                # An item that cannot be read hides the events after it, but no other stream.
                 yield from faulty(stream, at, end, fault)
             else:
                 yield from _pruned(stream, at, end)
@@ -716,10 +744,11 @@ class DeployedHistory:
         return hydrate
 
     def unopened(self) -> HydrateUnopened:
-        """The same events; those of named streams that may be large come unopened."""
+        """Return a function that reads events, and leaves those of named streams that may be large unopened."""
         named, opened = self.opened.unopened(), self.events(fetch=False)
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+            """Read a range of a stream's events; those of a tag's stream are always opened."""
             read: HydrateUnopened = opened if stream.startswith(TAG_STREAMS) else named
             return read(stream, first, end)
 
@@ -735,11 +764,12 @@ class DeployedHistory:
 
     @cached_property
     def opened(self) -> StreamHistory:
-        """The history of the opened store."""
+        """History of the store, which is opened at the first use."""
         return StreamHistory(at(self.of)(self.settings, self.driver, self.codec))
 
 
 def _of_stream(stream: str, found: Recorded | Unreadable) -> FeedEvent:
+    """Convert a stored event, or one that cannot be read, into its form in the feed."""
     return _shown(found) if isinstance(found, Recorded) else _unreadable(stream, found)
 
 
