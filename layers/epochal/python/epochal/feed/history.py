@@ -65,8 +65,7 @@ class FeedEvent:
         timestamp: time as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
         tags: all tags of the event, in their order.
         id: id of the event. For an event with tags, a UUID, which is the same in the streams of all its tags; for
-            another
-            event, the id that its writer gave it, if any.
+            another event, the id that its writer gave it, if any.
         home: named stream that an event with tags was appended to; empty if it has tags alone.
         user: user who caused the event, if Sekiban's tables have one; elsewhere, a user is a member of `meta`.
         gone: reason why the event no longer exists; its place in the feed stays.
@@ -162,15 +161,13 @@ class FeedItem(NamedTuple):
     """One item of a feed page: an event, or a removal of events.
 
     Attributes:
-        event: the event itself; None if data was not requested, if the event is gone or cannot be read, or if the
-            page was
-            full (`omitted`).
+        event: the event itself; None if data was not requested, if the event is gone or cannot be read, or if the page
+            was full (`omitted`).
         omitted: whether the event was left out because the page had no room for it: it can be read from its stream.
         gone: reason why the event no longer exists, if data was requested.
         fault: error because of which the event cannot be read, if data was requested.
         removal: the removal, if the item is one and no event. Its `type` is then `$pruned`, `$emptied` or `$deleted`,
-            and
-            its `index` that of the first event that is not gone.
+            and its `index` that of the first event that is not gone.
     """
 
     stream: str

@@ -62,8 +62,7 @@ class Send:
 
     Attributes:
         to: name of a stream, such as `Payment-17`, or its category, for the stream with the instance's key as its id.
-            The
-            category is the name of the target.
+            The category is the name of the target.
         command: command that the process's codec encodes.
     """
 
@@ -102,8 +101,7 @@ class Call:
     """Output: call a target function with a message, and take its answer as an input, once.
 
     The function gets the message and a key, which is the same whenever it is called for this output. It returns None,
-    or an
-    event of the process's codec.
+    or an event of the process's codec.
 
     Attributes:
         to: name of the target.
@@ -177,8 +175,7 @@ class Target:
         codec: codec of the decider's events.
         access: what the decider reads and stores; see `epochal.deciders.folding`.
         refusals: errors of the domain by which the decider refuses a command. After any other error, the command is
-            tried
-            again.
+            tried again.
     """
 
     decider: Decider[Any, Any, Any]
@@ -279,7 +276,7 @@ def _check(there: bool, name: str, what: str) -> None:
 #     <name>-inbox     on the categories of inputs, and on the instances' own streams: each input is one append
 #     <name>-outbox    on the instances' streams: performs outputs, in order, and notes in the stream how far it is
 #
-# They are reactions like any other: they come again, park, are replayed, skipped and steered. What that means here:
+# They are retried, parked, replayed, skipped and steered like any other reaction. What that means here:
 #
 #     an input comes again            the instance has had it, and passes it
 #     an output comes again           it is below what has been performed, and passed
@@ -342,8 +339,7 @@ class Inbox:
         """Append what an input leads to in an instance's stream; return why it was skipped, or None.
 
         If the input seems to be a copy of one from another layout, the sources that prove to be other streams are
-        looked up, and
-        the input is tried again.
+        looked up, and the input is tried again.
         """
         apart: frozenset[str] = frozenset()
         while True:
@@ -354,12 +350,11 @@ class Inbox:
             apart = found
 
     def _apart(self, stream: str, source: str, given: Stored) -> frozenset[str]:
-        """Return the sources in other layouts whose stream of this name has other events, and is no copy.
+        """Return sources in other layouts whose stream of the same name is a different stream, not a copy.
 
         A copy has the type, the body and the timestamp of its original. Of an event that was not taken, only the
-        timestamp can
-        be compared: it is not after that of the next event that was taken. If that cannot be found, the stream counts
-        as a copy.
+        timestamp can be compared: it is not after that of the next event that was taken. If the record of that event
+        was pruned, the stream counts as a copy.
         """
         taken: dict[str, Stored] = {}
         for event in self.instances.streams.read(stream, types={INPUT}):
@@ -455,8 +450,7 @@ class Outbox:
         """Decide on a command, append the events and the note in one transaction; return whether it did.
 
         So the command is decided on exactly once, even if the output is delivered again or concurrently. False means
-        that the
-        command cannot be read any more, so there is nothing to decide and no note.
+        that the command cannot be read any more, so there is nothing to decide and no note.
         """
         target: Target = _target(rules, told["to"].partition("-")[0])
         command = _read(rules, message_in(told, event.stream, event.index))
@@ -506,8 +500,7 @@ def _target(rules: Process, name: str) -> Any:
 def _read(rules: Process, given: Stored) -> Any:
     """Decode the message of an output.
 
-    Returns None if the message is sealed for a person who is forgotten, and the codec has no substitute: then there
-    is
+    Returns None if the message is sealed for a person who is forgotten, and the codec has no substitute: then there is
     nothing to perform.
 
     Raises:

@@ -100,8 +100,7 @@ class Instance:
         state: state of the user's class.
         had: next index to take from each stream of inputs, by `layout/stream`.
         timers: names of timers that were set and not cancelled. They may have fired: an input of such a type can come
-            from
-            elsewhere, or from a timer that has been set anew since.
+            from elsewhere, or from a timer that has been set anew since.
         performed: index below which all outputs have been performed.
         done: whether the instance takes no more inputs.
         subjects: persons for whom any of the inputs is sealed.
@@ -136,8 +135,7 @@ class Process(Composite):
         evolve: function that returns the state after one more input.
         react: function that returns the outputs for an input, from the state that includes the input.
         key: function from a stream and its event to the key of the instance that the event is for, or None for no
-            instance.
-            The default is the id of the stream.
+            instance. The default is the id of the stream.
         begins: classes of inputs that an instance may begin with; None for all.
         targets: targets of outputs by their names: a `Target` for commands, a function for calls, a sender for
             messages.
@@ -359,7 +357,7 @@ class Process(Composite):
         return None, [record(INPUT, {**told, "timers": sorted(timers)}), *events]
 
     def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:
-        """Return an instance after an input that was taken, by the record of the input."""
+        """Return an instance after a recorded input: with the evolved state, and the input noted as taken."""
         rules = self.of(instance.version or told["version"])
         source, _, index = told["of"].rpartition("@")
         before = instance.state if instance.version else rules.state()
@@ -402,8 +400,7 @@ class Process(Composite):
         """Decode an event of an instance's stream for `fold`; return None if it is no part of the state.
 
         Inputs that were appended but not taken yet are no part of it. Nor is a stored state whose class has changed
-        since, or
-        that is sealed for a person who is forgotten: the state is then folded again from the inputs.
+        since, or that is sealed for a person who is forgotten: the state is then folded again from the inputs.
         """
         if stored.type != STATE:
             return stored if stored.type.startswith("$") else None

@@ -33,8 +33,7 @@ def seal(sealing: Sealing, subjects: Iterable[str], value: Any) -> Any:
     """Seal a JSON value for all of these persons, one after another; return None if that is impossible.
 
     It is impossible if a person is forgotten or could have no key, or if there are more than `MOST_SUBJECTS`. Without
-    any
-    subject the value is returned unchanged.
+    any subject the value is returned unchanged.
     """
     ordered = sorted(subjects)
     if len(ordered) > MOST_SUBJECTS:

@@ -44,9 +44,8 @@ class Webhook:
 
     Attributes:
         address: URL that begins with `https://`.
-        sign_with: secret with which requests are signed according to Standard Webhooks: base64 of 24 to 64 bytes,
-            with or
-            without the prefix `whsec_`. For a day after a rotation, requests have two signatures.
+        sign_with: secret with which requests are signed according to Standard Webhooks: base64 of 24 to 64 bytes, with
+            or without the prefix `whsec_`. For a day after a rotation, requests have two signatures.
         authorization: secret that is the whole value of a header, such as `Bearer …`.
         header: name of that header.
     """
@@ -59,7 +58,7 @@ class Webhook:
         authorization: secretsmanager.ISecret | None = None,
         header: str = "Authorization",
     ) -> None:
-        """Check the address and the header, and keep them with their secrets.
+        """Make the recipient for an HTTPS address, after checking the address and the header.
 
         Raises:
             BadSetting: the address does not begin with `https://`, or a request cannot have the header.
@@ -125,23 +124,19 @@ class Publish(Reaction):
             types: types of events that are forwarded; all if None.
             name: name of the reaction; derived from `id_` if it is not given. Another name sends all events anew.
             source: `source` of the CloudEvents; by default `epochal/` and the store's name.
-            entry: folder with the user's code: the module of `mapping` or `codec`, and a `requirements.txt` of what
-                it needs.
+            entry: folder with the user's code: the module of `mapping` or `codec`, and a `requirements.txt` of what it
+                needs.
             mapping: `module:function` in that folder, which turns a `FeedEvent` into a `CloudEvent`, or into None for
-                an event
-                that is not sent. By default, all of an event is sent.
+                an event that is not sent. By default, all of an event is sent.
             codec: `module:name` in that folder, of an `EventCodec` that brings events to their current version.
-            message_bytes: maximum bytes of a message; a larger one contains a reference to its content. The default
-                is the
-                limit of the recipient, or of AWS.
+            message_bytes: maximum bytes of a message; a larger one contains a reference to its content. The default is
+                the limit of the recipient, or of AWS.
             as_rows: whether events are sent as rows of one flat table, several in a record, and not as CloudEvents:
-                only to a
-                delivery stream, as `Lake` has it.
+                only to a delivery stream, as `Lake` has it.
 
         Raises:
             BadSetting: the recipient is of an unknown kind, categories or types are a single name and not a list, or
-                the code
-                is not there.
+                the code is not there.
         """
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
         for field, names in (("categories", categories), ("types", types)):
@@ -213,7 +208,7 @@ def _secrets(to: Recipient) -> dict[str, Any]:
 
 
 def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStatement]]:
-    """Return the kind of a recipient, its address, and the permissions that sending to it takes.
+    """Return a recipient's kind and address, and the IAM permissions that sending to it takes.
 
     Raises:
         BadSetting: the recipient is of an unknown kind.

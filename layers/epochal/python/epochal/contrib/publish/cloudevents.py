@@ -109,8 +109,7 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
     """Convert an event of the feed into a CloudEvent with all of its content.
 
     With a codec, the data are brought to their current version, and the result is None for a type that the codec
-    skips.
-    Sealed data stay sealed in any case.
+    skips. Sealed data stay sealed in any case.
 
     Raises:
         CorruptData, MissingBody, DeniedBody: the event cannot be read. Errors of the codec are raised, too.
@@ -183,7 +182,7 @@ def _place(event: FeedEvent) -> dict[str, Extension]:
     """Return the extensions that say where an event belongs: stream, index, causes, tags and user."""
     found = {
         "partitionkey": event.stream,
-        # Compared as text, so of one length.
+        # Receivers compare sequences as text, so all have the same length.
         "sequence": f"{event.index:020d}",
         "correlationid": event.correlation_id,
         "causationid": event.causation_id,

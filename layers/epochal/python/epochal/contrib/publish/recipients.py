@@ -115,7 +115,7 @@ def _told_by(kind: str, client: Any, place: str) -> int:
 
 
 def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None = None) -> Send:
-    """Make the function that sends a batch of messages to a recipient of a kind.
+    """Make the function that sends batches of messages to a recipient, such as a queue or a webhook.
 
     Args:
         kind: a key of `LIMITS`.
@@ -178,9 +178,8 @@ def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
 def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
     """Send messages to a Kinesis stream one by one, so that the order within each group is kept.
 
-    In a batch, a later record could be accepted when an earlier one is not. A shard keeps records of one partition
-    key in
-    the order of the requests.
+    In a batch, a later record could be accepted when an earlier one is not. A shard keeps records of one partition key
+    in the order of the requests.
     """
     for each in events:
         with translate_errors("PutRecord"):
@@ -191,8 +190,7 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
     """Send messages to a delivery stream, a line each; retry only the records that failed.
 
     Firehose writes records one directly after another, so each ends with a line break. It keeps no order, so the
-    failed
-    records can be sent alone, and the others do not come twice.
+    failed records can be sent alone, and the others do not come twice.
 
     Raises:
         Unavailable: records still failed after the last retry.

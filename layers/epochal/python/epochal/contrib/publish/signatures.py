@@ -45,7 +45,7 @@ def signing_key(secret: str) -> bytes:
 
 
 def header_value(secret: str) -> str:
-    """Return the header value that a secret is, without white space around it.
+    """Return a secret without surrounding white space, as the value of an HTTP header.
 
     Raises:
         InvalidInput: the secret is not one line of ASCII. It is never quoted.

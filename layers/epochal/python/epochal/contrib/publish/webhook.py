@@ -78,9 +78,8 @@ def _keys(secrets: Sequence[str]) -> list[bytes]:
 class _NoRedirects(HTTPRedirectHandler):
     """Handler that follows no redirects.
 
-    A redirected POST would become a GET, which the address may answer with success although it did not get the
-    events. And
-    the headers with their secrets would go to another address.
+    A redirected POST would become a GET, which the address may answer with success although it did not get the events.
+    And the headers with their secrets would go to another address.
     """
 
     def redirect_request(self, *_: Any, **__: Any) -> None: ...

@@ -14,8 +14,7 @@ class AsyncSubjects:
     """Keys of subjects for asynchronous programs: the methods of `Subjects`, to be awaited.
 
     They raise the same errors. `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and
-    unseal
-    with it.
+    unseal with it.
 
     Attributes:
         store: keys of subjects, opened with an `AsyncPlace` or in memory.

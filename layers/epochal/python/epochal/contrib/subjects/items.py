@@ -56,7 +56,7 @@ def install(table: str, subject: str, wrapped: Wrapped, timestamp: str) -> Steps
     reply = yield Put(table=table, item=item, condition=Absent("pk"))
     if isinstance(reply, Done):
         return wrapped
-    # The item in the way may be our own, written by a try whose answer was lost.
+    # The existing item may be our own, put by an attempt whose response was lost.
     return _read(reply.item)
 
 

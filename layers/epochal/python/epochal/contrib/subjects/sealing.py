@@ -161,8 +161,7 @@ class _Moment:
     """A time by two clocks, of which either may stand still or go back.
 
     The process's clock stands still while the process is frozen, as functions are between requests. The wall clock
-    jumps
-    when it is set.
+    jumps when it is set.
 
     Attributes:
         process: seconds of the process's monotonic clock.
@@ -217,8 +216,7 @@ class Subjects:
         driver: executes requests to the tables.
         table: name of the table of keys.
         wrapping: wraps and unwraps data keys.
-        log: name of the table of the forget log; empty for none. With a log, a key that comes back in a restored
-            table
+        log: name of the table of the forget log; empty for none. With a log, a key that comes back in a restored table
             opens nothing.
         keep: seconds for which an unwrapped key is cached after its look-up; 0 for no cache.
         now: clock in nanoseconds since 1970.
@@ -361,8 +359,7 @@ def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
     Errors go to places that the destruction of a key does not reach, such as logs and the causes of other errors.
 
     The new error is raised outside of `except`. Inside, the quoting error would be its context, which `from None`
-    hides from
-    tracebacks, but not from error trackers.
+    hides from tracebacks, but not from error trackers.
     """
     try:
         return must_be_done(codec.encode(event), "encode")
@@ -486,7 +483,7 @@ class KmsWrapping:
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
-    """Open the keys of subjects in a table, wrapped by a KMS key.
+    """Open `Subjects` on a table of keys, which a KMS key wraps.
 
     The table must have no point-in-time recovery (docs/guide/forgetting.md).
 

@@ -35,7 +35,7 @@ class MemoryWrapping:
 def memory_subjects(
     tables: MemoryTables | None = None, *, table: str = SUBJECT_KEYS.kind, log: str = "", keep: float = 0.0
 ) -> Subjects:
-    """Make keys of subjects in memory, which are not cached unless `keep` is set.
+    """Make `Subjects` on tables in memory; unwrapped keys are not cached unless `keep` is set.
 
     Args:
         log: name of the table of the forget log; empty for none.

@@ -65,8 +65,7 @@ def rebuild(engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], ob
     """Arm every pending timer again: read all settings from the feed and check each against its stream.
 
     The feed is read a page at a time. This may run beside everything else, and may be repeated: arming a timer a
-    second
-    time changes nothing.
+    second time changes nothing.
 
     Args:
         tell: called with the counts so far, after each page of the feed.
@@ -80,8 +79,7 @@ def take_over(
     """Set every timer anew that is pending in a copied stream, so that it fires in the copy from now on.
 
     The due times stay the same. This may run beside everything else, and may be repeated. Originals that still exist
-    fire
-    their timers as well.
+    fire their timers as well.
 
     Args:
         tell: called with the counts so far, after each page of the feed.
@@ -143,7 +141,7 @@ def _sets(span: Span) -> bool:
 
 
 def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
-    """Arm the pending ones of some timers of one scope, and add their number to `done`.
+    """Arm those timers of a scope that are pending, and add their number to `done`.
 
     Settings whose bodies are lost are armed as well, and each adds its error to `done.troubles`.
     """

@@ -148,8 +148,7 @@ class Timers(Construct):
         """Return the ARN patterns of the schedules that the reaction may create: those of the group.
 
         The embedded AWS reports every schedule as one of the default group when it checks permissions, so that group
-        is added
-        there.
+        is added there.
         """
         groups = [self._name, *(["default"] if self._stage.batches_named else [])]
         return [

@@ -79,7 +79,7 @@ def _line(timer: Timer) -> str:
     return f"{where}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}{copied}"
 
 
-# Of the whole deployment: what is due, and all timers armed anew.
+# Commands on the whole deployment: they list due timers, and arm all timers anew.
 
 
 @timers.command("due")

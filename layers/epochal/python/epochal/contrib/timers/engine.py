@@ -240,11 +240,9 @@ def _alone(op: Op | Several) -> Steps[Any]:
 def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) -> Iterator[Armed]:
     """Yield an armed timer for each event that sets one.
 
-    With `copied`, only timers of copied streams are yielded; without, all others. Events that are gone, and those
-    that set
-    no timer, are skipped. A setting in a stream whose body is missing from the bucket counts as due at its own
-    timestamp,
-    so that firing it reports the loss.
+    With `copied`, only timers of copied streams are yielded; without, all others. Events that are gone, and those that
+    set no timer, are skipped. A setting in a stream whose body is missing from the bucket counts as due at its own
+    timestamp, so that firing it reports the loss.
 
     Raises:
         MissingBody, DeniedBody: a setting cannot be read.
@@ -273,9 +271,8 @@ def _tagged(
 ) -> PendingTimers:
     """Return the pending timers of a timer's exact tags, read from its store of tagged events.
 
-    If `seen` has a position, only the events after it are read. Otherwise the newest `NEWEST` events are read, and
-    all of
-    them if those do not include every setting in `places`.
+    If `seen` has a position, only the events after it are read. Otherwise the newest `NEWEST` events are read, and all
+    of them if those do not include every setting in `places`.
     """
     query, store = query_of(scope.tags), replace(store, fetch=False)
     if seen.known is not None:

@@ -150,8 +150,7 @@ def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent
     """Send wake-ups with `send`; log a warning if that fails, and leave the timers to the next sweep.
 
     Their timers are in the table by then. If this raised, their stream would be parked, and its later timers would be
-    kept
-    out of the table.
+    kept out of the table.
     """
     try:
         send(wake_ups)

@@ -117,8 +117,7 @@ def due(table: str, shard: int, since: Ticks, until: Ticks, *, limit: int, after
     """Return a query for a page of a shard's timers that are due from `since` on and before `until`.
 
     The query is eventually consistent, at half the cost. That suffices: the timers that a slot's wake-up or a sweep
-    looks
-    for were put minutes before it, and later ones have messages of their own.
+    looks for were put minutes before it, and later ones have messages of their own.
     """
     # Sort keys of timers due at `until` are not below this text, and keys of earlier timers are not above it.
     bounds = text(format_ticks(since)), text(format_ticks(until))
@@ -199,8 +198,7 @@ class Sent:
     Attributes:
         near: wake-ups to send as one message each, with the message's delay in seconds; never merged with another.
         far: wake-ups of slots to send by one schedule each, which fires at its `since` and has its `name`. A schedule
-            that
-            exists already suffices.
+            that exists already suffices.
     """
 
     near: tuple[tuple[Wake, int], ...] = ()
@@ -219,8 +217,7 @@ def seconds_until(moment: Ticks, now: Ticks) -> int:
     """Return the whole seconds, rounded up, for which a message of a wake-up at `moment` is delayed.
 
     The delay is at most that of a near timer and a minute. If the moment is still farther away, because a clock is
-    behind,
-    the wake-up is sent as a message again when the delay has passed: its schedule may be the one that sent it.
+    behind, the wake-up is sent as a message again when the delay has passed: its schedule may be the one that sent it.
     """
     return -(-min(max(moment - now, 0), NEAR + MINUTE) // PER_SECOND)
 
@@ -261,9 +258,8 @@ class LoadPending:
 class Fire:
     """Request to append the events of due timers, if the scope's state is still the one that was loaded.
 
-    The answer is the number of timers that were fired, all or the first ones, or the conflict that refused the
-    append. It is
-    an error if the first timer alone can never be appended.
+    The answer is the number of timers that were fired, all or the first ones, or the conflict that refused the append.
+    It is an error if the first timer alone can never be appended.
 
     Attributes:
         scope: an armed timer of the scope.
@@ -319,8 +315,7 @@ class Worked:
         refused: number of appends that were refused, because other writers were faster.
         gone: number of items of timers that were cancelled, set anew, or fired before.
         failures: armed timers that were not fired, with the errors; one stands for its scope if the whole scope
-            failed.
-            Their items stay.
+            failed. Their items stay.
         failed: wake-ups that are not done, and have to come again.
     """
 
@@ -363,8 +358,7 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
     """Fire due timers of one scope, 25 per append, and delete items that are over; return the outcome.
 
     After each refused append the state is loaded again, at most `ATTEMPTS` times. Every timer is added to `fired` as
-    soon as
-    its append is made, so that the caller has it if this raises.
+    soon as its append is made, so that the caller has it if this raises.
     """
     found = PendingTimers()
     failed = dict[int | str, EpochalError]()

@@ -47,11 +47,9 @@ class PendingTimers:
     Attributes:
         pending: timers that are pending.
         known: token of the state: of the stream's head, or the position after the last event with the tags. None if
-            the
-            stream is not there.
+            the stream is not there.
         lost: settings whose bodies are missing from the bucket. Such a timer alone stops, until its body is back, its
-            name
-            is called off or set anew, or a `$timer-fired` event names it.
+            name is called off or set anew, or a `$timer-fired` event names it.
     """
 
     pending: tuple[Timer, ...] = ()
@@ -71,15 +69,13 @@ def pending_in(
     """Return the pending timers of a stream, among those set at index `first` or later.
 
     If a setting was pruned and is in no archive, it is gone, and so are the settings before it, which may have ended
-    in the
-    events that were removed. The settings after it are not affected.
+    in the events that were removed. The settings after it are not affected.
 
     Args:
         seen: an earlier answer, after which only newer events are read.
         refused: conflict that refused an append based on that answer.
         consistent: False for eventually consistent reads, at half the cost. The answer may be out of date; a
-            conditional
-            append based on it is refused then.
+            conditional append based on it is refused then.
     """
     if consistent:
         head = store.newest(stream, refused, whole=first == 0)
@@ -178,10 +174,8 @@ class StreamTimers:
         """Call off the timer of this name, so that it never fires; return the timer, or None.
 
         None means that no timer of the name is pending: it has fired, or was never set. It can also mean that the
-        timer was
-        called off, but its body is missing from the bucket. The whole stream is read. `append` with `call_off(…)`
-        does the same
-        without reading, and does not say whether there was a timer.
+        timer was called off, but its body is missing from the bucket. The whole stream is read. `append` with
+        `call_off(…)` does the same without reading, and does not say whether there was a timer.
 
         Raises:
             Contended: other writers were faster at every attempt.
@@ -243,8 +237,7 @@ class TagTimers:
         """Call off the timer of this name and exactly these tags; return the timer, or None.
 
         None means that no timer of the name is pending, or that its body is missing from the bucket; in the second
-        case it is
-        called off as well.
+        case it is called off as well.
 
         Raises:
             Contended: other writers were faster at every attempt.

@@ -31,8 +31,7 @@ def advance(feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], 
     """Advance the stopped clock of `feed` to `until`, fire the due timers, and return their number.
 
     The clock stops at each moment at which timers are due: they fire, and then the reactions run. Timers that the
-    reactions
-    set are fired as well.
+    reactions set are fired as well.
 
     Raises:
         EpochalError: a timer could not fire.
