@@ -18,11 +18,13 @@ _TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
 
 
 def document(request: Request) -> Node:
-    """The body as JSON. A missing Content-Type is taken for JSON.
+    """Parse the body of a request as JSON and return its root node.
+
+    A missing Content-Type is taken for JSON.
 
     Raises:
-        UnsupportedMedia: the headers say that it is something else.
-        InvalidInput: it is empty, not JSON, not UTF-8, or nested too deep.
+        UnsupportedMedia: the headers name another media type, charset or encoding.
+        InvalidInput: the body is empty, not JSON, not UTF-8, or nested too deep.
     """
     _check_media(request)
     if not request.body:
@@ -41,12 +43,13 @@ def document(request: Request) -> Node:
 
 
 def no_document(request: Request) -> None:
-    """Refuse a body where none has a meaning."""
+    """Raise `InvalidInput` where a request has a body, for operations that take none."""
     if request.body:
         raise InvalidInput("body", "must be empty")
 
 
 def _check_media(request: Request) -> None:
+    """Raise `UnsupportedMedia` unless a request's headers declare JSON in UTF-8, without compression."""
     media, _, parameter = (request.header("Content-Type") or "application/json").lower().partition(";")
     kind = media.strip()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -58,7 +61,11 @@ def _check_media(request: Request) -> None:
 
 
 def nests_too_deep(text: bytes, value: Any) -> bool:
-    """Whether the value of a JSON text has more levels than `MAX_DEPTH`."""
+    """Whether a parsed JSON value nests deeper than `MAX_DEPTH` levels.
+
+    Args:
+        text: the text of the value, in which brackets are counted first.
+    """
     # Fewer brackets than levels allowed is the usual case, and cheap to see.
     if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
         return False
@@ -72,6 +79,6 @@ def nests_too_deep(text: bytes, value: Any) -> bool:
 
 
 def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
-    """The arrays and objects directly inside one."""
+    """Return the arrays and objects directly inside an array or object."""
     inside = value.values() if isinstance(value, dict) else value
     return [child for child in inside if isinstance(child, dict | list)]

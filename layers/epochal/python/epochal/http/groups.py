@@ -30,7 +30,13 @@ _EVENTS: Final = schemas.whole("Events.")
 
 
 def _act(*acts: str, needs: tuple[str, ...] = (), **more: schemas.Schema) -> schemas.Schema:
-    """That one of these is to be done, and what else has to be sent then."""
+    """Build the schema of a steering request for some acts and the members they need.
+
+    Args:
+        acts: allowed values of `act`.
+        needs: further members that are required.
+        more: schemas of further members.
+    """
     return {"properties": {"act": {"enum": [*acts]}, **more}, "required": ["act", *needs]}
 
 
@@ -150,7 +156,7 @@ STEERED: Final = Shown(
 
 
 def opened(deployment: Deployment) -> Groups:
-    """The groups of a deployment."""
+    """Return the reaction groups of a deployment."""
     return deployment.groups
 
 
@@ -177,12 +183,17 @@ def steer_group(groups: Groups, request: Request, _: QueryString) -> Response:
     try:
         return answer(meter, _steer(steered, group, fields))
     except InvalidInput as error:
-        # A name and a place are called otherwise where they are found to be wrong.
+        # The library calls these two arguments by other names than the request does.
         error.call_it({"name": "like", "from": "to"}.get(error.field, error.field))
         raise
 
 
 def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Pause, resume, reset, begin or delete a group, and return the answer's members.
+
+    Args:
+        fields: the request's members; `act` names the action.
+    """
     match fields["act"]:
         case "reset":
             named = [fields["partition"]] if "partition" in fields else []
@@ -198,13 +209,18 @@ def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]
 
 
 def _needed(fields: dict[str, Any], name: str) -> str:
+    """Return a member that the act of a steering request requires, or raise `InvalidInput`."""
     if name not in fields:
         raise InvalidInput(name, f"is required to {fields['act']}")
     return str(fields[name])
 
 
 def _measured(groups: Groups, request: Request) -> tuple[Groups, Meter, str]:
-    """The groups for one request; a name that no reaction may have is not found."""
+    """Return the groups bound to one request, the request's meter, and the group's name.
+
+    Raises:
+        GroupMissing: the path's name is none that a reaction may have.
+    """
     group = request.path["group"]
     if not NAME.fullmatch(group):
         raise GroupMissing(group)

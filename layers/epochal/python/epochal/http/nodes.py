@@ -17,10 +17,10 @@ from epochal.model.events import MAX_ID_BYTES, parse_time
 
 
 class UnknownName(InvalidInput):
-    """A name of the caller's making where there is no such field or parameter.
+    """A request names a field or parameter that does not exist.
 
     Attributes:
-        place: where it stood, which can be logged: the name itself may identify someone.
+        place: place of the name in the request, which can be logged: the name itself may identify a person.
     """
 
     def __init__(self, place: str, name: str, rule: str) -> None:
@@ -30,18 +30,27 @@ class UnknownName(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A JSON value and where it stood; `at` is empty for a document's root."""
+    """A JSON value that was sent, and its place in the document.
+
+    Attributes:
+        at: place of the value, such as `events[2].data`; empty for the document's root.
+    """
 
     value: Any
     at: str = ""
 
     @property
     def name(self) -> str:
-        """The place as an error names it."""
+        """Place of the value as an error message names it."""
         return self.at or "body"
 
     def members(self, known: Collection[str]) -> dict[str, Node]:
-        """An object's fields; one that is not `known` is refused by name."""
+        """Return the fields of an object as nodes, by name.
+
+        Raises:
+            InvalidInput: the value is no object.
+            UnknownName: a field is not among `known`.
+        """
         if not isinstance(self.value, dict):
             raise InvalidInput(self.name, "must be an object")
         unknown = next((name for name in self.value if name not in known), None)
@@ -51,7 +60,12 @@ class Node:
         return {name: Node(value, self.below(name)) for name, value in self.value.items()}
 
     def items(self, most: int, least: int = 0) -> tuple[Node, ...]:
-        """The items of an array of `least` to `most`."""
+        """Return the items of an array as nodes.
+
+        Raises:
+            InvalidInput: the value is no array, or has fewer than `least` items.
+            TooLarge: it has more than `most` items.
+        """
         if not isinstance(self.value, list):
             raise InvalidInput(self.name, "must be an array")
         if len(self.value) > most:
@@ -61,7 +75,11 @@ class Node:
         return tuple(Node(value, f"{self.at}[{k}]") for k, value in enumerate(self.value))
 
     def text(self, most: int) -> str:
-        """Text of 1 to `most` bytes of UTF-8."""
+        """Return the value as text of 1 to `most` bytes of UTF-8.
+
+        Raises:
+            InvalidInput: it is anything else.
+        """
         if not isinstance(self.value, str):
             raise InvalidInput(self.name, "must be text")
         size = len(utf8(self.value, self.name))
@@ -72,7 +90,11 @@ class Node:
         return self.value
 
     def whole(self, least: int, most: int) -> int:
-        """A whole number from `least` to `most`."""
+        """Return the value as a whole number from `least` to `most`.
+
+        Raises:
+            InvalidInput: it is anything else.
+        """
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise InvalidInput(self.name, "must be a whole number")
         if not least <= self.value <= most:
@@ -80,19 +102,23 @@ class Node:
         return self.value
 
     def choice(self, choices: Sequence[str]) -> str:
-        """One of these words."""
+        """Return the value as one of the words in `choices`, or raise `InvalidInput`."""
         if self.value not in choices:
             raise InvalidInput(self.name, f"must be {' or '.join(choices)}")
         return str(self.value)
 
     def flag(self) -> bool:
-        """True or false."""
+        """Return the value as a boolean, or raise `InvalidInput`."""
         if not isinstance(self.value, bool):
             raise InvalidInput(self.name, "must be true or false")
         return self.value
 
     def base64(self) -> bytes:
-        """Bytes written in base64 with padding, without line breaks."""
+        """Return the bytes of a base64 text with padding and without line breaks.
+
+        Raises:
+            InvalidInput: the value is anything else.
+        """
         if not isinstance(self.value, str):
             raise InvalidInput(self.name, "must be base64 text")
         try:
@@ -101,12 +127,19 @@ class Node:
             raise InvalidInput(self.name, "must be base64 with padding and without line breaks") from error
 
     def below(self, name: str) -> str:
-        """The place of a member of an object, whether it is there or not."""
+        """Return the place of a member of an object, which need not exist."""
         return f"{self.at}.{name}" if self.at else name
 
 
 def utf8(text: str, at: str) -> bytes:
-    """Text as UTF-8, or `InvalidInput` where it holds half of a surrogate pair, which UTF-8 cannot say."""
+    """Encode text as UTF-8.
+
+    Args:
+        at: place of the text, for the error.
+
+    Raises:
+        InvalidInput: the text holds half of a surrogate pair, which UTF-8 cannot encode.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -114,24 +147,36 @@ def utf8(text: str, at: str) -> bytes:
 
 
 def printable(text: str) -> str:
-    """A name that a caller sent, short and in a form that any answer or log can hold."""
+    """Shorten and escape a name that a caller sent, so that every answer and log can hold it."""
     return text[:64].encode("utf-8", "backslashreplace").decode() or "(empty)"
 
 
 def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
-    """A field that must be there."""
+    """Return a required field of an object.
+
+    Args:
+        node: the object.
+        fields: its fields, as `Node.members` returns them.
+
+    Raises:
+        InvalidInput: the field is missing.
+    """
     if name not in fields:
         raise InvalidInput(node.below(name), "is required")
     return fields[name]
 
 
 def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
-    """An id of the caller's, where it is given."""
+    """Return an optional id field as text; None where the field is missing."""
     return fields[name].text(MAX_ID_BYTES) if name in fields else None
 
 
 def json_body(node: Node) -> bytes:
-    """A value as it is stored: compact UTF-8, its numbers exact."""
+    """Serialize a value as it is stored: compact JSON in UTF-8, with its numbers exact.
+
+    Raises:
+        InvalidInput: the value holds half of a surrogate pair.
+    """
     try:
         return json.dumps(node.value)
     except UnicodeEncodeError as error:
@@ -139,7 +184,11 @@ def json_body(node: Node) -> bytes:
 
 
 def time_of(node: Node) -> str:
-    """A time in ISO 8601, as it was written."""
+    """Return a time in ISO 8601 as it was written.
+
+    Raises:
+        InvalidInput: the value is no such time.
+    """
     text = node.text(64)
     parse_time(text, node.name)
     return text

@@ -22,12 +22,18 @@ MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}?"
 
 
 def ref(name: str) -> Schema:
-    """A schema of the document, by name."""
+    """Return a reference to a named schema of the OpenAPI document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def text(description: str, *, most: int | None = None, pattern: str | None = None, **more: Any) -> Schema:
-    """Text that is not empty. `most` counts bytes of UTF-8; JSON schemas count characters, so it is an upper bound."""
+    """Return the schema of non-empty text.
+
+    Args:
+        most: limit in bytes of UTF-8. JSON Schema counts characters, so that the schema's limit is an upper bound.
+        pattern: regular expression that the whole text must match.
+        more: further JSON Schema keywords.
+    """
     schema: Schema = {"type": "string", "description": description, "minLength": 1, **more}
     if most is not None:
         schema["maxLength"] = most
@@ -37,24 +43,27 @@ def text(description: str, *, most: int | None = None, pattern: str | None = Non
 
 
 def name(description: str, example: str) -> Schema:
-    """A stream's name, or a part of one, that a new stream may have (`model.events.stream_name`, `no_step`)."""
+    """Return the schema of a name that a new stream, or a part of its name, may have.
+
+    The rules are those of `model.events.stream_name` and `no_step`.
+    """
     pattern = rf"(?!\.{{1,2}}$){USER_NAME}"
     return text(description, most=MAX_NAME_BYTES, pattern=pattern, examples=[example])
 
 
 def words(description: str = "") -> Schema:
-    """Any text, as it is answered."""
+    """Return the schema of any text, for members of answers."""
     return {"type": "string", "description": description} if description else {"type": "string"}
 
 
 def whole(description: str, least: int = 0, most: int | None = None, **more: Any) -> Schema:
-    """A whole number."""
+    """Return the schema of a whole number from `least` to `most`."""
     schema: Schema = {"type": "integer", "description": description, "minimum": least, **more}
     return schema if most is None else {**schema, "maximum": most}
 
 
 def base64(description: str) -> Schema:
-    """Bytes in base64, with padding and without line breaks."""
+    """Return the schema of bytes in base64, with padding and without line breaks."""
     return {
         "type": "string",
         "contentEncoding": "base64",
@@ -64,29 +73,32 @@ def base64(description: str) -> Schema:
 
 
 def moment(description: str) -> Schema:
-    """A time in ISO 8601. Which days a month has is more than a pattern can say."""
+    """Return the schema of a time in ISO 8601.
+
+    The pattern does not check how many days a month has.
+    """
     return text(description, most=64, pattern=MOMENT)
 
 
 def flag(description: str) -> Schema:
-    """True or false."""
+    """Return the schema of a boolean."""
     return {"type": "boolean", "description": description}
 
 
 def array(items: Schema, description: str, most: int | None = None) -> Schema:
-    """A list."""
+    """Return the schema of an array with at most `most` items."""
     schema: Schema = {"type": "array", "description": description, "items": items}
     return schema if most is None else {**schema, "maxItems": most}
 
 
 def or_null(schema: Schema, description: str) -> Schema:
-    """Something, or null."""
+    """Return a schema that admits null besides the values of another schema."""
     inner = {key: value for key, value in schema.items() if key != "description"}
     return {"description": description, "anyOf": [inner, {"type": "null"}]}
 
 
 def direction(description: str) -> Schema:
-    """Which way to read."""
+    """Return the schema of a read direction: `forward`, the default, or `backward`."""
     return {"enum": ["forward", "backward"], "default": "forward", "description": description}
 
 
@@ -97,7 +109,12 @@ def record(
     description: str = "",
     **more: Any,
 ) -> Schema:
-    """An object of these fields and no others; all are required unless `required` says which."""
+    """Return the schema of an object with these fields and no others.
+
+    Args:
+        required: names of the required fields; None for all fields.
+        more: further JSON Schema keywords.
+    """
     schema: Schema = {
         "type": "object",
         "properties": properties,
@@ -109,7 +126,7 @@ def record(
 
 
 def only_one(*names: str) -> Schema:
-    """At most one of these fields."""
+    """Return the schema of an object that has at most one of the named fields."""
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
     return {"not": {"anyOf": [{"required": list(pair)} for pair in pairs]}}
 

@@ -64,19 +64,23 @@ MAX_APPENDS: Final = TRANSACTION_ITEMS
 
 
 _OF_ALL: Final = ("transaction", "item", "events")
-"""What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
+"""Fields by which the store refuses a whole transaction as too large, without naming the append that is at fault."""
 
 
 STREAM_APPEND: Final = append_form("StreamAppend", stream={"stream": STREAM}, condition={})
 
 
 def append_of(node: Node) -> StreamAppend:
-    """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read one append of an all-or-nothing request.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     return stream_append(node, STREAM_APPEND.read(node))
 
 
 def stream_append(node: Node, sent: Mapping[str, Any]) -> StreamAppend:
-    """What one stream gets, of what was read."""
+    """Build the append to one stream from the members that `Component.read` returned."""
     expected = sent.get("expected", ANY)
     return StreamAppend(stream=sent["stream"], expected=expected, **contents_of(node, sent))
 
@@ -186,6 +190,7 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
 
 
 def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
+    """Return an append with its expected token trusted only as far as the token's seal goes."""
     if not isinstance(append.expected, Token):
         return append
     return replace(append, expected=seals.believed(append.stream, append.expected))
@@ -194,6 +199,14 @@ def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
 def _outcome(
     store: Streams, asked: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
 ) -> Outcome:
+    """Append to all streams in one transaction and return the outcome.
+
+    Where the transaction as a whole breaks a limit, the error names the field `appends`.
+
+    Args:
+        key: the idempotency key; None for none.
+        condition: append condition as keyword arguments, as `condition_of` returns it.
+    """
     try:
         return store.try_append_all(asked, idempotency_key=key, **condition)
     except InvalidInput as error:
@@ -203,7 +216,13 @@ def _outcome(
 
 
 def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
-    """Streams in the way. A deleted one decides the status: to go on from where the others are is in vain."""
+    """Return the problem of an all-or-nothing append, listing each stream that is in conflict.
+
+    One deleted stream makes the status 410, since a retry at the other streams' versions would fail as well.
+
+    Args:
+        found: the conflict of each stream, by stream name.
+    """
     shown = [_in_the_way(stream, conflict, seals) for stream, conflict in found.items()]
     gone = [each for each in shown if each["deleted"]]
     first = (gone or shown)[0]
@@ -217,13 +236,14 @@ def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> P
 
 
 def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
+    """Show one conflicting stream: its name, its version, whether it is deleted, and its token."""
     shown = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
     if conflict.token is not None and not conflict.deleted:
         shown["token"] = seals.sealed(stream, conflict.token).text()
     return shown
 
 
-# Appends that are each for themselves: what keeps one of them from being made keeps no other.
+# Independent appends: a conflict of one of them does not keep the others from being applied.
 
 MAX_CONDITIONS: Final = 100
 """Appends with a condition: the events in the way of all of them have to fit one answer."""
@@ -251,7 +271,11 @@ EACH_APPEND: Final = Component(
 
 
 def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
-    """An append of many, and all that was sent of it; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read one append of a bulk request; return the append and all members sent for it.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     sent = EACH_APPEND.read(node)
     if "after" in sent and "failIf" not in sent:
         raise InvalidInput(node.below("after"), "needs a query to go with")
@@ -351,7 +375,13 @@ def bulk_append(
     sent: Mapping[str, Any],
     condition: Mapping[str, Any],
 ) -> BulkAppend:
-    """An append of many, as the library takes it."""
+    """Build one append of a bulk request as the library takes it.
+
+    Args:
+        expected: the expected version, its token already checked against its seal.
+        sent: members of the append; the idempotency key is in `idempotencyKey`.
+        condition: append condition as keyword arguments, as `condition_of` returns it.
+    """
     return BulkAppend(
         stream=wanted.stream,
         events=wanted.events,
@@ -365,7 +395,12 @@ def bulk_append(
 def _shown(
     store: Streams, meter: Meter, place: int, one: BulkAppend, came: Answer
 ) -> tuple[Mapping[str, Any], Mapping[str, float]]:
-    """What came of an append, and its figures."""
+    """Show the outcome of one append of a bulk request; return its result object and its metrics.
+
+    Args:
+        place: offset of the append within the request.
+        came: outcome of the append, or the error it ended with.
+    """
     try:
         if isinstance(came, EpochalError):
             raise came
@@ -390,7 +425,11 @@ def _shown(
 
 
 def _refused(place: int, stream: str, problem: Problem) -> Mapping[str, Any]:
-    """The problem of one append, in the words of its own answer."""
+    """Show the problem of one append of a bulk request as a result object.
+
+    Args:
+        place: offset of the append within the request, with which field names are prefixed.
+    """
     kind, members = problem.kind, dict(problem.members)
     if "field" in members:
         members["field"] = f"appends[{place}].{members['field']}"

@@ -118,7 +118,18 @@ REACHED: Final = {
 
 
 def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
+    """Return the events and unfolds of an append request; refuse a request that has neither.
+
+    Args:
+        node: the request's JSON object.
+        sent: its members as `Component.read` returns them.
+
+    Returns:
+        `events`, and `unfolds`, which is None where the append leaves the stored unfolds unchanged.
+
+    Raises:
+        InvalidInput: there is no event and no unfold.
+    """
     events, unfolds = sent.get("events", ()), sent.get("unfolds")
     if not events and not unfolds:
         raise InvalidInput(node.below("events"), "at least one event, or one unfold, is required")
@@ -126,7 +137,10 @@ def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expected_of(node: Node) -> ExpectedVersion:
-    """A version, a word, or a token, which has points."""
+    """Read the `expected` member of an append: a version, a word such as `any`, or a state token.
+
+    A text with points is taken for a token.
+    """
     if isinstance(node.value, str) and "." in node.value:
         return parse_token(node.value, node.name)
     return expectation_of(node)
@@ -140,7 +154,15 @@ def append_form(
     event: schemas.Schema = IN_STREAM,
     **rest: Any,
 ) -> Component:
-    """An append to a stream, which is a member where the path does not name it."""
+    """Build the schema and reader of an append to one stream.
+
+    Args:
+        name: name of the schema in the OpenAPI document.
+        stream: the `stream` member and its schema; empty where the path names the stream.
+        condition: the members `failIf` and `after` and their schemas; empty where the append takes no condition.
+        event: schema of an event.
+        rest: further JSON Schema keywords of the object.
+    """
     choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, TOKEN]
     schema = schemas.record(
         {
@@ -248,7 +270,14 @@ Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What the operations run on; uploads may have `most` bytes."""
+    """The store, link signers and upload limit that stream operations run on.
+
+    Attributes:
+        streams: the store of streams.
+        link: signer of download URLs for bodies in the bucket.
+        upload: signer of upload URLs for bodies.
+        most: largest upload, in bytes.
+    """
 
     streams: Streams
     link: Link
@@ -257,7 +286,11 @@ class Opened:
 
 
 def opened(deployment: Deployment, streams: str) -> Opened:
-    """A store of streams of a deployment, by its name there, and URLs of its bucket."""
+    """Return a deployment's store of streams together with its bucket's URL signers.
+
+    Args:
+        streams: name of the deployment's property that holds the store.
+    """
     return Opened(
         streams=getattr(deployment, streams),
         link=deployment.bucket.links.download,
@@ -317,7 +350,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
 
 
 def believed(store: Streams, wanted: StreamAppend) -> ExpectedVersion:
-    """What an append expects: of a token as much as its seal says."""
+    """Return the expected version of an append, with a token trusted only as far as its seal goes."""
     expected = wanted.expected
     if not isinstance(expected, Token):
         return expected
@@ -333,7 +366,15 @@ def made(
     *,
     in_header: bool = False,
 ) -> Appended:
-    """An append to one stream that was made, its token sealed. Raises a `Problem` where it was not."""
+    """Return a successful append to one stream with a sealed token, or raise the problem it met.
+
+    Args:
+        condition: condition of the append, as `condition_of` returns it.
+        in_header: whether a header named the expected version, so that a conflict is answered with 412 instead of 409.
+
+    Raises:
+        Problem: the append met a conflict, or whether it was applied cannot be determined.
+    """
     seals = Seals.of(store, writes=True)
     match outcome:
         case Appended():
@@ -361,8 +402,17 @@ def condition_of(
     limit: int = schemas.DEFAULT_LIMIT,
     room: AnswerSize | None = None,
 ) -> dict[str, Any]:
-    """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
-    answer: so many events, as far as there is room.
+    """Return the append condition of a request as keyword arguments for the store; empty without one.
+
+    The argument `takes` collects the conflicting events for the answer.
+
+    Args:
+        sent: members of the request; the condition is in `failIf` and `after`.
+        limit: most conflicting events to answer with.
+        room: space that is left in the answer; None for an answer of its own.
+
+    Raises:
+        InvalidInput: `after` is sent without `failIf`, or the store has no tags.
     """
     if "after" in sent and "failIf" not in sent:
         raise InvalidInput("after", "needs a query to go with")
@@ -383,7 +433,7 @@ def condition_of(
 
 
 def reached_by(made: Appended, store: Streams) -> dict[str, Any]:
-    """The position after an append, where that concerned tags."""
+    """Return the answer's `position` member after an append; empty where the append concerned no tags."""
     if not made.position.seen:
         return {}
     from epochal.model.tags import write_position  # noqa: PLC0415  most appends concern none
@@ -392,7 +442,7 @@ def reached_by(made: Appended, store: Streams) -> dict[str, Any]:
 
 
 def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter) -> Problem:
-    """Events that match the condition are in the way."""
+    """Return the problem of an append whose condition found conflicting events."""
     sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
     listed: Listed = condition["takes"]
     return listed.refused(sealed, meter.units)
@@ -552,7 +602,10 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
 
 
 def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
-    """A stream's head. The events that it carries are opened only if they are wanted: they may be large."""
+    """Show the head of a stream: its token and unfolds, and its last events where they are asked for.
+
+    Events are opened only where `events` is true: they may be large.
+    """
     unfolds = unopened.unfolds()
     frames = [*map(event_frame, unopened.outlines())] if events else []
     # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
@@ -572,13 +625,17 @@ def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) ->
 
 
 def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dict[str, Any] | None:
-    """An event of a head; None where its data or its metadata are larger."""
+    """Show one event of a stream's head; None where its data or metadata exceed `largest` bytes.
+
+    Args:
+        place: offset of the event within the head.
+    """
     found = unopened.event(place, largest)
     return None if found is None else event(found, link)
 
 
 def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
-    """A page of events; it ends earlier than `found` where the answer is full."""
+    """Show a page of a stream's events, cut short where the answer is full."""
     answer, shown, following = AnswerSize(), list[Any](), found.next
     for each in found.events:
         if each.index in found.omitted:
@@ -597,7 +654,10 @@ def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
 
 
 def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
-    """A write that did not find the stream as expected: 412 for a header's expectation, 409 for the body's."""
+    """Return the problem of a write whose expected version was wrong, or whose stream was deleted.
+
+    The status is 412 for an expectation in a header, 409 for one in the body, and 410 for a deleted stream.
+    """
     figures = {"Conflicts": 1.0, **answers.consumed(units)}
     if conflict.deleted:
         return _deleted(stream, conflict.version, figures)
@@ -614,7 +674,7 @@ def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) 
 
 
 def _deleted(stream: str, version: int, figures: Mapping[str, float]) -> Problem:
-    """The stream carries a tombstone, at the version that it was deleted at."""
+    """Return the problem of a deleted stream, with the version at which it was deleted."""
     return Problem(
         problems.STREAM_DELETED,
         f"{stream} was deleted at version {version} and takes no more events",
@@ -625,5 +685,5 @@ def _deleted(stream: str, version: int, figures: Mapping[str, float]) -> Problem
 
 
 def _not_found(stream: str) -> Problem:
-    """There is no such stream."""
+    """Return the problem of a stream that does not exist."""
     return Problem(problems.STREAM_NOT_FOUND, f"{stream} has no events", stream=stream)

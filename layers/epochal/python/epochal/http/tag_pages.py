@@ -36,29 +36,33 @@ T = TypeVar("T", TagEntry, Recorded)
 PARTS: Final = 1_024
 
 REQUESTS: Final = 64
-"""After which a page ends, where parts are small."""
+"""Number of requests after which a page ends, where parts are small."""
 
 READ_UNITS: Final = 128
-"""After which a page ends too, at the end of a part: 1 MB, some 4,000 entries. Asking should not cost much less than
-answering."""
+"""Read units after which a page also ends, at the end of a part: 1 MB, some 4,000 entries. A request should not cost
+its sender much less than its answer costs the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
-    """Where a page goes on: in the part `part` of `parts`, with the tags that follow `beyond`."""
+    """Where a page of a scan goes on: in part `part` of `parts`, with the tags sorted after `beyond`."""
 
     parts: int
     part: int = 0
     beyond: str = ""
 
     def text(self) -> str:
-        """Opaque, safe in URLs."""
+        """Encode the position as opaque text that is safe in URLs."""
         raw = json.dumps([self.parts, self.part, self.beyond], ensure_ascii=False).encode()
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def read_place(written: str, field: str = "after") -> ScanPosition:
-    """Read `ScanPosition.text` back, and nothing else; raises `InvalidInput` naming `field`."""
+    """Decode a position that `ScanPosition.text` has encoded.
+
+    Raises:
+        InvalidInput: naming `field`: the text is anything else.
+    """
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         parts, part, beyond = json.loads(raw)
@@ -76,13 +80,23 @@ def read_place(written: str, field: str = "after") -> ScanPosition:
 def scan(
     listings: Listings, group: str | None, after: ScanPosition | None, limit: int
 ) -> tuple[dict[str, int], ScanPosition | None]:
-    """At most `limit` tags of a group, or of all, with their numbers of events, and where the next page goes on; None
-    at the end. There may be no tags, and the scan still have moved on.
+    """Scan the tags table for a page of tags; return their event counts and where the next page begins.
+
+    The next position is None at the end. A page may have no tags and still have moved on.
+
+    Args:
+        group: group whose tags are listed; None for all groups.
+        after: position that the page begins at; None for the beginning.
+        limit: most tags of the page.
     """
     first, requests, units = listings.tags_page(group), 0, 0.0
 
     def part(place: ScanPosition) -> Counter[str] | None:
-        """The tenant's tags of a part; None where a table is too large to be one, and was not one before."""
+        """Count the events of each of the tenant's tags in one part of the table.
+
+        Returns:
+            None where the table is read as one part and needs more than one request: it must be read in `PARTS`.
+        """
         nonlocal requests, units
         counts: Counter[str] = Counter()
         after: Key | None = None
@@ -124,7 +138,11 @@ _FIELDS: Final = 300
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class DatedPage(Generic[T]):
-    """Events or entries in order of their places. `next` is the `since` of the next page; None at the end."""
+    """A page of events or entries in order of their places.
+
+    Attributes:
+        next: the `since` of the next page; None at the end.
+    """
 
     items: tuple[T, ...]
     next: str | None
@@ -132,7 +150,11 @@ class DatedPage(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagPage:
-    """Some tags. It may have none, and still have moved on. `next` is the `after` of the next; None at the end."""
+    """A page of tags, which may be empty without being the last.
+
+    Attributes:
+        next: the `after` of the next page; None at the end.
+    """
 
     tags: tuple[TagCount, ...]
     next: str | None
@@ -140,27 +162,27 @@ class TagPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagPages:
-    """Pages of a store's listings. Limits are 1 to 1,000."""
+    """Reads pages of a store's listings, each of at most 1 to 1,000 items."""
 
     listings: Listings
 
     def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
-        """Some of all events after `since`."""
+        """Read a page of all events that come after the place `since`."""
         found = self.listings.all_events(since=since, page=_checked(limit) + 1)
         return _cut(found, limit, _event_bytes)
 
     def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
-        """Some of a tag's events after `since`; those that have expired are missing."""
+        """Read a page of a tag's events that come after the place `since`, without expired events."""
         found = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
         return _cut(found, limit, _event_bytes)
 
     def entries(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[TagEntry]:
-        """Some of a tag's entries after `since`."""
+        """Read a page of a tag's entries that come after the place `since`."""
         found = self.listings.entries(tag, since=since, page=_checked(limit) + 1)
         return _cut(found, limit, lambda _: _FIELDS)
 
     def tags(self, group: str | None = None, *, after: str | None = None, limit: int) -> TagPage:
-        """Some tags of a group, or without one of all groups.
+        """Read a page of the tags of a group, or of all groups where `group` is None.
 
         Args:
             after: `next` of the page before.
@@ -184,6 +206,12 @@ class TagPages:
 
 
 def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[T]:
+    """Take items up to a page's limit or size; return the page, which never ends between equal places.
+
+    Args:
+        limit: most items of the page.
+        size: size of an item in bytes.
+    """
     taken: list[T] = []
     total = 0
     for item in found:
@@ -196,10 +224,12 @@ def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[
 
 
 def _event_bytes(event: Recorded) -> int:
+    """Return the estimated size of an event in an answer, in bytes."""
     return _FIELDS + event.size
 
 
 def _checked(limit: int) -> int:
+    """Return a page limit, or raise `InvalidInput` unless it is 1 to 1,000."""
     must_be_whole(limit, "limit", -MAX_WHOLE)
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput("limit", f"must be 1 to {MAX_LIMIT:,}")
