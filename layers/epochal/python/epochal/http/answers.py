@@ -19,26 +19,36 @@ def answer(
     headers: Mapping[str, str] | None = None,
     figures: Mapping[str, float] | None = None,
 ) -> Response:
-    """A JSON value as an answer; what it cost joins its figures."""
+    """Build the response that carries a JSON value, with the request's cost among its metrics.
+
+    Args:
+        meter: meter of the request's cost.
+        view: the JSON value.
+        figures: further metrics of the request, by name.
+    """
     figures = {**(figures or {}), **consumed(meter.units)}
     return Response(status=status, body=text_of(view), headers=headers or {}, figures=figures)
 
 
 def appends(events: Sequence[object], *, replayed: bool) -> dict[str, float]:
-    """Figures of an append of these events; none where an earlier request has made it."""
+    """Return the metrics of an append; empty where an earlier request has made it.
+
+    Args:
+        replayed: whether an earlier request has made the append.
+    """
     return {} if replayed else {"Appends": 1.0, "Events": float(len(events))}
 
 
 def consumed(units: Units) -> dict[str, float]:
-    """What a request cost, as figures for its metrics."""
+    """Return the capacity units that a request used, as metrics."""
     return {"ReadUnits": units.read, "WriteUnits": units.write}
 
 
 def text_of(value: Any) -> str:
-    """A value as JSON text."""
+    """Serialize a value as JSON text."""
     return json.dumps(value).decode()
 
 
 def capacity(units: Units) -> dict[str, float]:
-    """What a request cost, as an answer tells it."""
+    """Return the capacity units that a request used, as the answer's `capacity` member."""
     return {"read": units.read, "write": units.write}

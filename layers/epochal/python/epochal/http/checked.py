@@ -21,23 +21,35 @@ from epochal.settings import Settings
 
 
 class Unfit(Exception):
-    """What the compiled schemas raise: a value, by its name, breaks a rule."""
+    """A body does not fit its schema; raised by the compiled schemas.
+
+    Attributes:
+        name: place of the value that breaks a rule.
+        rule: the broken rule.
+    """
 
     def __init__(self, message: str, *, name: str) -> None:
+        """Store the name and the rule, which is the message without the name before it."""
         super().__init__(message)
         self.name = name
         self.rule = message.removeprefix(name).strip()
 
 
 def checked(perform: Callable[[Request], Response], settings: Settings) -> Callable[[Request], Response]:
-    """The same operation, which refuses events that do not fit."""
+    """Wrap an operation so that it refuses events that do not fit the schemas of their types.
+
+    Args:
+        perform: the operation.
+        settings: settings of the stage, which name the module of schemas.
+    """
     schemas, refuses = import_module(settings.event_schemas), settings.unchecked_events == "refuse"
 
     def performed(request: Request) -> Response:
+        """Check each event of a request against its schema, then perform the operation."""
         try:
             root = document(request)
         except InvalidInput:
-            return perform(request)  # which refuses it by itself, or takes no document
+            return perform(request)  # the operation refuses the body itself, or takes none
         for each in _events(root):
             _check(each, schemas, refuses=refuses)
         return perform(request)
@@ -46,7 +58,10 @@ def checked(perform: Callable[[Request], Response], settings: Settings) -> Calla
 
 
 def _events(node: Node) -> Iterator[Node]:
-    """The events of a request, wherever it has them. What is malformed is left to the operation."""
+    """Yield the events of a request, those of bulk appends and of timers included.
+
+    Malformed parts are skipped: the operation itself refuses them.
+    """
     if not isinstance(node.value, dict):
         return
     for name in ("appends", "events"):
@@ -62,6 +77,16 @@ def _events(node: Node) -> Iterator[Node]:
 
 
 def _check(event: Node, schemas: Any, *, refuses: bool) -> None:
+    """Check one event's body against the schema of its type.
+
+    Args:
+        schemas: the module of compiled schemas.
+        refuses: whether to refuse events that cannot be checked: a type without a schema, or a body in the bucket.
+
+    Raises:
+        InvalidInput: the event is refused because it cannot be checked.
+        UnknownName: the body does not fit its schema.
+    """
     kind, sent = event.value["type"], event.value
     key = schemas.KEYS.get(kind)
     if key is None or "claim" in sent:
@@ -79,6 +104,13 @@ def _check(event: Node, schemas: Any, *, refuses: bool) -> None:
 
 
 def _body(sent: Any, place: str, kind: str) -> Any:
+    """Return the JSON value of an event's body, or raise `InvalidInput` where it is no JSON.
+
+    Args:
+        sent: the event as it was sent.
+        place: place of the body in the request.
+        kind: type of the event.
+    """
     if "data" in sent:
         return sent["data"]
     try:

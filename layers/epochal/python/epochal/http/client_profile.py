@@ -21,10 +21,10 @@ from epochal.http.schemas import Schema, ref, words
 Document = dict[str, Any]
 
 _RULES: Final = frozenset({"not", "if", "then", "else", "dependentRequired"})
-"""Keywords that only ever say which values go together."""
+"""Keywords that only state which values may occur together."""
 
 _CHOICES: Final = ("allOf", "anyOf", "oneOf")
-"""Keywords that say so beside `properties`, and elsewhere of which types a value may be."""
+"""Keywords that state beside `properties` which values may occur together, and elsewhere the types of a value."""
 
 _TYPED: Final = frozenset({"type", "$ref", "enum", "const", *_CHOICES})
 """Keywords by which a schema has a type."""
@@ -51,7 +51,7 @@ _REFUSAL: Final[Schema] = {
 
 
 def client_profile(document: Document) -> Document:
-    """The profile of a document that has all rules."""
+    """Reduce an OpenAPI document with all rules to the shapes that generators of clients understand."""
     components = document["components"]
     sent = _reached(
         components["schemas"],
@@ -81,11 +81,13 @@ def client_profile(document: Document) -> Document:
 
 
 def _operations(document: Document) -> Iterator[Document]:
+    """Yield every operation of a document."""
     for methods in document["paths"].values():
         yield from methods.values()
 
 
 def _operation(operation: Document) -> Document:
+    """Reduce one operation: the schemas of its parameters, and the gateway's own answers added."""
     made = {**operation}
     if "parameters" in operation:
         made["parameters"] = [
@@ -97,18 +99,23 @@ def _operation(operation: Document) -> Document:
 
 
 def _problem(response: Document, status: str) -> Document:
-    """A response that is a problem, or the gateway's own answer where that may have the same status."""
+    """Return a response that is a problem, or the gateway's own answer where both share its status."""
     if status in _OF_BOTH:
         return {**response, "content": {media: {"schema": ref("Refusal")} for media in (PROBLEM, JSON)}}
     return {**response, "content": {PROBLEM: {"schema": ref("Problem")}}}
 
 
 def _by_the_gateway(description: str) -> Document:
+    """Return a response that API Gateway gives by itself."""
     return {"description": description, "content": {JSON: {"schema": ref("GatewayMessage")}}}
 
 
 def _status(document: Document, response: str) -> str:
-    """The status of a response that operations share."""
+    """Return the HTTP status of a named response that operations share.
+
+    Args:
+        response: name of the response in the document.
+    """
     where = {"$ref": f"#/components/responses/{response}"}
     found: str = next(
         status
@@ -120,13 +127,17 @@ def _status(document: Document, response: str) -> str:
 
 
 def _types(responses: Document) -> list[str]:
-    """The types of problems that responses may have."""
+    """Return the sorted types of problems that these responses may have."""
     schemas = [each["content"][PROBLEM]["schema"]["allOf"][1] for each in responses.values()]
     return sorted({kind for each in schemas for kind in each["properties"]["type"]["enum"]})
 
 
 def _shape(schema: Schema, *, closed: bool) -> Schema:
-    """A schema without rules between fields. One that is not `closed` admits further fields."""
+    """Return a schema without rules between fields.
+
+    Args:
+        closed: whether the schema refuses further fields.
+    """
     made = {name: each for name, each in schema.items() if name not in _RULES}
     if "properties" in made:
         made = {name: each for name, each in made.items() if name not in _CHOICES}
@@ -152,7 +163,12 @@ def _shape(schema: Schema, *, closed: bool) -> Schema:
 
 
 def _reached(schemas: Mapping[str, Schema], places: list[Any]) -> set[str]:
-    """Names of the schemas that these places refer to, directly or through others."""
+    """Return names of the schemas that parts of a document refer to, directly or through others.
+
+    Args:
+        schemas: schemas of the document, by name.
+        places: parts of the document; emptied by the search.
+    """
     reached: set[str] = set()
     waiting = places
     while waiting:

@@ -13,6 +13,6 @@ gc.disable()
 
 
 def over() -> None:
-    """Everything that will be imported has been."""
+    """Enable the garbage collector after the imports; it never scans the imported objects."""
     gc.freeze()
     gc.enable()

@@ -27,7 +27,10 @@ Members = Mapping[str, "Schema | tuple[Schema, str]"]
 
 
 class Component:
-    """A schema of the document; without a name it is only part of others."""
+    """A JSON schema of the OpenAPI document, which also reads requests.
+
+    Without a name it is only part of other schemas.
+    """
 
     def __init__(
         self,
@@ -37,34 +40,38 @@ class Component:
         reads: Mapping[str, Read] = _BY_SCHEMA,
         one_of: tuple[tuple[str, ...], ...] = (),
     ) -> None:
-        """Declare it.
+        """Declare the schema of an object.
 
         Args:
-            name: in the document.
-            schema: of an object.
-            reads: what reads members of which their schemas do not say all; of an array, each of its items.
-            one_of: names of members of which at most one may be sent.
+            name: name of the schema in the document; empty for none.
+            schema: JSON schema of the object.
+            reads: readers of members whose schemas do not say all, by name; of an array, the reader of each item.
+            one_of: groups of member names; of each group at most one may be sent.
         """
         self.name, self.special, self._one_of = name, reads, one_of
         self.schema = {**schema, "allOf": [only_one(*each) for each in one_of]} if one_of else schema
 
     @property
     def names(self) -> Mapping[str, Schema]:
-        """The members that it may have."""
+        """Schemas of the members that the object may have, by name."""
         found: Mapping[str, Schema] = self.schema["properties"]
         return found
 
     @cached_property
     def _reads(self) -> dict[str, Read]:
+        """Reader of each member, by name."""
         return {name: _read(schema, self.special.get(name)) for name, schema in self.names.items()}
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
+        """Default value of each member that has one, by name."""
         return {name: each["default"] for name, each in self.names.items() if "default" in each}
 
     def read(self, node: Node) -> dict[str, Any]:
-        """The members that are sent, or have a default, by their names; raises `InvalidInput` naming the one that
-        breaks a rule.
+        """Read an object that was sent; return its members by name, with defaults for missing ones.
+
+        Raises:
+            InvalidInput: naming the member that breaks a rule.
         """
         reads = self._reads
         fields = node.members(reads)
@@ -80,7 +87,13 @@ class Component:
 
 
 def _read(schema: Schema, special: Read | None) -> Read:
-    """What reads a value as its schema says; what has none of these kinds is left to who asks."""
+    """Return a function that reads a value as its schema says.
+
+    A value of no known kind is returned as its node.
+
+    Args:
+        special: the reader of the value, or of an array's items; None to go by the schema.
+    """
     match schema:
         case {"type": "array", "items": items, "maxItems": most}:
             each, least = _read(items, special), schema.get("minItems", 0)
@@ -102,11 +115,21 @@ def _read(schema: Schema, special: Read | None) -> Read:
 
 
 class Shown(Component):
-    """An object that is answered. A member is a schema, whose value is given with each call, or a schema and the name
-    of the attribute that has the value; `optional` members may be missing.
+    """A JSON schema of an answer, which is called to build the object.
+
+    A member is a schema, whose value is passed with each call, or a schema and the name of the attribute that has the
+    value. Members named `optional` may be missing.
     """
 
     def __init__(self, name: str, members: Members, *, optional: tuple[str, ...] = (), **more: Any) -> None:
+        """Declare the members of an answer.
+
+        Args:
+            name: name of the schema in the document; empty for none.
+            members: schema of each member, or its schema and the attribute that has its value.
+            optional: names of members that may be missing.
+            more: further arguments of `schemas.record`.
+        """
         schemas = {each: value[0] if isinstance(value, tuple) else value for each, value in members.items()}
         required = tuple(each for each in schemas if each not in optional)
         super().__init__(name, record(schemas, required=required, **more))
@@ -116,7 +139,7 @@ class Shown(Component):
         ]
 
     def __call__(self, found: object = None, /, **given: Any) -> dict[str, Any]:
-        """The object that shows what is found."""
+        """Build the object, from attributes of `found` and the values given by name."""
         return {
             name: given[name] if get is None else get(found)
             for name, get in self._members

@@ -18,7 +18,7 @@ from epochal.lazy_dataclasses import dataclass, field
 R = TypeVar("R")
 
 Perform = Callable[[Any, Request], Response]
-"""What performs an operation: on what `opened` of its module made, and a request."""
+"""Function that performs an operation: takes what its module's `opened` returned, and a request."""
 
 PARAGRAPH: Final = "\n\n"
 """Between the summary of an operation and its description, in its docstring."""
@@ -26,14 +26,19 @@ PARAGRAPH: Final = "\n\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class operation:  # noqa: N801  a decorator, named as it reads
-    """What a function takes and answers, as its `described`. Its request has no body, unless it `takes` one, and no
-    other query parameters than these, which it gets. Its docstring is what the document says of it: a summary, and a
-    description.
+    """Decorator that declares what an operation's function takes, answers and fails with.
+
+    The declaration is kept as the function's attribute `described`. The function gets a `QueryString` of the declared
+    query parameters; others are refused, and so is a body unless the operation `takes` one. The function's docstring
+    is published in the OpenAPI document: a summary, and a description.
 
     Attributes:
-        takes, gives: the request's and the answer's body.
-        headers: of the answer.
-        fails: kinds of problem besides those of every operation.
+        gives: body of the answer.
+        takes: body of the request; None for none.
+        status: HTTP status of a success.
+        headers: headers of the answer, and their schemas.
+        not_modified: whether the answer may be 304.
+        fails: kinds of problems besides those of every operation.
     """
 
     gives: Component
@@ -47,7 +52,7 @@ class operation:  # noqa: N801  a decorator, named as it reads
     def __call__(
         self, perform: Callable[[R, Request, QueryString], Response]
     ) -> Callable[[R, Request], Response]:
-        """The function that is served."""
+        """Wrap a function so that it checks the request's body and query string before it runs."""
         declared = {each["name"]: each["schema"] for each in self.parameters if each["in"] == "query"}
 
         @wraps(perform)
@@ -63,7 +68,11 @@ class operation:  # noqa: N801  a decorator, named as it reads
 def described(
     perform: Callable[[R, Request], Response], description: str
 ) -> Callable[[R, Request], Response]:
-    """The same operation on another store, of which there is something else to say."""
+    """Return a copy of an operation's function with another description, for another store.
+
+    Args:
+        description: paragraph that replaces the docstring's description; the summary stays.
+    """
 
     @wraps(perform)
     def performed(opened: R, request: Request) -> Response:

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 TAIL: Final = "tail"
 _CATEGORY: Final = re.compile(rf"({re.escape(TAG_STREAMS)})?[A-Za-z0-9_.:~@+=]{{1,512}}", re.ASCII)
-"""Of streams, and of tags that are streams. A type of aggregates that holds `-` is known by being declared."""
+"""Names of categories of streams, and of tags that are streams. A category that holds `-` must be declared."""
 
 _PARTITION: Final = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
 EVENTS: Final = 4.0
-"""Seconds of a request kept for reading events after the waiting and the walking are over."""
+"""Seconds of a request reserved for reading events, after the wait at the tail and the walk through the index."""
 
 ANSWER: Final = 2.0
-"""Seconds of these after which no more events are read."""
+"""Last seconds of a request, in which no more events are read."""
 
 AGAIN: Final = {
     "Retry-After": schemas.text("Of an empty page at the tail: seconds after which to ask again.")
@@ -54,7 +54,7 @@ CHECKPOINT: Final = schemas.text(
     "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
 PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{schemas.MOMENT})"
-"""Where a reader begins: a checkpoint, as text or as an integer, or a moment, too."""
+"""Where a reader begins: `beginning`, `tail`, a checkpoint as text or as an integer, or a moment."""
 
 NUMBER: Final = schemas.whole("Its number.")
 
@@ -93,7 +93,14 @@ CATEGORIES: Final = parameters.query(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the operations run on: an index of these partitions; a reader waits at most `longest` seconds."""
+    """The feed reader, partitions and limits that feed operations run on.
+
+    Attributes:
+        feed: reader of the feed.
+        partitions: numbers of the feed's partitions.
+        link: signer of download URLs for bodies in the bucket.
+        longest: most seconds that a request may wait at the tail.
+    """
 
     feed: FeedReader
     partitions: Sequence[int]
@@ -102,7 +109,7 @@ class Reading:
 
 
 def opened(deployment: Deployment) -> Reading:
-    """The feed of a deployment."""
+    """Return the feed of a deployment, with its partitions and its longest wait."""
     settings = deployment.settings
     return Reading(
         feed=deployment.feed,
@@ -203,19 +210,26 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
 
 
 def again(page: FeedPage | OrderedPage) -> dict[str, str]:
-    """Headers of an answer: who finds nothing asks more seldom, as a reader in the library does."""
+    """Return a `Retry-After` header where a page of the feed is empty and at the tail, else no headers.
+
+    A client at the tail then polls as seldom as a reader of the library does.
+    """
     return {"Retry-After": f"{LONGEST_POLL:.0f}"} if page.at_tail and not page.items else {}
 
 
 class FeedItems:
-    """Items of a page of the feed as they are shown; events are rendered once, to be measured and to be sent."""
+    """Items of a page of the feed as JSON; each event is rendered once, to be measured and to be sent."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._texts: dict[tuple[str, int], str] = {}
 
     def size_of(self, item: FeedItem) -> int:
-        """Bytes of an item in the answer; of one without an event about, since there are many of these."""
+        """Return the bytes that an item takes in the answer; an estimate for an item without an event.
+
+        The estimate saves rendering, since a page may have many items without events. An event whose bodies alone
+        exceed `LARGEST` is not rendered either.
+        """
         event_ = item.event
         if event_ is not None and (bodies := body_bytes(event_)) > LARGEST:
             return bodies
@@ -226,12 +240,16 @@ class FeedItems:
         return sent_size(text)
 
     def view(self, item: FeedItem) -> Any:
-        """An item that was measured."""
+        """Return the JSON of an item that `size_of` has measured."""
         return bare(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
 
 
 def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str] | None:
-    """Those that are asked for; None for all."""
+    """Return the requested categories as a set; None where all are requested.
+
+    Raises:
+        InvalidInput: a name cannot be a category's.
+    """
     if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
         rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
         raise InvalidInput("category", rule)
@@ -239,7 +257,12 @@ def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str]
 
 
 def bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
-    """What an answer has room and time for."""
+    """Return the limits of a page: the bytes of an answer and the time until which events are read.
+
+    Args:
+        shown: renders and measures the page's items.
+        seconds: seconds until the request must be answered.
+    """
     return PageBounds(
         max_bytes=RESPONSE_BYTES,
         largest=LARGEST,
@@ -249,16 +272,18 @@ def bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
 
 
 def measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
-    """The reader for one request, and all its stores."""
+    """Return the feed reader, with all its stores, bound to one request, and the request's meter."""
     driver, meter = driver_for(request, reader.driver)
     return reader.on(driver), meter
 
 
 def _tails(reader: FeedReader) -> dict[int, Checkpoint]:
+    """Return the tail of each partition that has one, by the partition's number."""
     return {each.partition: each.tail for each in reader.partitions()}
 
 
 def _partition(given: str) -> int:
+    """Parse a partition's number from a path, or raise `InvalidInput`."""
     if not _PARTITION.fullmatch(given):
         raise InvalidInput("partition", "must be a partition's number, as GET /feed lists them")
     return int(given)

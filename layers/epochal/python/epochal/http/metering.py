@@ -13,31 +13,31 @@ if TYPE_CHECKING:
 
 
 class MeteredStore(Protocol):
-    """A dataclass whose requests all go through its driver, as every store is."""
+    """A dataclass that sends all its requests through its driver, as every store does."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def driver(self) -> Driver:
-        """What runs its requests."""
+        """Driver that sends the store's requests."""
 
 
 S = TypeVar("S", bound=MeteredStore)
 
 
 def measured(store: S, request: Request) -> tuple[S, Meter]:
-    """The store for one request."""
+    """Return a store bound to one request's deadline, and the meter of the request's cost."""
     driver, meter = driver_for(request, store.driver)
     return replace(store, driver=driver), meter
 
 
 def streams_for(streams: Streams, request: Request) -> tuple[Streams, Meter]:
-    """`measured`, of streams, whose archive is asked within the same request."""
+    """Return a store of streams bound to one request's deadline, with its archive, and the meter."""
     driver, meter = driver_for(request, streams.driver)
     return streams.on(driver), meter
 
 
 def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
-    """The driver for one request: bounded by its time, its cost counted apart from others'."""
+    """Return a driver bound to one request's deadline, and the meter that counts only its cost."""
     meter = Meter()
     return replace(driver, meter=meter, deadline=driver.clock() + request.seconds), meter

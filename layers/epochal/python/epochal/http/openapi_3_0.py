@@ -15,7 +15,7 @@ _NULL: Final = {"type": "null"}
 
 
 def in_3_0(document: Document) -> Document:
-    """The document of a client profile in OpenAPI 3.0.3."""
+    """Convert the OpenAPI 3.1 document of a client profile to OpenAPI 3.0.3."""
     components, info = document["components"], document["info"]
     return {
         **document,
@@ -36,7 +36,7 @@ def in_3_0(document: Document) -> Document:
 
 
 def _converted(part: Any) -> Any:
-    """Paths or responses: the schemas in them, and what a caller must be allowed to do."""
+    """Convert paths or responses to OpenAPI 3.0: the schemas in them, and their security requirements."""
     if isinstance(part, list):
         return [_converted(each) for each in part]
     if not isinstance(part, dict):
@@ -45,12 +45,13 @@ def _converted(part: Any) -> Any:
     if "schema" in part:
         made["schema"] = _schema(part["schema"])
     if "security" in part:
-        # Scopes are for OAuth alone; they are words of the deployment's, which its issuer maps.
+        # OpenAPI 3.0 has scopes for OAuth alone; the deployment's issuer maps them.
         made["security"] = [{name: [] for name in each} for each in part["security"]]
     return made
 
 
 def _schema(schema: Schema) -> Schema:
+    """Convert a JSON schema to the dialect of OpenAPI 3.0."""
     made = {name: each for name, each in schema.items() if name not in ("examples", "contentEncoding")}
     if "properties" in made:
         made["properties"] = {name: _schema(each) for name, each in made["properties"].items()}
@@ -68,7 +69,12 @@ def _schema(schema: Schema) -> Schema:
 
 
 def _nullable(schema: Schema, made: Schema) -> Schema:
-    """A schema as it is said in 3.0 that its value may be null."""
+    """Mark a converted schema as nullable where the original admits null.
+
+    Args:
+        schema: the original schema.
+        made: the converted schema.
+    """
     if isinstance(schema.get("type"), list):
         (kind,) = (each for each in schema["type"] if each != "null")
         return {**made, "type": kind, "nullable": True}
@@ -81,7 +87,7 @@ def _nullable(schema: Schema, made: Schema) -> Schema:
 
 
 def _alone(schema: Schema) -> Schema:
-    """A schema whose reference stands alone, as 3.0 wants it."""
+    """Move a schema's reference into `allOf` where it has siblings, which OpenAPI 3.0 ignores."""
     if "$ref" not in schema or len(schema) == 1:
         return schema
     rest = {name: each for name, each in schema.items() if name != "$ref"}

@@ -23,26 +23,27 @@ JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 
 _AS_PAGES: Final = ("streams", "tagged")
-"""Stores of a deployment that an operation is of where its name says no other."""
+"""Stores of a deployment whose names are left out of the names of their operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the API.
+    """One operation of the API: its route, the function that performs it, and who serves it.
 
     Attributes:
-        path: as API Gateway writes it, parameters in braces.
-        perform: the name of the function that answers its requests, which names the operation too.
-        module: where that function is, and `opened`, which makes of a deployment what the function runs on.
-        function: the Lambda function that serves it.
-        table: the kind of the table without which there is nothing that it could do, since a stage may leave layouts
-            out; empty for none.
-        scope: what a caller must be allowed to do. With IAM it is a set of routes in a policy; with JWT a token must
-            carry one of the scopes that the deployment maps it to.
-        requests_per_second: its own limit, where one request can cost the store much more than its sender.
-        rare: what it runs on is opened at its first request, not at a cold start: most deployments never need it.
-        store: which of a deployment's stores it runs on, where one module serves several, by the name of the property.
-            Its name tells all but those that are stored as pages.
+        path: path as API Gateway writes it, with parameters in braces.
+        perform: name of the Python function that performs the operation, from which the operation's name is made.
+        module: module of that function, and of `opened`, which returns what the function runs on in a deployment.
+        function: Lambda function that serves the operation.
+        table: kind of the table that the operation needs; empty for none. A stage may leave layouts out.
+        scope: permission that a caller needs. With IAM it is a set of routes in a policy; with JWT a token must carry
+            one of the scopes that the deployment maps it to.
+        requests_per_second: rate limit of the operation, where one request can cost the store much more than its
+            sender; None for none.
+        rare: whether the store is opened at the first request instead of at a cold start: most deployments never need
+            it.
+        store: name of the deployment's property that holds the store, where one module serves several. It is part of
+            the operation's name but for the stores in `_AS_PAGES`.
     """
 
     method: Method
@@ -59,18 +60,21 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Its name in logs, metrics and the OpenAPI document."""
+        """Name of the operation in logs, metrics and the OpenAPI document."""
         words = self.perform if self.store in ("", *_AS_PAGES) else f"{self.perform}_of_{self.store}"
         first, *rest = words.split("_")
         return first + "".join(map(str.capitalize, rest))
 
     @property
     def key(self) -> str:
-        """API Gateway's route key."""
+        """Route key of the operation in API Gateway."""
         return f"{self.method} {self.path}"
 
     def parameters(self, path: str) -> dict[str, str] | None:
-        """Values of its path's parameters in `path`, which may be empty or hold anything but `/`; None: no match."""
+        """Match a path against the operation's; return the path's parameters, or None for no match.
+
+        A value may be empty or hold anything but `/`.
+        """
         given, wanted = path.split("/"), self.path.split("/")
         if len(given) != len(wanted):
             return None
@@ -94,19 +98,30 @@ def tagged_operations(
     counts: int | None = None,
     module: str = "epochal.http.tagged",
 ) -> tuple[Operation, ...]:
-    """The operations on one store of tagged events, by their paths. They come with two dozen modules of their own, some
-    6 % of a cold start: a store without tagged events does not pay it.
+    """Return the operations on one store of tagged events, which all are rare.
+
+    They import two dozen modules, some 6 % of a cold start, which a store without tagged events saves.
+
+    Args:
+        store: name of the deployment's property that holds the store.
+        table: kind of the table that the store needs.
+        tags: path of the list of tags.
+        events: path of the list of events, and of appends.
+        query: path of queries.
+        count: path of the count of events.
+        counts: rate limit of counts, in requests per second; None for none.
+        module: module that performs the operations.
     """
     on = partial(Operation, module=module, table=table, store=store, rare=True)
     read = partial(on, function="replay", scope="read")
     return (
         on("POST", events, "append_tagged", function="append", scope="append"),
         read("POST", query, "query_tagged"),
-        # A path of two routes is of the first one's.
+        # Where two routes match a path, the first one wins.
         read("GET", count, "count_tagged", requests_per_second=counts),
         read("GET", f"{events}/{{id}}", "read_tagged"),
         read("GET", events, "list_tagged"),
-        # Reads through a megabyte of a table or more, whatever comes of it.
+        # Each request reads a megabyte of a table or more, however few tags it finds.
         read("GET", tags, "list_tags", requests_per_second=10),
         read("GET", f"{tags}/{{tag}}", "read_tag"),
         read("GET", f"{tags}/{{tag}}/entries", "list_entries"),
@@ -115,14 +130,14 @@ def tagged_operations(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked.
+    """A request of an operation, as plain values.
 
     Attributes:
         path: values of the path's parameters, percent-decoded once.
-        query: names and values in the order sent; a name may come more than once.
-        headers: by lower-case name.
-        body: as sent, any base64 of the transport undone.
-        seconds: how long the answer may take.
+        query: names and values of query parameters in the order sent; a name may be repeated.
+        headers: values of headers by lower-case name.
+        body: body as it was sent, with any base64 of the transport decoded.
+        seconds: seconds within which the request must be answered.
     """
 
     path: Mapping[str, str] = field(default_factory=dict)
@@ -132,18 +147,21 @@ class Request:
     seconds: float = 25.0
 
     def header(self, name: str) -> str | None:
-        """A header's value without the spaces around it; None where it was not sent."""
+        """Return a header's value without the spaces around it; None where the header is missing."""
         value = self.headers.get(name.lower())
         return None if value is None else value.strip(" \t")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What is answered.
+    """A response of an operation, as plain values.
 
     Attributes:
+        status: HTTP status.
         body: JSON text; None for none.
-        figures: what to count and measure about this request, by metric name.
+        media: media type of the body.
+        headers: values of headers by name.
+        figures: metrics of the request, by name.
     """
 
     status: int
@@ -154,7 +172,13 @@ class Response:
 
 
 def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[Operation, ...]:
-    """The operations on the streams of one store, whose path begins with its name."""
+    """Return the operations on the streams of one store, whose paths begin with the store's name.
+
+    Args:
+        streams: name of the deployment's property that holds the store.
+        table: kind of the table that the store needs.
+        rare: whether the store is opened at the first request instead of at a cold start.
+    """
     served = partial(Operation, module="epochal.http.streams")
     write = partial(served, function="append", table=table, store=streams, rare=rare)
     read = partial(served, function="replay", scope="read", table=table, store=streams, rare=rare)
@@ -169,7 +193,7 @@ def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[
     )
 
 
-# Those that there are: read by the gateway, the stacks and the OpenAPI document.
+# All operations: read by the gateway, the stacks and the OpenAPI document.
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
 _feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
@@ -223,7 +247,7 @@ _FEED: Final = (
     _whole("GET", "/streams", "list_streams", requests_per_second=10),
     _feed("GET", "/feed", "list_partitions"),
     # Each may wait for `feed_wait_seconds`: with five, these are at most 420 invocations at once, of an account's
-    # usual 1,000. A page has thousands of events, so nobody needs many a second. A path of two routes is of the first.
+    # usual 1,000. A page has thousands of events, so nobody needs many a second. The first matching route wins.
     _whole("GET", "/feed/newest", "read_newest", requests_per_second=50),
     _whole("GET", "/feed/position", "read_position", requests_per_second=10),
     _whole("POST", "/feed/ordered", "read_ordered", requests_per_second=10),
@@ -234,6 +258,7 @@ _FEED: Final = (
 
 
 def _brought_by(layout: Layout) -> Iterator[Operation]:
+    """Yield the operations that a layout adds: those on its streams and those of its plug-in."""
     if layout.name != NATIVE and layout.plugin.streams:
         kind = layout.table.removesuffix("_table").replace("_", "-")
         yield from stream_operations(layout.plugin.streams, kind, rare=True)
@@ -243,7 +268,7 @@ def _brought_by(layout: Layout) -> Iterator[Operation]:
 
 @cache
 def operations() -> tuple[Operation, ...]:
-    """Every operation of the API, those of layouts and optional packages too."""
+    """Return every operation of the API, those of layouts and optional packages included."""
     brought = (each for layout in layouts() for each in _brought_by(layout))
     optional = (each for module in extensions.parts("operations") for each in module.OPERATIONS)
     streams = stream_operations("streams", "streams")
@@ -251,7 +276,7 @@ def operations() -> tuple[Operation, ...]:
 
 
 def operations_of_layout(name: str) -> tuple[Operation, ...]:
-    """The operations that a layout brings; those of our own layout are all that no other one brings."""
+    """Return the operations of a layout; for the native layout, those that no other layout adds."""
     brought = {each.name: tuple(_brought_by(each)) for each in layouts()}
     if name != NATIVE:
         return brought[name]
@@ -260,5 +285,5 @@ def operations_of_layout(name: str) -> tuple[Operation, ...]:
 
 
 def operations_of(function: Function) -> tuple[Operation, ...]:
-    """The operations that one function serves."""
+    """Return the operations that one Lambda function serves."""
     return tuple(operation for operation in operations() if operation.function == function)

@@ -13,24 +13,29 @@ _ETAG: Final = r'(W/)?"[!#-~]*"'
 
 
 def parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Parameter:
-    """A parameter of a path, a query or the headers."""
+    """Declare a parameter of a path, query string or header as OpenAPI has it.
+
+    Args:
+        where: `path`, `query` or `header`.
+        schema: schema of the value; its description becomes the parameter's.
+    """
     description = schema["description"]
     inner = {key: value for key, value in schema.items() if key != "description"}
     return {"name": name, "in": where, "required": required, "description": description, "schema": inner}
 
 
 def path(name: str, schema: Schema) -> Parameter:
-    """A parameter of the path."""
+    """Declare a required parameter of a path."""
     return parameter("path", name, schema, required=True)
 
 
 def query(name: str, schema: Schema) -> Parameter:
-    """A parameter of the query string; an array may be given more than once."""
+    """Declare a parameter of a query string; one with an array schema may be repeated."""
     return parameter("query", name, schema)
 
 
 def header(name: str, description: str, **more: Any) -> Parameter:
-    """A header of the request."""
+    """Declare a header of a request, whose value is text."""
     return parameter("header", name, text(description, **more))
 
 

@@ -27,7 +27,7 @@ _EACH: Final = re.compile(r'"([^"]*)"')
 
 
 def etag(token: Token) -> str:
-    """The ETag of the state that a token names."""
+    """Return the ETag of the stream state that a token names."""
     return f'"{token.text()}"'
 
 
@@ -36,11 +36,17 @@ def precondition(
     in_body: Expected | AtVersion | Named | None,
     parse: Callable[[str, str], Named | AtVersion],
 ) -> tuple[Expected | AtVersion | Named, bool]:
-    """The writer's expectation, wherever it is given, `ANY` where it is not; and whether it was in a header, where its
-    failure is 412; in the body it is 409.
+    """Return the expected version of a write, and whether a header named it.
+
+    `ANY` where neither a header nor the body names one. A failed expectation is answered with 412 if it was in a
+    header and with 409 if it was in the body.
 
     Args:
-        parse: reads an ETag without its quotes; raises `InvalidInput` naming the header, which is its second argument.
+        in_body: the expectation in the body; None for none.
+        parse: parser of an ETag without its quotes; its second argument is the header's name, for errors.
+
+    Raises:
+        InvalidInput: there is more than one expectation, or a malformed one.
     """
     headers = {name: request.header(name) for name in ("If-Match", "If-None-Match")}
     given = {name: each for name, each in (*headers.items(), ("expected", in_body)) if each is not None}
@@ -63,19 +69,26 @@ def precondition(
 
 
 def unchanged(request: Request, token: Token) -> bool:
-    """Whether `If-None-Match` names the state that `token` does."""
+    """Whether `If-None-Match` names the stream state that a token names."""
     named = _named(request)
     return named == "*" or token.bare in {_bare(each) for each in named}
 
 
 def is_named(request: Request, tag: str) -> bool:
-    """Whether `If-None-Match` names the ETag `tag`, given without quotes (weak comparison, as RFC 9110 asks)."""
+    """Whether `If-None-Match` names the ETag `tag`, given without quotes.
+
+    The comparison is weak, as RFC 9110 asks.
+    """
     named = _named(request)
     return named == "*" or tag in named
 
 
 def _named(request: Request) -> list[str] | Literal["*"]:
-    """The ETags of `If-None-Match`, without quotes."""
+    """Return the ETags of `If-None-Match` without quotes, or `*`; empty where the header is missing.
+
+    Raises:
+        InvalidInput: the header is malformed.
+    """
     value = request.header("If-None-Match")
     if value is None:
         return []
@@ -87,12 +100,19 @@ def _named(request: Request) -> list[str] | Literal["*"]:
 
 
 def _bare(tag: str) -> str:
-    """What names the state: a seal says who made the ETag, and a low-water mark may lag."""
+    """Return the part of an ETag that identifies the state.
+
+    Left out are the seal, which says who made the ETag, and the low-water mark, which may lag.
+    """
     return ".".join(tag.split(".")[:7])
 
 
 def expectation_of(node: Node) -> Expected | AtVersion:
-    """An expectation in a body: a version, or a word."""
+    """Read an expected version in a body: a version number or a word such as `any`.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
     if isinstance(node.value, str) and node.value in EXPECTATIONS:
         return Expected(node.value)
     if not isinstance(node.value, int) or isinstance(node.value, bool):

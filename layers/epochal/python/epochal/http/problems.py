@@ -28,7 +28,7 @@ from epochal.lazy_dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A sort of problem: one `type`, one title, one status."""
+    """A kind of problem, with its type, its title and its HTTP status."""
 
     name: str
     title: str
@@ -36,7 +36,7 @@ class Kind:
 
     @property
     def type(self) -> str:
-        """The URI that clients compare."""
+        """URI of the kind, which clients compare."""
         return f"urn:epochal:problem:{self.name}"
 
 
@@ -65,7 +65,7 @@ UNAVAILABLE: Final = Kind("unavailable", "The store cannot be reached or is thro
 NOT_DEPLOYED: Final = Kind("not-deployed", "The store is not set up", 503)
 
 KINDS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
-"""All of them, in this order."""
+"""All kinds of problems, in this order."""
 
 RETRY_SECONDS: Final = "1"
 """DynamoDB's throttling is decided by the second."""
@@ -76,7 +76,7 @@ _MAYBE: Final = (
 
 
 class Problem(Exception):
-    """Ends a request with a problem document. It never leaves this room."""
+    """Ends a request with a problem document; never raised outside of `epochal.http`."""
 
     def __init__(
         self,
@@ -87,6 +87,14 @@ class Problem(Exception):
         figures: Mapping[str, float] | None = None,
         **members: Any,
     ) -> None:
+        """Describe the problem of a request.
+
+        Args:
+            detail: what happened this time; None for nothing beyond the title.
+            headers: headers of the answer.
+            figures: metrics of the request, by name.
+            members: further members of the document.
+        """
         super().__init__(detail or kind.title)
         self.kind = kind
         self.detail = detail
@@ -96,15 +104,18 @@ class Problem(Exception):
 
 
 class UnsupportedMedia(InvalidInput):
-    """A body under a media type, charset or content coding that this API does not read."""
+    """A body has a media type, charset or content coding that the API does not read."""
 
 
 _SENT_AS: Final = {"idempotency_key": "Idempotency-Key"}
-"""What arguments of the library are called over HTTP, where that is another name."""
+"""Names over HTTP of the library's arguments, where they differ."""
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem that an error is; an error that nobody foresaw is an internal one, without particulars."""
+    """Return the problem that an error is answered with.
+
+    An unforeseen error is an internal problem without details.
+    """
     match error:
         case Problem():
             return error
@@ -136,12 +147,16 @@ def problem_of(error: Exception) -> Problem:
 
 
 def fault_of(error: Exception) -> dict[str, str]:
-    """What keeps one event from being shown among others: the problem that it would be alone, in the error's words."""
+    """Return the type and detail of the problem of one unreadable event, to be shown among other events."""
     return {"type": problem_of(error).kind.type, "detail": str(error)}
 
 
 def problem_response(problem: Problem, correlation_id: str) -> Response:
-    """The document that is sent."""
+    """Build the response that carries a problem document (RFC 9457).
+
+    Args:
+        correlation_id: id under which the logs say more about the request.
+    """
     kind = problem.kind
     members = {
         "type": kind.type,

@@ -14,12 +14,21 @@ _DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 
 
 class QueryString:
-    """The parameters of a request's query string, each known, given once and read as its schema says; one that is an
-    array may be given any number of times.
+    """The parameters of a request's query string, each declared and read as its schema says.
+
+    A parameter may be given once; one that is an array may be repeated.
     """
 
     def __init__(self, request: Request, declared: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse what is not `declared`."""
+        """Collect a request's query parameters and check their names and numbers.
+
+        Args:
+            declared: schemas of the parameters by name.
+
+        Raises:
+            UnknownName: a parameter is not declared.
+            InvalidInput: one that is no array is given more than once.
+        """
         self._declared = declared
         self._values: dict[str, list[str]] = {}
         for name, value in request.query:
@@ -30,16 +39,20 @@ class QueryString:
                 raise InvalidInput(name, "may be given only once")
 
     def text(self, name: str) -> str | None:
-        """A parameter's value; None where it is absent."""
+        """Return a parameter's value as text; None where it is absent."""
         values = self._values.get(name)
         return None if values is None else values[0]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """All values of a parameter that may be given more than once."""
+        """Return all values of a parameter that may be repeated."""
         return tuple(self._values.get(name, ()))
 
     def whole(self, name: str) -> int | None:
-        """A whole number in plain digits, within its bounds; None where it is absent."""
+        """Return a parameter as a whole number within its schema's bounds; None where it is absent.
+
+        Raises:
+            InvalidInput: it is not written in plain digits, or out of bounds.
+        """
         value, schema = self.text(name), self._declared[name]
         if value is None:
             return None
@@ -49,19 +62,20 @@ class QueryString:
         return int(value)
 
     def limit(self) -> int:
-        """Items of a page."""
+        """Return the parameter `limit`, the most items of a page, or its default."""
         found, default = self.whole("limit"), self._declared["limit"]["default"]
         return int(default) if found is None else found
 
     def choice(self, name: str) -> str:
-        """One of its choices; the first where it is absent."""
+        """Return a parameter that is one of its schema's choices; the first choice where it is absent."""
         return self._one_of(name, tuple(self._declared[name]["enum"]))
 
     def flag(self, name: str) -> bool:
-        """`true` or `false`; false where it is absent."""
+        """Whether a parameter is `true`; false where it is absent."""
         return self._one_of(name, ("false", "true")) == "true"
 
     def _one_of(self, name: str, choices: tuple[str, ...]) -> str:
+        """Return a parameter that is one of these choices; the first choice where it is absent."""
         value = self.text(name)
         if value is None:
             return choices[0]
@@ -71,11 +85,13 @@ class QueryString:
 
 
 def _unknown(declared: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the rule for an unknown parameter, which lists the declared ones."""
     if not declared:
         return "is not known here: this operation takes no query parameters"
-    # Those that may come more than once are named last.
+    # Parameters that may be repeated are listed last.
     return f"is not known here; known are {', '.join(sorted(declared, key=lambda name: _is_list(declared[name])))}"
 
 
 def _is_list(schema: Mapping[str, Any]) -> bool:
+    """Whether a parameter may be repeated."""
     return schema.get("type") == "array"
