@@ -30,5 +30,6 @@ __all__ = [*_FILES]  # noqa: PLE0604  every element is a string: the keys of the
 
 
 def __getattr__(name: str) -> Any:
+    """Import a name of this package when it is first used."""
     with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
         return named_later(__name__, _FILES)(name)

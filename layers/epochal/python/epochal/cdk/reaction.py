@@ -77,16 +77,16 @@ if TYPE_CHECKING:
 
 
 TIMEOUT: Final = Duration.minutes(1)
-"""A long catch-up is many runs, so that longer ones gain nothing."""
+"""Timeout of one invocation. A long catch-up takes many invocations, so that a longer timeout gains nothing."""
 
 BATCH_SIZE: Final = 10
-"""Wake-ups of one invocation, which divides its time among their partitions. The most that a FIFO queue gives."""
+"""Wake-ups of one invocation, which divides its time among their partitions. A FIFO queue delivers at most 10."""
 
 SCHEDULE: Final = Duration.minutes(15)
-"""Asks each partition's group once whether it has missed anything: some hundred requests a day and partition."""
+"""Interval at which every partition is woken in case a notice was lost: some hundred requests per day and partition."""
 
 FUNCTION_NAME: Final = 64
-"""Characters of a function's name, at most."""
+"""Most characters of a function's name."""
 
 REQUIREMENTS: Final = "requirements.txt"
 
@@ -95,27 +95,27 @@ _COUNTED: Final = (
     ("blocked", "does not get past a stream, and all others of its partition wait with it."),
     ("unmet", "asks for a category or a type of which nothing has come: misspelt, or early."),
 )
-"""What a reaction counts that must not be, and what it then does."""
+"""Metrics of a reaction that must stay at zero, and their meanings for alarms."""
 
 NAMED: Final = "epochal.hosting.function.handler"
-"""The handler of a function that is told its reaction."""
+"""Handler of a function whose reaction is named by an environment variable."""
 
 
 class Reaction(Construct):
-    """A reaction to the events of a store.
+    """A deployed reaction to the events of a store: its function, queue, subscription, schedule and alarms.
 
     Attributes:
-        function: with the user's code; operators invoke it (docs/runbook.md).
-        queue: its wake-ups.
-        failed: wake-ups that failed too often.
-        outputs: names of function and queue.
+        function: the function with the user's code; operators invoke it (docs/runbook.md).
+        queue: FIFO queue of wake-ups.
+        failed: dead-letter queue of wake-ups that failed too often.
+        outputs: stack outputs with the names of the function and the queue.
     """
 
     _decorator: str | None = "reaction"
-    """What the handler has; None where it is no reaction, but what one of ours calls."""
+    """Name of the decorator that the handler must have; None for a function that a reaction of Epochal calls."""
 
     _named: str = NAMED
-    """The handler of the function where `handler` names code that is called by it."""
+    """Handler of the Lambda function where `handler` has the form `module:reaction`."""
 
     def __init__(
         self,
@@ -144,30 +144,30 @@ class Reaction(Construct):
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            store: what feeds it.
-            entry: folder with the user's code. What a `requirements.txt` in it names is fetched, and comes with it.
+            id_: id of the construct.
+            store: store whose events the reaction handles.
+            entry: folder with the user's code. Packages that its `requirements.txt` names are fetched into a layer.
             handler: `module:reaction` in that folder, a function with the decorator; or `module.function`, where
                 `function = lambda_handler(reaction)`.
-            name: the reaction's, as its decorator has it; read from there where it is not given.
-            memory_mb: of the function, and with it its share of a CPU.
-            timeout: of one invocation. A handler's one call has to end within a fifth of it.
-            batch_size: wake-ups of one invocation, at most 10, which runs the partitions or members that they wake one
-                after another. With several members 1, so that they run side by side.
-            max_receives: after so many failures a wake-up is set aside and alarmed.
-            schedule: how often every partition is woken in case a notice was lost.
-            environment: more of it, for the handler.
-            allowed: what the handler needs beside reading events.
-            read_models: names of those that it makes; the stage has to have their table.
-            more_layers: layers beside the library's.
-            reserved_concurrency: invocations at once, which no other function takes.
-            network: the VPC that the function runs in, where it finds a database; without one it runs in Lambda's own.
-            python, architecture: of the function; the store's where they are not given.
+            name: name of the reaction, as its decorator has it; None to read the decorator.
+            memory_mb: memory of the function in MB, and with it its share of a CPU.
+            timeout: timeout of one invocation. One call of the handler must end within a fifth of it.
+            batch_size: most wake-ups of one invocation, at most 10, whose partitions or members run one after another.
+                With several members use 1, so that they run in parallel.
+            max_receives: number of failures after which a wake-up moves to the dead-letter queue and raises an alarm.
+            schedule: interval at which every partition is woken in case a notice was lost.
+            environment: further environment variables, for the handler.
+            allowed: permissions of the handler besides reading events.
+            read_models: names of the read models that the reaction makes; the stage must have their table.
+            more_layers: layers besides the library's.
+            reserved_concurrency: concurrent invocations reserved for the function, and its limit; None for none.
+            network: VPC that the function runs in, for example to reach a database; None for Lambda's own network.
+            python, architecture: Python version and processor of the function; None for the store's.
 
         Raises:
-            BadSetting: a name is too long, or another reaction to the store has it; the code is not there, there is no
-                table of read models, or functions cannot run on that Python.
-            InstallerFailed: pip has no wheels of what the function needs for that Python and processor.
+            BadSetting: the name is too long or taken by another reaction to the store, the code does not exist, there
+                is no table of read models, or functions cannot run on that Python.
+            InstallerFailed: pip found no wheels of a required package for that Python and processor.
         """
         super().__init__(scope, id_)
         entry, stage, code = Path(entry).resolve(), store.stage, store.code(python, architecture)
@@ -227,8 +227,8 @@ class Reaction(Construct):
             wakes_itself=True,
         ).function
         mapping, subscription = self._mapping(batch_size), self._subscription(store.topic_arn(self))
-        # Last: this wake-up reads what was appended before, notices tell of what comes after. What nobody said of the
-        # function, as another Python, is not the waker's.
+        # Last, since this wake-up makes the reaction read earlier appends, and notices announce later ones. The waker
+        # runs on the store's Python and processor, whatever the function runs on.
         waker = Waker.of(
             self, store, Shared(stage=stage, stores=stores, code=store.code(), layers=store.layers(self))
         )
@@ -240,13 +240,15 @@ class Reaction(Construct):
         self.outputs: Final = self._outputs(name)
 
     def _waking(self, stage: Stage) -> iam.PolicyStatement:
-        """Lambda receives wake-ups under the function's role; the function says when they come again, and sends some of
-        its own.
+        """Return the function's permission to receive, postpone and send wake-ups.
+
+        Lambda receives wake-ups under the function's role.
         """
         sending = grants.batched("SendMessage", named=stage.batches_named)
         return grants.on_queue(self.queue, *grants.CONSUMING, *sending)
 
     def _mapping(self, batch_size: int) -> lambda_.CfnEventSourceMapping:
+        """Make the event source mapping that invokes the function with wake-ups of the queue."""
         return lambda_.CfnEventSourceMapping(
             self,
             "WakeUps",
@@ -257,7 +259,7 @@ class Reaction(Construct):
         )
 
     def _packages(self, entry: Path, code: Code) -> list[lambda_.LayerVersion]:
-        """A layer of what the reaction's own requirements are, if it has any."""
+        """Make a layer with the packages of the reaction's `requirements.txt`; empty without that file."""
         requirements = entry / REQUIREMENTS
         if not requirements.is_file():
             return []
@@ -269,7 +271,7 @@ class Reaction(Construct):
         ]
 
     def _subscription(self, topic_arn: str) -> sns.Subscription:
-        """The topic's messages, and nobody else's."""
+        """Subscribe the queue to the topic of notices, the only publisher that may send to it."""
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("sns.amazonaws.com")],
@@ -288,12 +290,14 @@ class Reaction(Construct):
         )
 
     def _watch(self, alarms: Alarms, name: str) -> None:
+        """Make the alarms of the reaction: errors, lag, waiting and failed wake-ups, parked streams."""
         subject = function_of(name)
-        entry = function_of("name")  # the runbook says it of all reactions
+        entry = function_of("name")  # the runbook has one entry for all reactions
 
         def when(
             what: str, does: str, measured: cloudwatch.Metric, minutes: Minutes = ONCE, above: int = 0
         ) -> None:
+            """Make an alarm `<reaction>-<what>` whose description says what the reaction does."""
             runbook = f"{entry}-{what}"
             alarms.when(f"{subject}-{what}", does, measured, above=above, minutes=minutes, entry=runbook)
 
@@ -313,6 +317,7 @@ class Reaction(Construct):
             when(what, f"The reaction {name} {does}", counted)
 
     def _outputs(self, name: str) -> dict[str, CfnOutput]:
+        """Make stack outputs with the function's name and the queue's URL."""
         values = {
             "FunctionName": (self.function.function_name, f"Runs the reaction {name}"),
             "QueueUrl": (self.queue.queue_url, f"Wakes the reaction {name}"),
@@ -323,34 +328,43 @@ class Reaction(Construct):
         }
 
 
-# The folder of a reaction's code: where its module is, and what its decorator calls it.
+# The folder of a reaction's code: the module's file, and the reaction's name in the decorator.
 #
 # The code is read, not run: what it imports need not be on the machine that deploys it.
 
 
 _OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "setattr", "sys", "vars")
-"""Words of a module that may have names which no reading of it finds."""
+"""Words whose use in a module means that it may have names which static analysis does not find."""
 
 
 def module_of(entry: Path, handler: str) -> Path:
-    """The file of a handler: `board:departures` and `board.handler` are both in `board.py`."""
+    """Return the file of a handler: `board:departures` and `board.handler` are both in `board.py`."""
     return entry.joinpath(*_parts(handler)[0].split(".")).with_suffix(".py")
 
 
 def _parts(handler: str) -> tuple[str, str, str]:
-    """A handler's module, the sign after it, and its name there."""
+    """Split a handler into its module, the separator, and the name within the module."""
     return handler.rpartition(":" if ":" in handler else ".")
 
 
 def declared_name(entry: Path, handler: str, name: str | None, decorator: str | None) -> str:
-    """What the decorator of the reaction that a handler names calls it, `@reaction(name="departures")`; or else `name`.
+    """Return a reaction's name from its decorator `@reaction(name="departures")`, or else `name`.
+
+    The module is parsed, not imported.
+
+    Args:
+        entry: folder of the reaction's code.
+        handler: `module:reaction` or `module.function` in that folder.
+        name: name of the reaction, checked against the decorator's; None to read the decorator.
+        decorator: name of the decorator; None where the handler needs none.
 
     Raises:
-        BadSetting: what would fail only once it is deployed, as far as the file tells; or the name is neither there as
-            plain text nor given.
+        BadSetting: the handler is not in the module, lacks the decorator, or has another name; or no name is given and
+            the decorator has none as plain text.
     """
 
     def refused(setting: str, rule: str) -> BadSetting:
+        """Return the error of a setting of the reaction."""
         return BadSetting(f"{f'reactions.{name}' if name else str(decorator).capitalize()}.{setting}", rule)
 
     module = module_of(entry, handler)
@@ -359,7 +373,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
     named, sign, wanted = _parts(handler)
     try:
         read = ast.parse(module.read_bytes())
-    except SyntaxError:  # of a newer Python, perhaps
+    except SyntaxError:  # the module may be for a newer Python
         read = ast.parse("from unread import *")
     nodes, found = [*ast.walk(read)], dict(_reactions(read.body, decorator))
     words = {
@@ -386,8 +400,12 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
 
 
 def _bound(nodes: Sequence[Any], name: str) -> list[int]:
-    """How many decorators a name has where it is bound: -1 where that is no definition. What is bound again, or has
-    another decorator, may be something else.
+    """Return for each binding of a name in a module the number of decorators, -1 for no definition.
+
+    A name that is bound again, or has another decorator, may refer to anything.
+
+    Args:
+        nodes: all nodes of the module's syntax tree.
     """
     return [
         len(node.decorator_list) if hasattr(node, "decorator_list") else -1
@@ -398,7 +416,12 @@ def _bound(nodes: Sequence[Any], name: str) -> list[int]:
 
 
 def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str]]:
-    """Functions and classes of a module with the decorator, and their names as reactions."""
+    """Yield each decorated function or class of a module with its name as a reaction.
+
+    Args:
+        body: statements of the module.
+        name: name of the decorator.
+    """
     for each in body:
         for decorator in getattr(each, "decorator_list", ()):
             called = getattr(decorator, "func", None)
@@ -410,34 +433,42 @@ def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str
 
 # The function that wakes reactions when they are deployed: one in a stack, for all reactions to a store.
 #
-# It is ours, and loads nothing of a user's: what answers CloudFormation has to answer, or a deployment that fails
-# cannot be rolled back.
+# It loads no code of the user's: a custom resource must always answer CloudFormation, or a deployment that fails cannot
+# be rolled back.
 
 WAKER_TIMEOUT: Final = Duration.minutes(1)
 
 ANSWERED_WITHIN: Final = Duration.minutes(2)
-"""CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
+"""Time within which the waker must answer. By default, CloudFormation waits an hour for a custom resource."""
 
 _KEPT: Final[list[Waker]] = []
-"""Node forgets which class of Python's a construct is of that nobody in Python holds."""
+"""Wakers that are kept alive: Node forgets the Python class of a construct that Python does not refer to."""
 
 
 @jsii.implements(IStableListProducer)
 class _Arns:
-    """Those of the queues of all reactions in a stack, once all are known: its role has them from the beginning."""
+    """Collects the ARNs of all reactions' queues in a stack, which the waker's role lists at synthesis."""
 
     def __init__(self) -> None:
         self.found: Final[list[str]] = []
 
     def produce(self) -> list[str]:
-        """When the app is synthesised."""
+        """Return the ARNs; CDK calls this at synthesis, when all reactions are known."""
         return self.found
 
 
 class Waker(Construct):
-    """The function `waker`. CloudFormation names it: several stacks may have one for the same store."""
+    """The function `waker`, which wakes a store's reactions when they are deployed.
+
+    CloudFormation names the function, since several stacks may have a waker for the same store.
+    """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
+        """Make the function.
+
+        Args:
+            shared: settings, stores and code of the function.
+        """
         super().__init__(scope, id_)
         stores, self._queues = shared.stores, _Arns()
         index = stores.tables[INDEX.kind]
@@ -461,7 +492,7 @@ class Waker(Construct):
 
     @classmethod
     def of(cls, scope: Construct, store: Construct, shared: Shared) -> Waker:
-        """That of the stack around `scope`, for this store."""
+        """Return the waker of a store in the stack of `scope`; make it on first use."""
         stack, id_ = Stack.of(scope), f"EpochalWaker{store.node.addr[-8:]}"
         found = stack.node.try_find_child(id_)
         if isinstance(found, cls):
@@ -473,8 +504,14 @@ class Waker(Construct):
     def wake(
         self, scope: Construct, id_: str, *, queue: sqs.Queue, entry: Path, layers: Layers
     ) -> CustomResource:
-        """A wake-up of the reaction with this queue, asked for whenever the code in `entry` or the layers are others:
-        CloudFormation passes over a resource that has not changed.
+        """Make a custom resource that wakes a reaction whenever its code or its layers change.
+
+        CloudFormation skips a resource whose properties have not changed.
+
+        Args:
+            queue: queue of the reaction's wake-ups.
+            entry: folder of the reaction's code.
+            layers: layers of the reaction's function.
         """
         self._queues.found.append(queue.queue_arn)
         code = FileSystem.fingerprint(str(entry), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB)

@@ -37,13 +37,14 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.settings import LAMBDA_PYTHON
 
 TARGET: Final = "EPOCHAL_TARGET"
-"""The variable of the environment that says where an app is deployed to: the app need not know."""
+"""Environment variable with the target that an app is deployed to, so that the app need not know."""
 
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-"""Those that the library and Lambda have in common."""
+"""Python versions that both the library and Lambda support."""
 
 AMAZON_LINUX_2: Final = ("3.11",)
-"""Those that Lambda runs there. It has glibc 2.26, which only the older platform tag fits; its successor has 2.34."""
+"""Python versions that Lambda runs on Amazon Linux 2. Its glibc 2.26 fits only the older platform tag; its successor
+has 2.34."""
 
 
 class Target(Enum):
@@ -54,7 +55,11 @@ class Target(Enum):
 
 
 def target_from(name: object) -> Target:
-    """The target that context `target` names."""
+    """Parse the name of a target.
+
+    Raises:
+        BadSetting: there is no such target.
+    """
     try:
         return Target(name)
     except ValueError:
@@ -64,21 +69,34 @@ def target_from(name: object) -> Target:
 
 
 def architecture(target: Target, wanted: lambda_.Architecture | None = None) -> lambda_.Architecture:
-    """Graviton costs a fifth less for the same work; what is embedded runs on the machine at hand."""
+    """Return the processor architecture of functions: the wanted one, else ARM.
+
+    Graviton costs a fifth less for the same work. Functions of the embedded AWS run on this machine's processor.
+    """
     if target is Target.EMBEDDED and platform.machine() in ("x86_64", "AMD64"):
         return lambda_.Architecture.X86_64
     return wanted if wanted and target is Target.AWS else lambda_.Architecture.ARM_64
 
 
 def known_python(where: str, python: str) -> str:
-    """The version `major.minor`; raises `BadSetting` of `where` it was said, if functions cannot run on it."""
+    """Return a Python version `major.minor` that functions can run on.
+
+    Args:
+        where: name of the setting, for the error.
+
+    Raises:
+        BadSetting: functions cannot run on that version.
+    """
     if python not in PYTHONS:
         raise BadSetting(where, f"must be one of {', '.join(PYTHONS)}, not {python!r}")
     return python
 
 
 def lambda_platform(python: str, processor: lambda_.Architecture) -> Platform:
-    """What wheels have to fit in AWS. Most wheels carry one of these tags."""
+    """Return the platform that wheels must fit to run in AWS Lambda.
+
+    Most wheels carry one of its tags.
+    """
     machine = "aarch64" if processor.name == lambda_.Architecture.ARM_64.name else "x86_64"
     newer = () if python in AMAZON_LINUX_2 else (f"manylinux_2_28_{machine}",)
     return Platform(python=python, tags=(*newer, f"manylinux2014_{machine}"))
@@ -87,24 +105,24 @@ def lambda_platform(python: str, processor: lambda_.Architecture) -> Platform:
 def wheels(
     target: Target, python: str = LAMBDA_PYTHON, wanted: lambda_.Architecture | None = None
 ) -> Platform:
-    """Which wheels the second layer needs."""
+    """Return the platform that the second layer's wheels must fit."""
     if target is Target.AWS:
         return lambda_platform(python, architecture(target, wanted))
     return Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
 def target_told(environment: Mapping[str, str]) -> Target:
-    """Where the environment says that an app goes: to AWS, if it says nothing."""
+    """Return the target that the environment names; AWS where it names none."""
     return target_from(environment.get(TARGET, Target.AWS.value))
 
 
 def synthesizer(target: Target) -> IStackSynthesizer:
-    """How assets and templates travel: through bootstrap roles, or with the caller's own credentials."""
+    """Return the stack synthesizer: bootstrap roles for AWS, else the caller's own credentials."""
     return DefaultStackSynthesizer() if target is Target.AWS else CliCredentialsStackSynthesizer()
 
 
 def fitted(stage: Stage, target: Target) -> Stage:
-    """The stage as this target can honour it."""
+    """Return a stage with the settings that a target supports; for AWS, unchanged."""
     if target is Target.AWS:
         return stage
     return replace(
@@ -135,7 +153,7 @@ def fitted(stage: Stage, target: Target) -> Stage:
 # needed, and a registry is asked once for each set of pins.
 
 PINS: Final = ("requirements", "boto3")
-"""Files of pins: what functions always need, and boto3 where a stage wants the one that was tested."""
+"""Names of pin files: packages that functions always need, and boto3 for stages that want the tested version."""
 
 _ROOM: Final = Path(__file__).resolve().parent
 _PACKAGE: Final = _ROOM.parent
@@ -143,17 +161,19 @@ _PACKAGE: Final = _ROOM.parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where the functions' code comes from.
+    """Where the code of functions comes from.
 
     Attributes:
-        library: layer 1, given the Python that it has to run on.
-        vendor: layer 2, given the platform it has to fit.
-        sdk: a layer with the boto3 that was tested, given the same.
-        packages: a layer of what a file of requirements names, given the same.
-        layouts: a layer of the packages that bring layouts of these names, given the same.
-        schemas: a layer of the module that checks events by a file of schemas, given the same.
-        lambdas: one folder for each function.
-        root: where entries of reactions are looked for.
+        library: function from a Python version to the folder of layer 1.
+        vendor: function from a platform to the folder of layer 2.
+        sdk: function from a platform to the folder of a layer with the tested boto3.
+        packages: function from a requirements file and a platform to the folder of a layer with its packages.
+        layouts: function from names of layouts and a platform to the folder of a layer with the packages that bring
+            them.
+        schemas: function from a file of schemas and a platform to the folder of a layer with the module that checks
+            events.
+        lambdas: folder with one folder for each function.
+        root: folder that entries of reactions are relative to.
     """
 
     library: Callable[[str], Path]
@@ -167,16 +187,16 @@ class Sources:
 
     @classmethod
     def shipped(cls) -> Sources:
-        """The sources that this package brought; entries of reactions are looked for from the working directory."""
+        """Return the sources installed with this package; entries are relative to the working directory."""
         cache = user_cache()
-        # Another installation's library is another.
+        # Each installation of the library has its own cache.
         own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
         library = partial(prepared, _PACKAGE, cache=own, below="python/epochal")
         return cls._fetched(library, cache, _shipped, Path.cwd())
 
     @classmethod
     def in_repository(cls, root: Path) -> Sources:
-        """The sources of the checkout at `root`."""
+        """Return the sources of the checkout at `root`."""
         root = root.resolve()
         cache = root / ".cache" / "layers"
         library = partial(prepared, root / "layers" / "epochal", cache=cache)
@@ -186,6 +206,14 @@ class Sources:
     def _fetched(
         cls, library: Callable[[str], Path], cache: Path, place: Callable[[str], Path], root: Path
     ) -> Sources:
+        """Return sources whose third-party packages pip fetches into a cache.
+
+        Args:
+            library: function from a Python version to the folder of layer 1.
+            cache: folder in which fetched packages are kept.
+            place: function from a relative path to a folder or file of these sources.
+            root: folder that entries of reactions are relative to.
+        """
         pins, sdk = (place(f"layers/vendor/{name}.txt") for name in PINS)
         return cls(
             library=library,
@@ -209,12 +237,17 @@ def code_of(
     layouts: Sequence[str] = (),
     schemas: str = "",
 ) -> Code:
-    """The functions' code for a target; its second layer is fetched if it is not there yet, and with `sdk` a third.
-    One more has what brings `layouts`, and one what checks events by the file `schemas`.
+    """Return the functions' code for a target, fetching the layers that are not cached yet.
+
+    Args:
+        processor: wanted architecture; None for ARM.
+        sdk: whether to add a layer with the tested boto3.
+        layouts: names of layouts whose packages go into a layer; empty for no such layer.
+        schemas: file of event schemas for a layer that checks events; empty for no such layer.
 
     Raises:
-        InstallerFailed: it could not be.
-        BadSetting: there are no schemas in the file, or such as cannot be checked.
+        InstallerFailed: pip could not fetch a layer's packages.
+        BadSetting: the file has no schemas, or such as cannot be checked.
     """
     platform = wheels(target, python, processor)
     return Code(
@@ -231,6 +264,6 @@ def code_of(
 
 
 def _shipped(name: str) -> Path:
-    """A folder that the wheel has in this room, and a checkout at the top."""
+    """Return a folder or file of the wheel, or of the checkout's root where there is no wheel."""
     packed = _ROOM / "shipped" / name
     return packed if packed.exists() else _ROOM.parents[4] / name

@@ -28,28 +28,29 @@ from epochal.plan.tables import TableSpec
 from epochal.plugins import Layout, brought, layouts, own_settings, parts
 from epochal.settings import DECLARED, Options, partitions_setting
 
-# Rules that settings obey: each takes what is in `cdk.json` and returns the value, or raises. The error says what would
-# be right and what was found; who asked adds where.
+# Rules that settings obey: each takes a value of `cdk.json` and returns the setting's value, or raises. The error says
+# what is allowed and what was found; the caller adds the setting's name.
 
 Rule = Callable[[Any], Any]
 
 
 def wrong(expected: str, found: object) -> ValueError:
-    """The error for `found` where `expected` should be."""
+    """Return the error that says `expected` where `found` breaks a rule."""
     return ValueError(f"must be {expected}, not {found!r}")
 
 
 def a_flag(value: object) -> bool:
-    """True or false."""
+    """Return the value as a boolean, or raise `ValueError`."""
     if not isinstance(value, bool):
         raise wrong("true or false", value)
     return value
 
 
 def a_number(least: int, most: int) -> Rule:
-    """A whole number from `least` to `most`."""
+    """Make a rule that admits whole numbers from `least` to `most`."""
 
     def rule(value: object) -> int:
+        """Return the value if it is a whole number within the bounds, or raise `ValueError`."""
         # JSON's true is an int to Python.
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise wrong(f"a whole number from {least:,} to {most:,}", value)
@@ -59,14 +60,15 @@ def a_number(least: int, most: int) -> Rule:
 
 
 def or_null(rule: Rule) -> Rule:
-    """What obeys `rule`, or null."""
+    """Make a rule that admits null besides the values of another rule."""
     return lambda value: None if value is None else rule(value)
 
 
 def one_of(*choices: str | int) -> Rule:
-    """One of `choices`."""
+    """Make a rule that admits only the given texts or numbers."""
 
     def rule(value: object) -> object:
+        """Return the value if it is one of the choices, or raise `ValueError`."""
         # To Python, JSON's true and 1.0 are 1.
         if type(value) not in (str, int) or value not in choices:
             raise wrong("one of " + ", ".join(map(str, choices)), value)
@@ -76,7 +78,11 @@ def one_of(*choices: str | int) -> Rule:
 
 
 def a_text(pattern: str, meaning: str) -> Rule:
-    """Text that matches `pattern` as a whole; `meaning` says so in words."""
+    """Make a rule that admits text that matches `pattern` as a whole.
+
+    Args:
+        meaning: the pattern in words, for errors.
+    """
 
     def rule(value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
@@ -87,9 +93,10 @@ def a_text(pattern: str, meaning: str) -> Rule:
 
 
 def a_list(each: Rule, *, least: int = 0) -> Rule:
-    """A list of at least so many elements, all of which obey `each`."""
+    """Make a rule that admits lists of at least `least` elements that obey the rule `each`."""
 
     def rule(value: object) -> tuple[Any, ...]:
+        """Return the list as a tuple of parsed elements, or raise `ValueError`."""
         if not isinstance(value, list) or len(value) < least:
             raise wrong(f"a list of {least} or more" if least else "a list", value)
         return tuple(each(element) for element in value)
@@ -98,9 +105,14 @@ def a_list(each: Rule, *, least: int = 0) -> Rule:
 
 
 def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
-    """An object whose every value obeys `each`, and whose keys are among `keys` where these are given."""
+    """Make a rule that admits objects whose values obey the rule `each`.
+
+    Args:
+        keys: allowed keys; None for any.
+    """
 
     def rule(value: object) -> MappingProxyType[str, Any]:
+        """Return the object as a read-only mapping of parsed values, or raise `ValueError`."""
         if not isinstance(value, dict):
             raise wrong("an object", value)
         if keys is not None and (strangers := sorted(set(value) - set(keys))):
@@ -111,18 +123,18 @@ def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
 
 
 def _chosen(default: Any, rule: Rule) -> Any:
-    """Declare a setting, as the default of a field, and what it may hold."""
+    """Declare a dataclass field that is a setting, with its default and its rule."""
     if isinstance(default, Mapping):
         return field(default_factory=lambda: default, metadata={"rule": rule})
     return field(default=default, metadata={"rule": rule})
 
 
 def _rules(settings: type) -> dict[str, Rule]:
-    """Of the settings that a class declares so, by their names."""
+    """Return the rules of the settings that a class declares with `_chosen`, by name."""
     return {each.name: each.metadata["rule"] for each in fields(settings) if "rule" in each.metadata}
 
 
-# Reactions as a stage declares them in `cdk.json`, for those who need no stack of their own.
+# Reactions as a stage declares them in `cdk.json`, for teams that need no stack of their own.
 #
 # "reactions": {"board": {"entry": "reactions/board", "allow": [
 #     {"actions": ["dynamodb:PutItem"], "resources": ["arn:${AWS::Partition}:dynamodb:…:table/board"]}]}}
@@ -134,13 +146,23 @@ _MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allow:
-    """What a handler may do beside reading events: actions on resources."""
+    """Permissions of a reaction's handler besides reading events.
+
+    Attributes:
+        actions: IAM actions.
+        resources: ARNs of the resources.
+    """
 
     actions: tuple[str, ...]
     resources: tuple[str, ...]
 
 
 def _an_environment(value: object) -> Mapping[str, str]:
+    """Check the environment variables of a handler; refuse names that Epochal or AWS use.
+
+    Raises:
+        ValueError: a name or a value is not allowed.
+    """
     variables: Mapping[str, str] = a_map(a_text(r"[^\0]*", "text"))(value)
     for name in variables:
         if name.startswith(("EPOCHAL_", "AWS_", "POWERTOOLS_")):
@@ -149,6 +171,11 @@ def _an_environment(value: object) -> Mapping[str, str]:
 
 
 def _an_allow(value: object) -> Allow:
+    """Parse one permission of a handler: an object with `actions` and `resources`.
+
+    Raises:
+        ValueError: the object breaks a rule.
+    """
     text = a_text(r"\S+", "text without spaces")
     action = a_text(r"[a-z0-9-]+:[A-Za-z0-9*]+", "an action such as dynamodb:PutItem")
     rules = {"actions": a_list(action, least=1), "resources": a_list(text, least=1)}
@@ -160,18 +187,19 @@ def _an_allow(value: object) -> Allow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A reaction; what is left out is the construct's own (`reaction.py`).
+    """A reaction as `cdk.json` declares it; defaults are those of the construct `Reaction`.
 
     Attributes:
-        entry: folder of its code, from where `cdk.json` is.
-        handler: `module:reaction` or `module.function` in it.
-        memory_mb, timeout_seconds: of the function.
-        batch_size: wake-ups of one invocation, which runs what they wake one after another.
-        reserved_concurrency: invocations at once, and kept for it.
-        environment: of the handler.
-        allow: what the handler needs.
-        read_models: names of those that it makes, in the stage's table.
-        process: it is a process, and so two reactions.
+        entry: folder of the reaction's code, relative to the folder of `cdk.json`.
+        handler: `module:reaction` or `module.function` in that folder.
+        memory_mb: memory of the function, in MB.
+        timeout_seconds: timeout of the function, in seconds.
+        batch_size: wake-ups of one invocation, which runs their partitions one after another.
+        reserved_concurrency: concurrent invocations that are reserved for the function, and its limit.
+        environment: environment variables of the handler.
+        allow: permissions of the handler.
+        read_models: names of the read models that the reaction makes, in the stage's table.
+        process: whether the reaction is a process, which is deployed as two reactions.
     """
 
     entry: str = field(metadata={"rule": a_text(r"\S(.*\S)?", "a folder")})
@@ -187,6 +215,11 @@ class Declared:
 
 
 def _a_reaction(value: object) -> Declared:
+    """Parse one reaction that a stage declares.
+
+    Raises:
+        ValueError: a member breaks its rule, or `entry` is missing.
+    """
     fields = _members(_rules(Declared), value)
     if "entry" not in fields:
         raise wrong("an object with an entry", value)
@@ -194,7 +227,11 @@ def _a_reaction(value: object) -> Declared:
 
 
 def reactions(value: object) -> Mapping[str, Declared]:
-    """Reactions by name."""
+    """Parse the reactions that a stage declares, by name.
+
+    Raises:
+        ValueError: a name or a member breaks its rule.
+    """
     found: Mapping[str, Declared] = a_map(_a_reaction)(value)
     for name in found:
         a_text(_REACTION, "reactions named with letters, digits and hyphens")(name)
@@ -202,6 +239,7 @@ def reactions(value: object) -> Mapping[str, Declared]:
 
 
 def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
+    """Parse the members of an object, each by its own rule; refuse members without a rule."""
     a_map(lambda each: each, keys=rules)(value)
     assert isinstance(value, dict)  # noqa: S101  # the rule above says so
     return {name: rules[name](each) for name, each in value.items()}
@@ -240,11 +278,17 @@ _LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 5
 
 
 _MOST_TAGS: Final = 49
-"""Beside `epochal:stage`: a resource takes 50."""
+"""Most tags besides `epochal:stage`: a resource takes 50."""
 
 
 def _tags(value: object) -> Mapping[str, str]:
-    """Tags as IAM takes them, the pickiest of the services that get them: CDK takes any, and the deployment fails."""
+    """Check tags against the rules of IAM, the strictest of the services that receive them.
+
+    CDK would take any tags, and the deployment would fail.
+
+    Raises:
+        ValueError: a tag breaks a rule, or there are too many tags.
+    """
     tags: Mapping[str, str] = a_map(a_text(r"(?s).{1,256}", "text of 1 to 256 characters"))(value)
     for each in (each for pair in tags.items() for each in pair):
         if not all(unicodedata.category(letter)[0] in "LNZ" or letter in "_.:/=+-@" for letter in each):
@@ -262,11 +306,11 @@ def _tags(value: object) -> Mapping[str, str]:
 
 
 def _rule(option: Setting) -> Rule:
-    """What a stage may choose for a setting of the library."""
+    """Return the rule for a setting of the library that a stage may choose."""
     match option.kind:
         case Number(least=least, most=most):
             number = a_number(least, most)
-            # Null is as good as unsaid where a setting may be.
+            # Null means the default where a setting has none.
             return number if option.default is not None else or_null(number)
         case Flag():
             return a_flag
@@ -281,13 +325,13 @@ def _rule(option: Setting) -> Rule:
 _TABLES: Final = {spec.kind: spec for spec in every_table()}
 
 EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
-"""Settings that name tables which are there already, and the kinds of these."""
+"""Kinds of tables by the settings that name an existing table in place of a new one."""
 
 OF_LAYOUTS: Final = {
     **{each.partitions: partitions_setting(each.partitions) for each in layouts()},
     **{name: each for layout in layouts() for name, each in own_settings(layout).items() if each.chosen},
 }
-"""Settings that say how many partitions a layout's part of the feed has, and those that plug-ins declare."""
+"""Settings of layouts, by name: their numbers of feed partitions, and the settings that plug-ins declare."""
 
 
 # A stage.
@@ -295,65 +339,70 @@ OF_LAYOUTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(Options):
-    """Settings of one deployment: what its functions are told, and how it is deployed.
+    """The settings of one deployment: those of its functions, and those of its resources.
 
     Attributes:
-        name: `dev`, `staging` or `prod`; of a store in an app of one's own, what everything of it is called after.
-        account, region: where it is deployed, and nowhere else; wherever credentials lead where they are not said.
-        prefix: begins the name of every table, bucket and function, if it is not empty; never change it where data
+        name: `dev`, `staging` or `prod`; of an `EventStore`, the name with which all its resources' names begin.
+        account, region: AWS account and region of the deployment; empty for those of the credentials.
+        prefix: first part of the name of every table, bucket and function; empty for none. Never change it where data
             must stay.
-        tags: put on everything that can carry tags, beside `epochal:stage`.
-        retain: tables and buckets outlive their stack.
-        deletion_protection: tables and stacks refuse to be deleted until this is lifted.
-        recovery_days: how far back a table can be restored to any second; 0 turns this off.
-        boto3: of functions: the `runtime`'s, or a layer with the one that was `tested`.
-        billing: `on-demand`, or `provisioned` with autoscaling between the units below.
-        min_read_units, min_write_units: autoscaling's floor per table; `provisioned` only.
-        max_read_units, max_write_units: ceiling of units a second per table; 0 is the account's own.
-        log_days: retention of function and access logs.
-        log_kms_key: ARN of a key of one's own for logs, whose policy lets CloudWatch Logs use it.
-        log_level: from which level functions log.
-        api: how functions are reached: through one `gateway`, or by `urls` of their own, which cost nothing and know no
+        tags: tags of every resource that can carry tags, besides `epochal:stage`.
+        retain: whether tables and buckets outlive their stack.
+        deletion_protection: whether tables and stacks refuse to be deleted.
+        recovery_days: days back to which a table can be restored, to any second; 0 turns this off.
+        boto3: boto3 of the functions: `runtime` for the one in Lambda's runtime, `tested` for a layer with the tested
+            version.
+        billing: billing mode of tables: `on-demand`, or `provisioned` with autoscaling between the units below.
+        min_read_units, min_write_units: least units per second of a table under autoscaling; `provisioned` only.
+        max_read_units, max_write_units: most units per second of a table; 0 for the account's limit.
+        log_days: retention of function and access logs, in days.
+        log_kms_key: ARN of a customer managed key for logs, whose policy lets CloudWatch Logs use the key.
+        log_level: least level of lines that functions log.
+        api: access to the functions of the HTTP API: one `gateway`, or function `urls`, which cost nothing and know no
             routes.
-        domain_name: of the gateway, beside the address that it has.
-        domain_certificate: ARN of a certificate for that name, of the same region.
-        access_logs: one line for every HTTP request, without the stream's name.
-        access_log_class: CloudWatch's, of these lines: `infrequent` costs half, and has neither tail nor filters.
-        requests_per_second, burst: throttling of the HTTP API as a whole.
-        route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
-            bursts; one that is not here has what its operation says, or shares in the whole. None is above the whole.
-        feed_window_seconds: for which the indexer gathers appends before it writes them down. Under a trickle this
-            makes one entry out of many, and an entry costs by the size of the epoch's Tip; readers wait at most this
-            much longer, and not at all under load.
-        feed_batch_size: appends that the indexer is given at a time at most.
-        feed_kinesis_shards: of a Kinesis stream that tables of heads send their changes to, and that the indexer reads
-            instead of their own streams: so it writes one entry a window, however many shards the tables have. It is
-            paid by the hour. 0 for none.
-        reserved_concurrency: invocations a function may have at once, and which no other takes from it.
-        kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
-        replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
-        replica_kms_key: ARN of a key there, which goes with `kms_key`.
-        jwt_issuer, jwt_audience: accept this issuer's tokens instead of SigV4 signatures.
-        jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one;
-            a scope that is not here stands for itself, so that leaving one out opens nothing.
-        monthly_budget: dollars a month that the stage may cost before `alarm_topic` is told; 0 for none.
+        domain_name: custom domain of the gateway, besides its own address; empty for none.
+        domain_certificate: ARN of a certificate for that domain, in the same region.
+        access_logs: whether to log one line for every HTTP request, without the stream's name.
+        access_log_class: CloudWatch class of the access log: `infrequent` costs half, and has neither tail nor filters.
+        requests_per_second, burst: throttling limits of the HTTP API as a whole.
+        route_limits: requests per second of single routes, which are also their bursts, by route key (`GET /dcb/tags`).
+            Other routes have their operation's limit, or share the API's. No limit is above the API's.
+        feed_window_seconds: seconds for which the indexer gathers appends before it writes them to the index. Few
+            appends then share one entry, and an entry costs by the size of the epoch's Tip. Readers wait at most
+            this much longer, and not at all under load.
+        feed_batch_size: most appends that one invocation of the indexer gets.
+        feed_kinesis_shards: shards of a Kinesis stream to which tables of heads send their changes, and which the
+            indexer reads instead of the tables' own streams. The indexer then writes one entry per window, however
+            many shards the tables have. The stream is paid by the hour; 0 for no such stream.
+        reserved_concurrency: concurrent invocations that are reserved for a function, and its limit, by function.
+        kms_key: ARN of a customer managed key for tables and buckets; empty for keys that AWS owns.
+        replica_region: region of a replica of every new table, for reads and failover; empty for none.
+        replica_kms_key: ARN of a key in the replica's region, required together with `kms_key`.
+        jwt_issuer, jwt_audience: issuer and audiences of tokens that are accepted instead of SigV4 signatures.
+        jwt_scopes: for each scope of the routes, the issuer's scopes of which a token must carry one. A scope that is
+            left out stands for itself, so that leaving one out opens nothing.
+        monthly_budget: dollars per month above which `alarm_topic` gets a message; 0 for no budget.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
-        layouts: names of those that are deployed; None for all. Of one that is left out there is no table, and nothing
-            that looks after one.
-        archive: tables that streams are copied to before they are pruned, and read from afterwards: one for each layout
-            of named streams.
-        reactions: reactions that are deployed with it, by name.
-        read_models: a table for the read models of reactions.
-        timers: appends may be scheduled: a table of them, and what has them made in time.
-        infrequent_access: kinds of tables whose storage costs 60 % less and whose requests a quarter more (DynamoDB's
-            class Standard-IA); None for the archives. A table changes its class in place, twice in thirty days.
-        existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
-            has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
-        existing_bucket: name of a retained bucket of bodies and states that is used, but not managed.
-        event_schemas: file that `epochal schema` has printed, from where `cdk.json` is: events that HTTP takes fit it.
-        tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
-        batches_named: requests of several messages are actions with names of their own, and a question about a mapping
-            has another's, and schedules are all of the default group. Not for setting either.
+        layouts: names of the deployed layouts; None for all. A layout that is left out has no tables, functions or
+            alarms.
+        archive: whether each layout of named streams has an archive table, to which events are copied before they are
+            pruned, and from which they are read afterwards.
+        reactions: reactions that are deployed with the stage, by name.
+        read_models: whether there is a table for the read models of reactions.
+        timers: whether appends can be scheduled: a table of timers, and the function that fires them.
+        infrequent_access: kinds of tables of DynamoDB's class Standard-IA, whose storage costs 60 % less and whose
+            requests a quarter more; None for the archives. A table can change its class in place, twice in thirty
+            days.
+        existing_tables: ARNs of retained tables that are used but not managed, by kind: the ARN of the table's stream
+            where the kind needs one, else the table's. In `cdk.json` each kind has its own setting: `existing_tips`,
+            `existing_journal`.
+        existing_bucket: name of a retained bucket of bodies and states that is used but not managed.
+        event_schemas: path of a file that `epochal schema` has printed, relative to the folder of `cdk.json`: events
+            sent over HTTP must fit its schemas.
+        tls_only: whether buckets, queues and the topic refuse plain HTTP. Not a user's setting: false only in the
+            embedded AWS.
+        batches_named: whether IAM actions have the embedded AWS's names: a batch of messages is an action of its own,
+            reading one mapping is listing all, and schedules are in the default group. Not a user's setting.
     """
 
     name: str
@@ -417,30 +466,30 @@ class Stage(Options):
     batches_named: bool = False
 
     def named(self, kind: str) -> str:
-        """The name of this stage's `kind`: `epochal-prod-tips`."""
+        """Return the name of this stage's resource of a kind, such as `epochal-prod-tips`."""
         return "-".join(each for each in (self.prefix, self.name, kind) if each)
 
     def deployed_layouts(self) -> tuple[Layout, ...]:
-        """Its layouts, in the order of their partitions."""
+        """Return the stage's layouts, in the order of their partitions."""
         return tuple(each for each in layouts() if self.layouts is None or each.name in self.layouts)
 
     def brought_layouts(self) -> tuple[str, ...]:
-        """Names of those that other packages bring."""
+        """Return the names of the stage's layouts that come from other packages."""
         there = brought()
         return tuple(each.name for each in self.deployed_layouts() if each in there)
 
     def limits(self) -> Mapping[str, int]:
-        """Requests a second of the routes that have a limit of their own."""
+        """Return the requests per second of each route that has its own limit, by route key."""
         return {
             key: min(most, self.requests_per_second) for key, most in {**LIMITS, **self.route_limits}.items()
         }
 
     def existing(self, kind: str) -> str:
-        """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""
+        """Return the ARN of the existing table, or its stream, used for a kind; empty for none."""
         return self.existing_tables.get(kind, "")
 
     def tables(self) -> tuple[TableSpec, ...]:
-        """Those that it has."""
+        """Return the specifications of the stage's tables."""
         there = self.deployed_layouts()
         return (
             *store_tables(there),
@@ -450,13 +499,16 @@ class Stage(Options):
         )
 
     def is_infrequent(self, kind: str) -> bool:
-        """Whether the table of `kind` is rather kept than asked."""
+        """Whether the table of a kind has DynamoDB's class Standard-IA."""
         if self.infrequent_access is None:
             return kind in {spec.kind for spec in archives()}
         return kind in self.infrequent_access
 
     def sending(self) -> tuple[str, ...]:
-        """Kinds of tables that send their changes to Kinesis: what is not the stage's own, it cannot tell where to."""
+        """Return the kinds of tables that send their changes to Kinesis; empty where none do.
+
+        Existing tables do not: the stage does not manage them.
+        """
         if not self.feed_kinesis_shards:
             return ()
         heads = (each.port.heads.kind for each in self.deployed_layouts())
@@ -471,11 +523,12 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
     }
 )
-"""What each setting may hold, by its name."""
+"""Rule of each setting, by name."""
 
 PARTITIONS_KEPT: Final = {"pages_partitions": 4}
-"""Where data stay, since the first deployment fixes it. A reaction handles some 600 events a second in a partition, so
-2,400 in all; at a hundred appends a second each reaction is 0.08 dollars a million dearer than with one partition.
+"""Partitions of stages that keep data, since the first deployment fixes the number. A reaction handles some 600 events
+a second in a partition, so 2,400 in all; at a hundred appends a second each reaction costs 0.08 dollars a million more
+than with one partition.
 """
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
@@ -504,7 +557,12 @@ _OF_GATEWAY: Final = ("access_log_class", "access_logs", "burst", "requests_per_
 
 
 class BadSetting(ValueError):
-    """The setting `name` breaks `rule`; nothing was synthesised."""
+    """A setting breaks its rule; nothing was synthesized.
+
+    Attributes:
+        name: name of the setting.
+        rule: the broken rule.
+    """
 
     def __init__(self, name: str, rule: str) -> None:
         super().__init__(f"{name} {rule}")
@@ -513,23 +571,23 @@ class BadSetting(ValueError):
 
 
 def known_are(name: str, known: Iterable[str]) -> str:
-    """What there is, for one who asked for `name`."""
+    """Return the part of an error message that lists known names, the nearest to `name` first."""
     names = list(known)
     nearest = get_close_matches(name, names, n=1)
     return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
 
 
 def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -> Stage:
-    """The stage with other values of the settings that `changes`, an object as JSON has it, names.
+    """Return a stage with the settings that an object of JSON changes.
 
     Args:
-        stage: what is changed.
-        changes: by the names of settings.
-        where: begins what errors call a setting; `stages.<stage>` where it is not said.
-        besides: fields whose values obey no rule.
+        stage: the stage to change.
+        changes: new values by the names of settings.
+        where: text before a setting's name in errors; `stages.<stage>` where it is empty.
+        besides: further fields to set, without checking their rules.
 
     Raises:
-        BadSetting: one is no setting, or breaks a rule.
+        BadSetting: a name is no setting, or a value breaks a rule.
     """
     where = where or f"stages.{stage.name}"
     if not isinstance(changes, dict):
@@ -554,13 +612,26 @@ def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -
 
 
 def _parsed(where: str, key: str, value: object) -> Any:
+    """Parse the value of a setting by its rule.
+
+    Raises:
+        BadSetting: there is no such setting, or the value breaks its rule.
+    """
     if key not in RULES:
         raise BadSetting(f"{where}.{key}", f"is no setting; {known_are(key, RULES)}")
     return obeying(f"{where}.{key}", key, value)
 
 
 def obeying(where: str, key: str, value: object) -> Any:
-    """The value of the setting `key`, which is said at `where`, by its rule."""
+    """Parse a value by the rule of a setting.
+
+    Args:
+        where: name of the setting in errors.
+        key: name of the setting.
+
+    Raises:
+        BadSetting: the value breaks the rule.
+    """
     try:
         return RULES[key](value)
     except ValueError as error:
@@ -568,14 +639,18 @@ def obeying(where: str, key: str, value: object) -> Any:
 
 
 def coherent(where: str, stage: Stage) -> Stage:
-    """Rules that concern two fields."""
+    """Return a stage whose settings fit each other.
+
+    Raises:
+        BadSetting: two settings contradict each other.
+    """
     for key, rule in _broken(stage):
         raise BadSetting(f"{where}.{key}", rule)
     return stage
 
 
 def _broken(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Settings that do not go with the others, and the rule of each."""
+    """Yield each setting that contradicts the others, and the rule that it breaks."""
     if stage.jwt_issuer and not stage.jwt_audience:
         yield "jwt_audience", "must not be empty with jwt_issuer: any token of the issuer would do"
     if not stage.jwt_issuer and (stage.jwt_audience or stage.jwt_scopes):
@@ -603,7 +678,7 @@ def _broken(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _of_plugins(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Of plug-ins, about their own settings."""
+    """Yield each setting of a plug-in that contradicts others, and the rule that it breaks."""
     for check in parts("coherent"):
         try:
             check(stage)
@@ -612,12 +687,18 @@ def _of_plugins(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _without_gateway(asked: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Settings of the gateway where there is none: a limit would seem to be there."""
+    """Yield each setting of the gateway that is set although `api` is `urls`, and its rule.
+
+    A limit would seem to exist without a gateway to enforce it.
+
+    Args:
+        asked: values of the gateway's settings, by name.
+    """
     return ((key, "means nothing with api urls: it is the gateway's to do") for key in asked if asked[key])
 
 
 def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Of what is optional: a setting of a table that the stage lacks, or of schemas, means nothing."""
+    """Yield each setting that concerns a table or schemas that the stage lacks, and its rule."""
     if stage.unchecked_events != "take" and not stage.event_schemas:
         yield "event_schemas", "must be set with unchecked_events, which means nothing without"
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
@@ -645,8 +726,9 @@ def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
-    """ARNs of other regions, and of other accounts for what only its own account may use; and the second region, where
-    tables that have a key of one's own need one as well.
+    """Yield each setting whose ARN is of a wrong region or that conflicts with the replica's region.
+
+    A replica of tables with a customer managed key needs a key in its own region.
     """
     for key in ("kms_key", "log_kms_key", "domain_certificate", "alarm_topic"):
         there, here = _region(getattr(stage, key)), stage.region or _region(stage.kms_key)
@@ -665,5 +747,5 @@ def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _region(arn: str) -> str:
-    """None of an ARN that CDK knows only once it is deployed."""
+    """Return the region of an ARN; empty for an ARN that CDK knows only once it is deployed."""
     return arn.split(":")[3] if arn.startswith("arn:") else ""

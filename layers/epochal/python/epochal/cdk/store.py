@@ -58,14 +58,14 @@ from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
 
 MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
-"""The library and what it needs for a Python and a processor; for the store's own where none is said."""
+"""Function from a Python version and a processor to the functions' code; None stands for the store's own."""
 
 
 class Store(Construct):
-    """A store: one of this app (`EventStore`), or one that is deployed already (`EventStore.from_name`).
+    """A store of this app (`EventStore`), or one that is already deployed (`EventStore.from_name`).
 
     Attributes:
-        stage: what its deployment has chosen.
+        stage: settings of the store's deployment.
     """
 
     def __init__(
@@ -77,6 +77,18 @@ class Store(Construct):
         code: MakeCode,
         layers: Layers | None = None,
     ) -> None:
+        """Make the construct; subclasses add the resources.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: id of the construct.
+            stage: settings of the store's deployment.
+            code: function that makes the functions' code.
+            layers: the library's layers for constructs in any stack; None to make layers in each stack.
+
+        Raises:
+            BadSetting: an existing table is in another account or region.
+        """
         super().__init__(scope, id_)
         refuse_tables_elsewhere(self, stage)
         self.stage: Final = stage
@@ -86,10 +98,13 @@ class Store(Construct):
         self._reactions: Final[dict[str, str]] = {}
 
     def add_reaction(self, name: str, path: str) -> None:
-        """Note the reaction of a name, and the path of its construct.
+        """Register the construct of a reaction by the reaction's name.
+
+        Args:
+            path: path of the construct.
 
         Raises:
-            BadSetting: another construct is the reaction of that name.
+            BadSetting: another construct has registered that name.
         """
         other = self._reactions.setdefault(name, path)
         if other != path:
@@ -97,11 +112,15 @@ class Store(Construct):
             raise BadSetting(f"reactions.{name}", must)
 
     def code(self, python: str | None = None, architecture: lambda_.Architecture | None = None) -> Code:
-        """The library, for functions that use the store: fetched when the first one of a Python and processor does.
+        """Return the library's code for functions on a Python version and processor, fetched on first use.
+
+        Args:
+            python: Python version `major.minor`; None for the store's.
+            architecture: processor; None for the store's.
 
         Raises:
             BadSetting: functions cannot run on that Python.
-            InstallerFailed: pip could not fetch what they need.
+            InstallerFailed: pip could not fetch the functions' packages.
         """
         if python is not None:
             known_python("python", python)
@@ -117,34 +136,35 @@ class Store(Construct):
         python: str | None = None,
         architecture: lambda_.Architecture | None = None,
     ) -> Layers:
-        """The library and its pins for functions in the stack of `scope`: `function.add_layers(*…versions)`.
+        """Return the layers of the library and its pins in the stack of `scope`.
 
-        They are for the store's Python and processor, unless others are said.
+        A function takes them by `function.add_layers(*layers.versions)`. They are for the store's Python and
+        processor, unless others are given.
         """
         if self._layers is not None and python is None and architecture is None:
             return self._layers
         return Layers.of(scope, self.code(python, architecture))
 
     def stores(self, scope: Construct) -> Stores:
-        """Tables and bucket as a construct in `scope` refers to them.
+        """Return the tables and the bucket, by name, as a construct in `scope` refers to them.
 
         Raises:
-            BadSetting: it is deployed to another account or region.
+            BadSetting: the construct is deployed to another account or region.
         """
         refuse_elsewhere(self, scope)
         return Stores.named(scope, self.stage)
 
     def topic_arn(self, scope: Construct) -> str:
-        """The topic that tells which partitions have moved."""
+        """Return the ARN of the topic that publishes which partitions have new events."""
         return Stack.of(scope).format_arn(
             service="sns", resource=topic_of(self.stage), arn_format=ArnFormat.NO_RESOURCE_NAME
         )
 
     def grant_append(self, grantee: iam.IGrantable) -> None:
-        """Let a role, user or group, or what has a role, append, prune and delete.
+        """Allow a role, user, group, or construct with a role to append to, prune and delete streams.
 
-        A function of the app also gets the variables that say where: `EPOCHAL_STREAMS_TABLE`, `EPOCHAL_BUCKET`. Other
-        programs get them from `environment`.
+        A function of the app also gets the environment variables of the store: `EPOCHAL_STREAMS_TABLE`,
+        `EPOCHAL_BUCKET`. Other programs get them from `environment`.
 
         Raises:
             BadSetting: the grantee has no identity policy in the store's account.
@@ -152,25 +172,31 @@ class Store(Construct):
         self._grant(grantee, "append")
 
     def grant_read(self, grantee: iam.IGrantable) -> None:
-        """Let a grantee read streams; as `grant_append` otherwise."""
+        """Allow a grantee to read streams; grantees, variables and errors are those of `grant_append`."""
         self._grant(grantee, "read")
 
     def grant_feed(self, grantee: iam.IGrantable) -> None:
-        """Let a grantee read the feed, with the events of every layout; as `grant_append` otherwise."""
+        """Allow a grantee to read the feed, with the events of every layout.
+
+        Grantees, variables and errors are those of `grant_append`.
+        """
         self._grant(grantee, "feed")
 
     def environment(self, scope: Construct, access: Access) -> dict[str, str]:
-        """The environment variables that tell a program where the store is, as for a container of ECS.
+        """Return the environment variables with which a program finds the store, such as an ECS container.
 
         Args:
-            scope: the program's construct.
-            access: what it was granted.
+            scope: construct of the program.
+            access: access that the program was granted.
         """
         stores = self.stores(Construct(scope, f"EpochalEnvironmentTo{access.title()}{self.node.addr}"))
         return settings_of(self.stage, stores).environment(_FUNCTIONS[access])
 
     def _grant(self, grantee: iam.IGrantable, access: Access) -> None:
-        """Let a grantee do what our own function of that access does."""
+        """Add the permissions of Epochal's own function with that access to a grantee's policy.
+
+        A function also gets the environment variables of the store.
+        """
         where, like = f"grant_{access}", _FUNCTIONS[access]
         refuse_no_grantee(where, grantee)
         is_function = isinstance(grantee, lambda_.Function)
@@ -186,22 +212,22 @@ class Store(Construct):
 
 
 Access = Literal["append", "read", "feed"]
-"""What a program may be granted."""
+"""Kinds of access that a program may be granted."""
 
 _FUNCTIONS: Final[Mapping[Access, str]] = {"append": "append", "read": "replay", "feed": "feed"}
-"""The functions of ours that do the same."""
+"""Functions of Epochal that have the same access, by kind of access."""
 
 
 def _address(grantee: iam.IGrantable) -> str:
-    """What tells a grantee from others of its stack."""
+    """Return the address of a grantee's construct, unique in its stack; empty where it has no construct."""
     node = getattr(grantee, "node", None) or getattr(grantee.grant_principal, "node", None)
     return "" if node is None else node.addr
 
 
-# A store is used in its own account and region: what would look for it elsewhere is refused before it is deployed.
+# A store is used in its own account and region: a construct elsewhere is refused before it is deployed.
 #
-# Names say nothing of an account, so a function in another one would look for tables of its own account by those
-# names, and find none, or another store's. What a stack does not say is not compared.
+# Names do not include the account, so a function in another account would look for tables of its own account by those
+# names, and find none, or another store's. An account or region that a stack leaves open is not compared.
 
 INSTEAD = (
     "publish its events to the other account, or let the function there assume a role of the store's account"
@@ -209,7 +235,7 @@ INSTEAD = (
 
 
 def refuse_elsewhere(store: Construct, scope: Construct) -> None:
-    """Raise `BadSetting` where what is in `scope` is deployed to another account or region than `store`."""
+    """Raise `BadSetting` if `scope` is deployed to another account or region than `store`."""
     there = Stack.of(store)
     for what, its, own in _differing(Stack.of(scope), there.account, there.region):
         rule = f"is in {what} {its}, and {scope.node.path} in {own}: a store is used where it is; {INSTEAD}"
@@ -217,7 +243,7 @@ def refuse_elsewhere(store: Construct, scope: Construct) -> None:
 
 
 def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
-    """Raise `BadSetting` where a table that is taken over is in another account or region than the stack's."""
+    """Raise `BadSetting` if an existing table is in another account or region than the stack."""
     for kind, arn in stage.existing_tables.items():
         _, _, _, region, account, *_ = arn.split(":")
         for what, its, own in _differing(Stack.of(scope), account, region):
@@ -228,29 +254,29 @@ def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
 
 
 def _differing(stack: Stack, account: str, region: str) -> Iterator[tuple[str, str, str]]:
-    """What differs of another place, what it is there, and what it is where the stack goes."""
+    """Yield `account` and `region` where a place and a stack differ, with both values."""
     for what, its, own in (("account", account, stack.account), ("region", region, stack.region)):
         if its != own and not Token.is_unresolved(its) and not Token.is_unresolved(own):
             yield what, its, own
 
 
 NAME_LENGTH: Final = 26
-"""Of a store's name: the longest that is made of it is a bucket's, with account and region, of at most 63."""
+"""Most characters of a store's name: a bucket's name, made of it with account and region, has at most 63."""
 
 _NAME: Final = re.compile(rf"[a-z][a-z0-9-]{{1,{NAME_LENGTH - 2}}}[a-z0-9]")
 _DIGEST: Final = 6
 
 
 class EventStore(Store):
-    """A store of events, with all that looks after it.
+    """A store of events: tables and a bucket, the indexer and the auditor, an HTTP API, and alarms.
 
     Attributes:
-        tables: by their kinds, as `streams` and `index`.
-        bucket: of what is too large for an item.
-        indexer: the function that indexes what is appended.
-        functions: of the HTTP API; none where there is no API.
-        gateway: the HTTP API; None where there is none, or functions have addresses of their own.
-        dashboard: None where nothing is watched.
+        tables: tables by their kinds, such as `streams` and `index`.
+        bucket: bucket of bodies and states that are too large for an item.
+        indexer: the function that indexes appended events.
+        functions: functions of the HTTP API by name; empty where there is no API.
+        gateway: the HTTP API; None where there is none, or its functions have URLs instead.
+        dashboard: the CloudWatch dashboard; None where nothing is watched.
     """
 
     def __init__(
@@ -270,14 +296,14 @@ class EventStore(Store):
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            name: what tables, bucket, functions and alarms are called after, at most 26 characters. It is made of the
-                stack's name and `id_` where it is not given. Another name is another store.
-            preset: settings to begin with; `dev` lets tables go with their stack.
-            api: how the HTTP API is reached; None for no API.
-            watch: make alarms on all of it, and a dashboard.
-            python: of the functions.
-            architecture: of the functions; ARM where it is not given.
+            id_: id of the construct.
+            name: first part of the names of tables, bucket, functions and alarms, at most 26 characters. None makes it
+                of the stack's name and `id_`. Another name is another store.
+            preset: stage whose settings are the defaults; with `dev`, tables are deleted with their stack.
+            api: access to the HTTP API: one gateway, or function URLs; None for no API.
+            watch: whether to make alarms and a dashboard.
+            python: Python version of the functions.
+            architecture: processor of the functions; None for ARM.
             options: settings, as docs/deploy.md explains them.
 
         Raises:
@@ -315,6 +341,7 @@ class EventStore(Store):
         self.dashboard: Final = watched.dashboard if watched else None
 
     def _watch(self, stage: Stage, feed: Feed, api: Api | None) -> Watch:
+        """Make the alarms and the dashboard of the store."""
         scope = Construct(self, "Watch")
         watch_mappings(Construct(scope, "Mappings"), stage=stage, feed=feed)
         if api:
@@ -333,15 +360,15 @@ class EventStore(Store):
         architecture: lambda_.Architecture | None = None,
         **options: Unpack[StoreOptions],
     ) -> Store:
-        """A store that is deployed already, in the account and region of the stack around `scope`.
+        """Refer to a store that is already deployed, in the account and region of the stack of `scope`.
 
         Args:
             scope: the stack, or a construct in it.
-            id_: the construct's.
-            name: the store's; of a stage of a checkout, `epochal-prod`.
-            preset, options: as it was deployed. What matters are layouts, tenants, keys of aggregates, an archive, and
-                tables and a bucket of other names.
-            python, architecture: of functions and reactions here.
+            id_: id of the construct.
+            name: name of the store; of a stage of a checkout, `epochal-prod`.
+            preset, options: settings with which the store was deployed. The settings that matter are layouts, tenants,
+                keys of aggregates, an archive, and tables and a bucket of other names.
+            python, architecture: Python version and processor of functions and reactions in this app.
 
         Raises:
             BadSetting: an option breaks its rule.
@@ -352,23 +379,35 @@ class EventStore(Store):
         return Store(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
 
     def stores(self, scope: Construct) -> Stores:
-        """Tables and bucket as a construct in `scope` refers to them: in another stack, by their names."""
+        """Return the tables and the bucket as a construct in `scope` refers to them.
+
+        Another stack refers to them by name, and is deployed after the store's stack.
+
+        Raises:
+            BadSetting: the construct is deployed to another account or region.
+        """
         if self._is_around(scope):
             return self._stores
         found = super().stores(scope)
-        # Names say nothing about who has to be there first.
+        # Names make no dependency between stacks.
         Stack.of(scope).add_stack_dependency(Stack.of(self))
         return found
 
     def topic_arn(self, scope: Construct) -> str:
-        """The topic that tells which partitions have moved."""
+        """Return the ARN of the topic that publishes which partitions have new events."""
         return self._topic if self._is_around(scope) else super().topic_arn(scope)
 
     def _is_around(self, scope: Construct) -> bool:
+        """Whether a construct is in the store's own stack."""
         return Stack.of(scope).node.path == Stack.of(self).node.path
 
 
 def _stage(name: str, preset: Preset, target: Target, options: Mapping[str, Any]) -> Stage:
+    """Return the settings of a store, as its target supports them.
+
+    Raises:
+        BadSetting: the name or an option breaks its rule.
+    """
     if not _NAME.fullmatch(name):
         rule = f"must be 3 to {NAME_LENGTH} lower-case letters, digits and hyphens, not {name!r}"
         raise BadSetting("EventStore.name", rule)
@@ -376,7 +415,11 @@ def _stage(name: str, preset: Preset, target: Target, options: Mapping[str, Any]
 
 
 def _made_of(scope: Construct, id_: str) -> str:
-    """A name of the stack's name and the construct's path in it, cut where it is too long."""
+    """Make a store's name of the stack's name and the construct's path, shortened with a hash.
+
+    Raises:
+        BadSetting: the stack's name is not known yet, as that of a nested stack.
+    """
     stack = Stack.of(scope)
     if Token.is_unresolved(stack.stack_name):
         raise BadSetting("EventStore.name", "must be given in a nested stack, whose name nobody knows yet")
@@ -389,6 +432,15 @@ def _made_of(scope: Construct, id_: str) -> str:
 
 
 def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, target: Target) -> MakeCode:
+    """Return a function that makes the code for a Python version and a processor.
+
+    Args:
+        python: default Python version.
+        architecture: default processor; None for ARM.
+
+    Raises:
+        BadSetting: functions cannot run on that Python.
+    """
     known_python("EventStore.python", python)
     return lambda other, processor: code_of(
         Sources.shipped(),
@@ -401,20 +453,21 @@ def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, 
     )
 
 
-# What a store may be given: settings by their names, for editors and type checkers.
+# Settings of a store by name, for editors and type checkers.
 #
-# docs/deploy.md explains each. Values obey the rules that those of `cdk.json` obey, but where CDK knows them only once
-# they are deployed: the ARN of a key or topic of the same app.
+# docs/deploy.md explains each. Values obey the same rules as in `cdk.json`, except values that CDK knows only at
+# deployment: the ARN of a key or topic of the same app.
 
 Preset = Literal["dev", "staging", "prod"]
-"""Settings to begin with: `dev` forgets, `staging` behaves like `prod` at a smaller size, `prod` keeps."""
+"""Stage whose settings are the defaults: `dev` deletes data with the stack, `staging` is a smaller `prod`, and `prod`
+keeps data."""
 
 
 class StoreOptions(TypedDict, total=False):
-    """Settings of a store; one that is left out is as its preset has it.
+    """Settings of a store; a setting that is left out has the value of the preset.
 
-    `existing` has the ARNs of tables that are there already, by their kinds, and `partitions` numbers by the layouts'
-    names. A layout is its name, or its options, as `SekibanOptions(write_shards=4)`.
+    `existing` has the ARNs of existing tables by their kinds, and `partitions` the numbers of partitions by the
+    layouts' names. A layout is its name, or its options, such as `SekibanOptions(write_shards=4)`.
     """
 
     access_log_class: Literal["infrequent", "standard"]
@@ -465,11 +518,16 @@ class StoreOptions(TypedDict, total=False):
 
 
 def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
-    """The settings of a store whose tables, functions and queues are called after `name`; its layout is pages, where
-    others are not asked for. All there are is None, as in `cdk.json`.
+    """Return the settings of a store from a preset and options.
+
+    The layout is `pages` where no layouts are given; None deploys all layouts, as in `cdk.json`.
+
+    Args:
+        name: first part of the names of tables, functions and queues.
+        options: settings, as `StoreOptions` has them.
 
     Raises:
-        BadSetting: one is no setting, or breaks a rule.
+        BadSetting: an option is no setting, or breaks a rule.
     """
     if preset not in STAGES:
         raise BadSetting("preset", f"must be one of {', '.join(STAGES)}, not {preset!r}")
@@ -490,11 +548,15 @@ _SAID_ELSEWHERE: Final[Mapping[str, str]] = {
     "domain_certificate": "add a domain to `store.gateway`",
     "monthly_budget": "add a budget of `aws_cdk.aws_budgets`",
 }
-"""Settings of a stage that an app says by other means, which the construct would not see."""
+"""Settings of `cdk.json` that an app sets by other means, which the construct would not see, and those means."""
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by the names that settings have in `cdk.json`, where each table and each layout has its own."""
+    """Convert options of a store to settings of `cdk.json`, with one setting per table and layout.
+
+    Raises:
+        BadSetting: an option is set by other means, or has a wrong form.
+    """
     for key, instead in _SAID_ELSEWHERE.items():
         if key in options:
             raise BadSetting(f"EventStore.{key}", f"is a setting of cdk.json alone: {instead}")
@@ -517,6 +579,14 @@ def _named(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(options: Mapping[str, Any], key: str, names: str) -> Mapping[str, Any]:
+    """Return an option that is a mapping; empty where it is not given.
+
+    Args:
+        names: the keys in words, for the error.
+
+    Raises:
+        BadSetting: the value is no mapping.
+    """
     value = options.get(key, {})
     if not isinstance(value, Mapping):
         raise BadSetting(f"EventStore.{key}", f"must be an object {names}, not {value!r}")
@@ -524,7 +594,7 @@ def _mapping(options: Mapping[str, Any], key: str, names: str) -> Mapping[str, A
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, or an ARN."""
+    """Convert an option to a value as JSON has it; a key or topic becomes its ARN."""
     for attribute in ("key_arn", "topic_arn"):
         if hasattr(value, attribute):
             return getattr(value, attribute)

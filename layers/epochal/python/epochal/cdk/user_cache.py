@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 CACHE = "EPOCHAL_CACHE"
-"""The variable that says where what was fetched is kept, instead of among the user's caches."""
+"""Environment variable with the folder for fetched packages, instead of one among the user's caches."""
 
 
 def user_cache() -> Path:
-    """For what was fetched for any project of this user."""
+    """Return the folder for fetched packages, shared by all projects of this user."""
     if own := os.environ.get(CACHE):
         return Path(own)
     if caches := os.environ.get("XDG_CACHE_HOME"):

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from epochal.feed.history import FeedEvent, FeedItem
 
 Link = Callable[[Claim, int], str]
-"""Signs a URL that a body can be fetched from for so many seconds."""
+"""Function that signs a download URL of a body, valid for the given seconds."""
 
 LINK_SECONDS: Final = 15 * 60
 """Long enough for a slow connection, short enough not to be kept."""
@@ -76,7 +76,7 @@ MAX_UNFOLDS: Final = 100
 """More of either than an item of 400 KB holds at a usual size; what does not fit is refused by its bytes."""
 
 MAX_NAMED: Final = TRANSACTION_ITEMS
-"""Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""
+"""Most items of a query, types and tags of an item, and heads that fence a query: the limit of one transaction."""
 
 MAX_POSITION_BYTES: Final = 1024 * 1024
 
@@ -132,7 +132,13 @@ LINK: Final = Component(
 
 
 def members(name: str, body: Body, link: Link) -> dict[str, Any]:
-    """The member that shows a body called `name`; none for an empty one."""
+    """Return the JSON member that shows a body; none for an empty body.
+
+    The member is `<name>Url` for a body in the bucket, `<name>` for JSON, and else `<name>64`.
+
+    Args:
+        name: `data` or `meta`.
+    """
     if isinstance(body, Claim):
         return {f"{name}Url": claimed(body, link)}
     if not body:
@@ -144,12 +150,16 @@ def members(name: str, body: Body, link: Link) -> dict[str, Any]:
 def with_bodies(
     frame: Mapping[str, Any], found: Recorded | FeedEvent | RecordedUnfold, link: Link
 ) -> dict[str, Any]:
-    """What shows an event or an unfold without its bodies, with them."""
+    """Add the bodies of an event or unfold to the JSON object that shows the rest.
+
+    Args:
+        frame: the event or unfold without its bodies.
+    """
     return {**frame, **members("data", found.data, link), **members("meta", found.meta, link)}
 
 
 def claimed(claim: Claim, link: Link) -> dict[str, Any]:
-    """Where a body in the bucket is, and what it must be."""
+    """Show a body in the bucket: its download URL, SHA-256, size and encoding."""
     return {
         "url": link(claim, LINK_SECONDS),
         "expiresIn": LINK_SECONDS,
@@ -160,10 +170,10 @@ def claimed(claim: Claim, link: Link) -> dict[str, Any]:
 
 
 def json_text(body: bytes) -> str | None:
-    """The body as JSON text, if that is what it is, and every reader can be expected to read it.
+    """Return a body as JSON text, or None unless the body is JSON that every reader accepts.
 
-    What a request could not have brought as JSON either is left to those who ask for bytes: a byte order mark, names
-    that appear twice, halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer holds the
+    Bodies that a request could not have sent as JSON are shown in base64: those with a byte order mark, names that
+    appear twice, halves of surrogate pairs, deep nesting, or numbers beyond what Python takes. An answer holds the
     bodies of many authors, and a strict reader could read none of it if one of them were malformed.
     """
     try:
@@ -199,21 +209,33 @@ _TAGGED: Final = {
 
 
 def tag_of(node: Node) -> str:
-    """A tag; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read a tag.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
 
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
 def event_id_of(node: Node) -> str:
-    """The id of an event; raises `InvalidInput` where it is no UUID."""
+    """Read the id of an event.
+
+    Raises:
+        InvalidInput: the id is no UUID.
+    """
     from epochal.model.tags import parse_event_id  # noqa: PLC0415  likewise
 
     return parse_event_id(node.text(64), node.name)
 
 
 def _uploaded(node: Node) -> Claim:
-    """The body that a claim of a request names."""
+    """Read a claim, which names a body that has been uploaded.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     sent = CLAIM.read(node)
     key, claim = sent["key"], claim_of(sent)
     # The key follows from the hash: no claim can reach another object of the bucket.
@@ -223,7 +245,14 @@ def _uploaded(node: Node) -> Claim:
 
 
 def claim_of(sent: Mapping[str, Any]) -> Claim:
-    """The claim check of a body with this hash and size, wherever it is kept."""
+    """Build the claim of a body from its SHA-256 and its size.
+
+    Args:
+        sent: members `sha256` and `bytes`.
+
+    Raises:
+        InvalidInput: the hash is not 64 lower-case hex digits.
+    """
     sha256: Node = sent["sha256"]
     digest = sha256.text(64)
     if not _DIGEST.fullmatch(digest):
@@ -232,6 +261,12 @@ def claim_of(sent: Mapping[str, Any]) -> Claim:
 
 
 def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
+    """Build the schema and reader of an event or unfold that is sent.
+
+    Args:
+        name: name of the schema in the OpenAPI document.
+        more: schemas of further members.
+    """
     schema = schemas.record(
         {
             "type": schemas.text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
@@ -270,7 +305,11 @@ IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
 
 
 def event_of(node: Node) -> Event:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read an event to append.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     sent = NEW_EVENT.read(node)
     return Event(
         **_contents(sent),
@@ -282,11 +321,16 @@ def event_of(node: Node) -> Event:
 
 
 def unfold_of(node: Node) -> Unfold:
-    """An unfold to store; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read an unfold to store.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     return Unfold(**_contents(NEW_UNFOLD.read(node)))
 
 
 def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return type, data, metadata and timestamp of an event or unfold that was sent."""
     return {
         "type": sent["type"],
         "data": sent.get("data", sent.get("data64", sent.get("claim", b""))),
@@ -299,7 +343,7 @@ def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_bodies() -> dict[str, schemas.Schema]:
-    """How bodies are shown; none of these where they are empty."""
+    """Return schemas of the members that show bodies, all optional: an empty body has none."""
     return {
         "data": {"description": "The body, as it is stored, where it is JSON."},
         "data64": schemas.base64("The body, where it is not JSON."),
@@ -345,12 +389,15 @@ UNFOLD: Final = Component(
 
 
 def event(found: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
-    """An event, its bodies in the bucket as links. Written out, since a page has thousands."""
+    """Show an event, with its bodies in the bucket as links.
+
+    The object is built without a schema for speed, since a page has thousands of events.
+    """
     return with_bodies(event_frame(found), found, link)
 
 
 def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
-    """An event without its bodies."""
+    """Show an event without its bodies."""
     frame: dict[str, Any] = {
         "stream": found.stream,
         "index": found.index,
@@ -371,11 +418,12 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
 
 
 def unfold(found: RecordedUnfold, link: Link) -> dict[str, Any]:
-    """An unfold, its bodies in the bucket as links."""
+    """Show an unfold, with its bodies in the bucket as links."""
     return with_bodies(_unfold_frame(found), found, link)
 
 
 def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:
+    """Show an unfold without its bodies."""
     return {"version": found.version, "type": found.type, "timestamp": found.timestamp}
 
 
@@ -426,7 +474,7 @@ FEED_ITEM: Final = Component(
 
 
 def bare(item: FeedItem) -> dict[str, Any]:
-    """An item without an event, and why it has none if one was asked for."""
+    """Show an item of the feed without its event, and the reason where an event was asked for."""
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:
         return {**frame, "omitted": True}
@@ -444,19 +492,24 @@ LARGEST: Final = 5_500_000
 
 
 OPENED: Final = 2 * RESPONSE_BYTES
-"""Bytes that one answer opens of bodies that may be large, also in vain: spaces by the megabyte are stored in a few."""
+"""Bytes of possibly large bodies that one answer opens, whether they are used or not: compression stores megabytes of
+spaces in a few bytes."""
 
 
 def body_bytes(found: Recorded | FeedEvent) -> int:
-    """Bytes of an event's bodies that are not in the bucket: an answer that shows them has at least as many."""
+    """Return the bytes of an event's bodies that are not in the bucket.
+
+    An answer that shows these bodies has at least as many bytes.
+    """
     return sum(len(body) for body in (found.data, found.meta) if isinstance(body, bytes))
 
 
 class AnswerSize:
-    """How much of an answer is left.
+    """Tracks how much room is left in an answer.
 
     Args:
-        frames: of what is to be `put` and can be given as its frame at worst: room for these is kept.
+        frames: frames of the objects that will be `put`: each may be reduced to its frame, so that room is reserved
+            for all frames.
     """
 
     def __init__(self, frames: Iterable[dict[str, Any]] = ()) -> None:
@@ -465,7 +518,7 @@ class AnswerSize:
         self._kept = sum(map(_size_of, frames))
 
     def fit(self, view: Any) -> Any | None:
-        """The view, if it has room."""
+        """Add a value if the answer has room for it; return its JSON, or None where it does not fit."""
         text = text_of(view)
         size = sent_size(text)
         if self._used + size > RESPONSE_BYTES:
@@ -474,7 +527,12 @@ class AnswerSize:
         return RawJSON(text)
 
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
-        """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
+        """Add an object, or its frame marked `omitted` where no answer has room for its bodies.
+
+        Args:
+            view: the object with its bodies.
+            frame: the object without its bodies.
+        """
         self._kept = max(0, self._kept - _size_of(frame))
         text = text_of(view)
         size = sent_size(text)
@@ -486,10 +544,14 @@ class AnswerSize:
     def put_opened(
         self, open_view: Callable[[int], dict[str, Any] | None], frame: dict[str, Any], *, large: bool
     ) -> Any:
-        """`put` of what is opened for it, with bodies of at most so many bytes; None where they are larger.
+        """Open an object with at most as many bytes as the answer has room for, and add it.
+
+        The frame marked `omitted` is added instead where the bodies are larger.
 
         Args:
-            large: the bodies may be large.
+            open_view: opener of the object, given the most bytes of its bodies; returns None where they are larger.
+            frame: the object without its bodies.
+            large: whether the bodies may be large.
         """
         left = self._left + _size_of(frame)
         room = min(left, OPENED - self._opened) if large else left
@@ -502,24 +564,27 @@ class AnswerSize:
         return self.put(view, frame)
 
     def omit(self, frame: dict[str, Any]) -> Any:
-        """The frame, marked `omitted`."""
+        """Add an object's frame, marked `omitted`."""
         self._kept = max(0, self._kept - _size_of(frame))
         return self._omitted(frame)
 
     @property
     def _left(self) -> int:
+        """Bytes that are left in the answer."""
         return min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
 
     def _omitted(self, frame: dict[str, Any]) -> Any:
+        """Add a frame marked `omitted`, whose reserved room is already released."""
         omitted = {**frame, "omitted": True}
         self._used += _size_of(omitted)
         return omitted
 
 
 def sent_size(text: str) -> int:
-    """Bytes of the text inside a function's answer, where it stands as a JSON string."""
+    """Return the bytes of a text inside a function's answer, where it is a JSON string."""
     return len(plain_json.dumps(text, ensure_ascii=False).encode())
 
 
 def _size_of(view: Any) -> int:
+    """Return the bytes of a JSON value inside a function's answer."""
     return sent_size(text_of(view))

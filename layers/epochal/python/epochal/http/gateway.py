@@ -40,18 +40,21 @@ if TYPE_CHECKING:
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 
 COUNTED: Final = ("Events", "Conflicts")
-"""Figures that are metrics. The others are notes: units are counted by DynamoDB too."""
+"""Figures that become metrics. The others become notes in the log line, since DynamoDB counts units itself."""
 
 _FAULT: Final = 500
 
 
 def serve(function: Function, deployment: Deployment) -> Handler:
-    """The entry point of a function: its operations on a deployment."""
+    """Return the handler of a Lambda function, which serves the function's operations."""
     return _Gateway(function, deployment).handle
 
 
 class _Gateway:
+    """The handler of one Lambda function: routes events to operations, logs and measures them."""
+
     def __init__(self, function: Function, deployment: Deployment) -> None:
+        """Open the function's operations on a deployment, but for rare ones, which open on demand."""
         self._operations = operations_of(function)
         self._performers = Performers(deployment)
         service = service_name(os.environ, function)
@@ -62,19 +65,30 @@ class _Gateway:
                 self._performers.of(operation)
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event."""
+        """Answer one Lambda event."""
         if not is_request(event):
             return self._foreign(context.aws_request_id)
         return self._answer(event, context, correlation_id(event))
 
     def _foreign(self, identity: str) -> dict[str, Any]:
-        """What did not come through the gateway is refused in its own form."""
+        """Refuse an event that is no HTTP request, in the form of an HTTP answer.
+
+        Args:
+            identity: request id of the invocation.
+        """
         error = InvalidInput("event", "must be a request as API Gateway sends it, in payload format 2.0")
         response = self._refused(error, identity)
         self._measure("none", response, 0.0, identity)
         return _sent(response, identity)
 
     def _answer(self, event: dict[str, Any], context: LambdaContext, identity: str) -> dict[str, Any]:
+        """Perform the operation that a request names, and return the gateway's form of the response.
+
+        Every error becomes a problem document.
+
+        Args:
+            identity: correlation id of the request.
+        """
         started = time.perf_counter()
         operation, parameters = self._asked(event)
         try:
@@ -86,7 +100,10 @@ class _Gateway:
         return _sent(response, identity)
 
     def _asked(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
-        """The operation that a request is of, and its path's parameters, which the operation itself looks at."""
+        """Find the operation of a request; return it, or a problem, and the path's parameters.
+
+        The parameters are not checked: the operation does that.
+        """
         method, path = event["requestContext"]["http"]["method"], path_of(event)
         for operation in self._operations:
             if operation.method != method or (found := operation.parameters(path)) is None:
@@ -102,13 +119,18 @@ class _Gateway:
         parameters: dict[str, str],
         context: LambdaContext,
     ) -> Response:
+        """Perform an operation, or raise the problem that stands in its place.
+
+        Args:
+            operation: the operation, or the problem of a request that has none.
+        """
         if isinstance(operation, Problem):
             raise operation
         request = request_of(event, parameters, context.get_remaining_time_in_millis() / 1000)
         return self._performers.of(operation)(request)
 
     def _refused(self, error: Exception, identity: str) -> Response:
-        """What an error is answered with, once it is logged."""
+        """Log an error and return the response for it."""
         problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:
@@ -121,6 +143,12 @@ class _Gateway:
         return problem_response(problem, identity)
 
     def _measure(self, operation: str, response: Response, seconds: float, identity: str) -> None:
+        """Record the metrics of a response, and log it at debug level.
+
+        Args:
+            operation: name of the operation; `none` for no operation.
+            seconds: duration of the request.
+        """
         fault = response.status >= _FAULT
         counts = {name: value for name, value in response.figures.items() if name in COUNTED}
         self._metrics.add(
@@ -134,7 +162,7 @@ class _Gateway:
 
 
 class Performers:
-    """The functions that perform operations on one deployment, each imported and opened when first asked for."""
+    """The functions that perform operations on one deployment, each imported and opened on first use."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
@@ -142,13 +170,18 @@ class Performers:
         self._performers: dict[tuple[str, str], Callable[[Request], Response]] = {}
 
     def of(self, operation: Operation) -> Callable[[Request], Response]:
-        """What answers the operation's requests."""
+        """Return the function that answers an operation's requests."""
         route = operation.method, operation.path  # the operation itself is slow to hash
         if route not in self._performers:
             self._performers[route] = self._made(operation)
         return self._performers[route]
 
     def _made(self, operation: Operation) -> Callable[[Request], Response]:
+        """Import the function that performs an operation and bind it to the deployment.
+
+        Where the deployment lacks the operation's table, the function refuses each request. Appends are checked
+        against event schemas where the stage names some.
+        """
         if operation.table and not self._deployment.settings.table(operation.table):
             return partial(_left_out, operation.table)
         module, opened = import_module(operation.module), (operation.module, operation.store)
@@ -164,15 +197,17 @@ class Performers:
 
 
 def _left_out(kind: str, _: Request) -> Response:
+    """Raise the problem of an operation whose table the deployment lacks."""
     detail = f"this deployment has no table of {kind}: its stage leaves that layout out"
     raise Problem(ROUTE_NOT_FOUND, detail)
 
 
 _PATHS: Final = frozenset(each.path for each in operations())
-"""A path of its own comes before one that it fits as a parameter: `/events/query` is no event's id."""
+"""Paths of operations. A literal path wins over one with parameters: `/events/query` is no event's id."""
 
 
 def _no_operation(method: str, path: str) -> Problem:
+    """Return the problem of a request that matches no operation: 404, or 405 with allowed methods."""
     found = [each for each in operations() if each.parameters(path) is not None]
     if not found:
         return Problem(ROUTE_NOT_FOUND)
@@ -183,6 +218,7 @@ def _no_operation(method: str, path: str) -> Problem:
 
 
 def _sent(response: Response, identity: str) -> dict[str, Any]:
+    """Convert a response to the form that API Gateway expects."""
     media = {} if response.body is None else {"Content-Type": response.media}
     return {
         "statusCode": response.status,
@@ -197,7 +233,7 @@ def _sent(response: Response, identity: str) -> dict[str, Any]:
 MAX_PARAMETERS: Final = 100
 
 MARGIN: Final = 1.0
-"""Seconds of a function's time kept for writing down an answer."""
+"""Seconds of a function's time reserved for writing the answer."""
 
 _URL: Final = re.compile(r"[a-z0-9]+\.lambda-url\.[a-z0-9-]+\.on\.aws")
 """The domain of a function's URL, which no gateway can have."""
@@ -206,7 +242,7 @@ _CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
 def is_request(event: Any) -> bool:
-    """Whether an event is a request, as API Gateway sends it: an invoker may send anything."""
+    """Whether an event is an HTTP request as API Gateway sends it; an invoker may send anything."""
     match event:
         case {
             "rawPath": str(),
@@ -224,7 +260,7 @@ def is_request(event: Any) -> bool:
 
 
 def path_of(event: Mapping[str, Any]) -> str:
-    """The path of a request, decoded, without the name of the stage that the gateway puts before it."""
+    """Return the decoded path of a request, without the name of the gateway's stage before it."""
     path, context = str(event["rawPath"]), event["requestContext"]
     if _URL.fullmatch(str(context.get("domainName"))):
         return _decoded(path)
@@ -233,7 +269,7 @@ def path_of(event: Mapping[str, Any]) -> str:
 
 
 def _decoded(path: str) -> str:
-    """As the gateway would: all but `%25`, so that no name has two spellings."""
+    """Percent-decode a path as the gateway does: all but `%25`, so that no name has two spellings."""
     try:
         return "%25".join(unquote(part, errors="strict") for part in path.split("%25"))
     except UnicodeDecodeError:
@@ -241,11 +277,11 @@ def _decoded(path: str) -> str:
 
 
 def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
-    """The request that an event carries.
+    """Build the request that a Lambda event carries.
 
     Args:
         path: values of the path's parameters.
-        remaining: seconds until the function is stopped.
+        remaining: seconds until Lambda stops the function.
     """
     return Request(
         path=path,
@@ -257,7 +293,10 @@ def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: flo
 
 
 def correlation_id(event: Mapping[str, Any]) -> str:
-    """What ties a request to its logs: the caller's `X-Correlation-Id`, else the gateway's request id."""
+    """Return the caller's `X-Correlation-Id`, or the gateway's request id where that is missing.
+
+    The id ties a request to its logs.
+    """
     headers = event.get("headers") or {}
     given = next((value for name, value in headers.items() if name.lower() == "x-correlation-id"), "")
     if _CORRELATION.fullmatch(given):
@@ -266,6 +305,11 @@ def correlation_id(event: Mapping[str, Any]) -> str:
 
 
 def _query(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse a raw query string into names and values.
+
+    Raises:
+        InvalidInput: the string is no percent-encoded UTF-8, or has too many parameters.
+    """
     try:
         return tuple(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
     except ValueError as error:
@@ -275,6 +319,11 @@ def _query(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _body(event: Mapping[str, Any]) -> bytes:
+    """Return the body of a Lambda event as bytes.
+
+    Raises:
+        InvalidInput: the body is not the base64 that the event announces.
+    """
     body = event.get("body") or ""
     if not event.get("isBase64Encoded"):
         return utf8(body, "body")
@@ -284,10 +333,10 @@ def _body(event: Mapping[str, Any]) -> bytes:
         raise InvalidInput("body", "did not arrive as the base64 that it was announced as") from error
 
 
-# What is written.
+# Logs.
 
 LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
-"""The variable that says from which level on lines are written: INFO where it says nothing."""
+"""Environment variable with the least level of log lines that are written; INFO where it is not set."""
 
 Level = Literal["debug", "info", "error"]
 
@@ -295,8 +344,9 @@ _LEVELS: Final = logging.getLevelNamesMapping()
 
 
 class Log:
-    """The log of a function. Powertools' logger is imported with the first line that is written: most processes never
-    write one.
+    """The log of a function.
+
+    Powertools' logger is imported with the first line that is written: most processes never write one.
     """
 
     def __init__(self, service: str) -> None:
@@ -304,13 +354,14 @@ class Log:
         self._least = _LEVELS.get(os.environ.get(LEVEL, "").upper(), logging.INFO)
 
     def write(self, level: Level, message: str, correlation_id: str, **fields: object) -> None:
-        """Write a line about a request, unless the level is below what is written."""
+        """Write a log line about a request, unless its level is below the least level that is logged."""
         if _LEVELS[level.upper()] >= self._least:
             self._logger.set_correlation_id(correlation_id)
             getattr(self._logger, level)(message, extra=fields, stacklevel=3)
 
     @cached_property
     def _logger(self) -> Logger:
+        """Powertools' logger of the service."""
         from aws_lambda_powertools import Logger  # noqa: PLC0415  see above
 
         return Logger(service=self._service)

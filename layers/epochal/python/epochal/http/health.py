@@ -30,14 +30,19 @@ HEALTH: Final = Shown("Health", {"status": {"const": "ok"}})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A read, and what sends it."""
+    """A read of one item, and the driver that sends the read.
+
+    Attributes:
+        driver: driver that sends the read.
+        read: the read of an item that need not exist.
+    """
 
     driver: Driver
     read: Get
 
 
 def opened(deployment: Deployment) -> Probe:
-    """The probe of a deployment."""
+    """Return the health probe of a deployment."""
     return Probe(driver=deployment.driver, read=_read(deployment.settings))
 
 
@@ -53,7 +58,13 @@ def check_health(probe: Probe, request: Request, _: QueryString) -> Response:
 
 
 def _read(settings: Settings) -> Get:
-    """A tenant's functions may ask for its keys alone."""
+    """Return a read of an item that the function `replay` may read in these settings.
+
+    A tenant's functions may read only keys of the tenant, so that the key is made of such a pattern.
+
+    Raises:
+        MissingTable: no table allows such a read.
+    """
     asked = (
         each
         for layout in layouts_in(settings)

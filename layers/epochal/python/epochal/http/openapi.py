@@ -59,10 +59,10 @@ ALWAYS: Final = (
 """Problems that any operation may answer with."""
 
 _OF_BODIES: Final = (problems.TOO_LARGE, problems.UNSUPPORTED_MEDIA)
-"""And one whose request has a body."""
+"""Further problems that an operation may answer with if its request has a body."""
 
 _UNTAGGED: Final[Mapping[str, str]] = {APPEND.name: APPEND_UNTAGGED.name}
-"""What operations take instead of what they declare, on a store that keeps no tags."""
+"""Schemas of requests on stores without tags, by the schemas that the operations declare."""
 
 _CORRELATION: Final = "X-Correlation-Id"
 
@@ -102,7 +102,7 @@ RULES: Final = "openapi-rules.json"
 
 
 def documents() -> dict[str, str]:
-    """The documents as they are committed, by the names of their files."""
+    """Return the text of every OpenAPI document by file name, as the documents are committed."""
     made: dict[str, dict[str, Any]] = {}
     for layout in sorted(layouts(), key=lambda each: each.name != NATIVE):
         name = "openapi" if layout.name == NATIVE else f"openapi-{layout.name}"
@@ -113,7 +113,7 @@ def documents() -> dict[str, str]:
 
 
 def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
-    """OpenAPI 3.1 with every rule, of all operations or of these."""
+    """Build the OpenAPI 3.1 document, with every rule, of all operations or of the given ones."""
     served = operations() if served is None else served
     paths: dict[str, dict[str, Any]] = {}
     for operation in served:
@@ -138,6 +138,7 @@ def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
 
 
 def _components(served: Iterable[Operation]) -> dict[str, Schema]:
+    """Return the schemas that the operations declare, sorted by name, and that of problems."""
     serving = map(import_module, sorted({each.module for each in served}))
     of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in serving]
     properties = {
@@ -151,6 +152,7 @@ def _components(served: Iterable[Operation]) -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
+    """Yield the modules that declare schemas, those of layouts and optional packages included."""
     yield from (events, feed, whole_feed, groups, health, streams, several, tagged)
     yield from extensions.parts("documented")
     for package in parts("operations"):
@@ -158,6 +160,7 @@ def _declaring() -> Iterator[ModuleType]:
 
 
 def _security() -> dict[str, Any]:
+    """Return the security schemes of the API: AWS Signature Version 4, and JWT."""
     return {
         "sigv4": {
             "type": "apiKey",
@@ -176,16 +179,18 @@ def _security() -> dict[str, Any]:
 
 
 def described_by(operation: Operation) -> declarations.operation:
-    """What an operation's function declares."""
+    """Return the declaration of an operation's function."""
     found: declarations.operation = _function(operation).described
     return found
 
 
 def _function(operation: Operation) -> Any:
+    """Return the function that performs an operation."""
     return getattr(import_module(operation.module), operation.perform)
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
+    """Build the OpenAPI object of an operation from its declaration and docstring."""
     described = described_by(operation)
     summary, _, description = _function(operation).__doc__.partition(PARAGRAPH)
     made: dict[str, Any] = {
@@ -207,6 +212,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _responses(described: declarations.operation) -> dict[str, Any]:
+    """Build the responses of an operation: its success, 304 where declared, and its problems."""
     headers = _headers(described.headers)
     made: dict[str, Any] = {
         str(described.status): {
@@ -223,7 +229,7 @@ def _responses(described: declarations.operation) -> dict[str, Any]:
 
 
 def _by_status(described: declarations.operation) -> dict[int, list[Kind]]:
-    """The problems that an operation may answer with."""
+    """Return the problems that an operation may answer with, by HTTP status."""
     found: dict[int, list[Kind]] = {}
     of_body = () if described.takes is None else _OF_BODIES
     for kind in (*ALWAYS, *of_body, *described.fails):
@@ -232,16 +238,18 @@ def _by_status(described: declarations.operation) -> dict[int, list[Kind]]:
 
 
 def _problems(served: Iterable[Operation]) -> dict[str, Any]:
-    """Every answer that is a problem, by name: several kinds may share a status."""
+    """Return every response that is a problem, by name; kinds that share a status share a response."""
     groups = (kinds for each in served for kinds in _by_status(described_by(each)).values())
     return {_name(kinds): _problem(kinds) for kinds in groups}
 
 
 def _name(kinds: list[Kind]) -> str:
+    """Return the name of the response for these kinds of problems."""
     return ".".join(kind.name for kind in kinds)
 
 
 def _problem(kinds: list[Kind]) -> dict[str, Any]:
+    """Build the response that is one of these kinds of problems."""
     narrowed = {"properties": {"type": {"enum": [kind.type for kind in kinds]}}}
     return {
         "description": "; ".join(f"{kind.title} (`{kind.type}`)" for kind in kinds),
@@ -261,6 +269,7 @@ _OF_KINDS: Final[Mapping[Kind, Mapping[str, Schema]]] = {
 
 
 def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """Build the headers of a response from their schemas, the correlation id included."""
     named = {**schemas, _CORRELATION: text_schema("Names the request in the logs.")}
     return {
         name: {
@@ -272,7 +281,7 @@ def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print a document, or write all of them."""
+    """Print one OpenAPI document, or write all of them to a folder, as arguments ask."""
     made = documents()
     parser = argparse.ArgumentParser(prog="python -m epochal.http.openapi", description="OpenAPI documents.")
     parser.add_argument(

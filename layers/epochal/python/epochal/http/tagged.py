@@ -89,6 +89,11 @@ _GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 
 def _type_of(node: Node) -> str:
+    """Read an event type of a query.
+
+    Raises:
+        InvalidInput: the value cannot be an event type.
+    """
     return check_type(node.text(MAX_TYPE_BYTES), node.name)
 
 
@@ -110,6 +115,7 @@ EVENT_QUERY_ITEM: Final = Component(
 
 
 def _item(node: Node) -> QueryItem:
+    """Read one item of a query: its event types and tags."""
     return QueryItem(**{name: frozenset(values) for name, values in EVENT_QUERY_ITEM.read(node).items()})
 
 
@@ -160,14 +166,23 @@ QUERY: Final = Component(
 
 
 def event_of(node: Node) -> Event:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read a tagged event to append.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
     event = plain_event(node)
     check_type(event.type, node.below("type"))
     return event if event.id is None else replace(event, id=parse_event_id(event.id, node.below("id")))
 
 
 def query_of(node: Node, store: TaggedStore) -> Query:
-    """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
+    """Read a query and check that the store can watch its tags and types within one transaction.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+        TooLarge: the query has too many different tags and types.
+    """
     asked, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
     try:
         heads = store.heads_watched(asked)
@@ -179,7 +194,7 @@ def query_of(node: Node, store: TaggedStore) -> Query:
 
 
 def position_of(sent: Mapping[str, Any]) -> Position | None:
-    """The position to append or to read after; None where there is none."""
+    """Return the position to append or read after; None where the request has none."""
     return read_position(sent["after"]) if "after" in sent else None
 
 
@@ -211,11 +226,25 @@ EVENT: Final = Component(
 
 
 class Listed:
-    """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
+    """Collects events for an answer, up to a limit and as many as the answer has room for.
+
+    The store calls it with one event after the other.
+
+    Attributes:
+        views: JSON values of the collected events.
+    """
 
     def __init__(
         self, limit: int, link: Link, *, positions: bool = False, answer: AnswerSize | None = None
     ) -> None:
+        """Start an empty list of events.
+
+        Args:
+            limit: most events to collect.
+            link: signer of download URLs for bodies in the bucket.
+            positions: whether each event shows its position.
+            answer: space that is left in the answer; None for an answer of its own.
+        """
         self._limit = limit
         self._link = link
         self._positions = positions
@@ -223,7 +252,7 @@ class Listed:
         self.views: list[Any] = []
 
     def __call__(self, found: Recorded) -> bool:
-        """Take an event, if there is room for it."""
+        """Add an event to the answer; return false if the limit is reached or the answer is full."""
         if len(self.views) >= self._limit:
             return False
         frame = fields(found)
@@ -236,7 +265,14 @@ class Listed:
         return view is not None
 
     def refused(self, rejected: Conflict, units: Units) -> Problem:
-        """These events in the way of an append, with which a writer decides anew without another read."""
+        """Return the problem of an append whose condition met the collected events.
+
+        With these events and the position a writer can decide again without another read.
+
+        Args:
+            rejected: the conflict.
+            units: capacity units that the request used.
+        """
         return Problem(
             problems.CONDITION_FAILED,
             "events that match failIf have been appended: decide again with them, and append after this position",
@@ -248,12 +284,12 @@ class Listed:
 
 
 def shown(found: Recorded, link: Link) -> dict[str, Any]:
-    """An event; what is left in the bucket is a link."""
+    """Show an event, with its bodies in the bucket as links."""
     return with_bodies(fields(found), found, link)
 
 
 def _single(found: Recorded, link: Link) -> Any:
-    """An event as an answer of its own, with its place in the tag that it was found in."""
+    """Show an event as an answer of its own, with its position in the tag that it was found by."""
     frame = fields(found)
     if found.position is not None:
         frame["position"] = write_position(found.position)
@@ -261,7 +297,7 @@ def _single(found: Recorded, link: Link) -> Any:
 
 
 def fields(found: Recorded) -> dict[str, Any]:
-    """An event without its bodies."""
+    """Show an event without its bodies."""
     ids = {"causationId": found.causation_id, "correlationId": found.correlation_id, **found.besides}
     return {
         "id": found.id,
@@ -319,7 +355,13 @@ COUNT: Final = Shown("EventCount", {"events": schemas.whole("How many there are.
 
 
 def appended(made: Appended, units: Units) -> dict[str, Any]:
-    """The answer to an append. One that was repeated without a condition has looked at no tag: it has no position."""
+    """Build the answer to an append of tagged events.
+
+    A replayed append without a condition has read no tag, so its position is null.
+
+    Args:
+        units: capacity units that the request used.
+    """
     return APPENDED(
         made,
         events=[_MADE(each) for each in made.events],
@@ -330,7 +372,10 @@ def appended(made: Appended, units: Units) -> dict[str, Any]:
 
 
 def _page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
-    """A page of a read; only the last page, or each that is read backward, has the position to append after."""
+    """Build the answer to a page of a query.
+
+    Only the last page, or each page of a backward read, has the position to append after.
+    """
     return EVENT_PAGE(
         events=listed.views,
         position=None if found.position is None else write_position(found.position),
@@ -339,10 +384,13 @@ def _page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
 
 
 def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
-    """A page of a listing of events; it ends earlier than `found` where the answer is full."""
+    """Build the answer to a page of listed events, cut short where the answer is full.
+
+    A page never ends between events of one place, since no next page could go on from there.
+    """
     answer, views, last = AnswerSize(), list[Any](), ""
     for each in found.items:
-        # A page never ends between events of one id: it could not be gone on from.
+        # A page never ends between events of one place: no next page could go on from there.
         ends = bool(views) and each.place > last
         view = answer.fit(shown(each, link)) if ends else answer.put(shown(each, link), fields(each))
         if view is None:
@@ -393,7 +441,7 @@ ENTRIES: Final = Shown(
 
 
 def tag_shown(found: TagCount, latest: TagEntry) -> dict[str, Any]:
-    """A tag and its latest event."""
+    """Show a tag with its number of events, its group and its latest event."""
     return TAG_SHOWN(found, group=group_of(found.tag), latest=_LATEST(latest))
 
 
@@ -405,11 +453,12 @@ _TAG: Final = parameters.path("tag", TAG)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """What the operations run on.
+    """The store and helpers that operations on tagged events run on.
 
     Attributes:
-        link: signs downloads from the bucket.
-        event_of: reads an event that is sent.
+        store: the store of tagged events.
+        link: signer of download URLs for bodies in the bucket.
+        event_of: reader of an event that is sent.
     """
 
     store: TaggedStore
@@ -417,12 +466,16 @@ class Tagged:
     event_of: Callable[[Node], Event] = event_of
 
     def on(self, request: Request) -> tuple[TaggedStore, Meter]:
-        """The store for one request."""
+        """Return the store bound to one request's deadline, and the meter of the request's cost."""
         return measured(self.store, request)
 
 
 def opened(deployment: Deployment, store: str) -> Tagged:
-    """A store of tagged events of a deployment, by its name there."""
+    """Return a deployment's store of tagged events, which leaves bodies in the bucket unread.
+
+    Args:
+        store: name of the deployment's property that holds the store.
+    """
     found: TaggedStore = getattr(deployment, store)
     return Tagged(store=replace(found, fetch=False), link=deployment.bucket.links.download)
 
@@ -525,6 +578,7 @@ def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respons
 
 
 def _since(asked: QueryString) -> str | None:
+    """Return the query parameter `from` as a place; None where it is absent."""
     since = asked.text("from")
     return None if since is None else parse_place(since, "from")
 
@@ -578,6 +632,11 @@ def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
 
 
 def _tags_from(listings: Listings, group: str | None, start: str | None, limit: int) -> TagPage:
+    """Read a page of tags; errors name the parameter `from` instead of `after`.
+
+    Args:
+        start: `next` of the page before; None for the beginning.
+    """
     try:
         return TagPages(listings=listings).tags(group, after=start, limit=limit)
     except InvalidInput as error:

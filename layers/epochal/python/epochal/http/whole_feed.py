@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["list_streams", "opened", "read_newest", "read_ordered", "read_position"]
 
 LONGEST_WINDOW: Final = 60
-"""Seconds: every page of a reader in order reads its window anew."""
+"""Longest window of an ordered read, in seconds: every page reads its window anew."""
 
 NEWEST_PAGE: Final = Shown(
     "NewestPage",
@@ -188,6 +188,11 @@ def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response
 
 
 def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:
+    """Parse where an ordered read begins: `next` of a page, a moment, `beginning` or `tail`.
+
+    Raises:
+        InvalidInput: the text is a checkpoint of one partition, or nothing known.
+    """
     from epochal.feed.ordered import OrderedCheckpoint  # noqa: PLC0415  few read in order
 
     if given.startswith("{"):
@@ -282,6 +287,11 @@ def list_streams(reading: Reading, request: Request, asked: QueryString) -> Resp
 def _by_name(
     source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
 ) -> Response:
+    """Answer a page of streams in the order of their names.
+
+    Raises:
+        InvalidInput: the direction is backward.
+    """
     if asked.choice("direction") == "backward":
         raise InvalidInput("direction", "must be forward where order is name")
     found = source.streams_by_name(

@@ -39,7 +39,7 @@ MEMORY_MB: Final = 1_024
 longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
 
 WAITING_MB: Final = 512
-"""Of the function whose requests wait for most of their time. The largest page takes 134 MB of it."""
+"""Memory of the function whose requests wait for most of their time. The largest page takes 134 MB."""
 
 DEVELOPERS_ONLY: Final = (
     "cdk",
@@ -57,7 +57,7 @@ DEVELOPERS_ONLY: Final = (
     "pytest_plugin.py",
     "testing",
 )
-"""What layer 1 is without, as patterns of paths: functions need plug-ins, and nothing of their commands and tests."""
+"""Patterns of paths left out of layer 1: functions need plug-ins, but not their commands and tests."""
 
 SOURCES_ONLY: Final = (
     "There is no Python {python} on this machine, so layers have no bytecode: functions take longer to start."
@@ -67,17 +67,18 @@ LITTER: Final = ("**/__pycache__", "**/*.pyc", "**/*.egg-info", "**/.DS_Store")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Where the functions' code is, and what it has to run on.
+    """The folders of the functions' code, and the Python and processor that it runs on.
 
     Attributes:
-        library: folder of layer 1; `python/` is inside.
-        vendor: folder of layer 2, filled for `architecture`.
-        sdk: folder of a layer with boto3; None where it is the runtime's.
-        layouts: folder of a layer with packages that bring layouts; None where there are none.
-        packages: folder of a layer with what a file of requirements names.
-        schemas: folder of a layer with what checks events that HTTP takes; None where nothing does.
+        library: folder of layer 1, which has the folder `python`.
+        vendor: folder of layer 2, with wheels for `architecture`.
+        packages: function from a requirements file to the folder of a layer with its packages.
         lambdas: folder with one folder for each function.
-        python: `major.minor`.
+        architecture: processor of the functions.
+        python: Python version `major.minor`.
+        sdk: folder of a layer with boto3; None for the runtime's boto3.
+        layouts: folder of a layer with packages that bring layouts; None for none.
+        schemas: folder of a layer with the module that checks events sent over HTTP; None for no checks.
     """
 
     library: Path
@@ -92,20 +93,25 @@ class Code:
 
 
 _KEPT: Final[list[Layers]] = []
-"""Node forgets which class of Python's a construct is of that nobody in Python holds."""
+"""Layers that are kept alive: Node forgets the Python class of a construct that Python does not refer to."""
 
 
 class Layers(Construct):
-    """The library and its pins."""
+    """The layer versions of the library and its pinned packages in one stack.
+
+    Attributes:
+        versions: the layer versions that a function needs.
+    """
 
     def __init__(self, scope: Construct, id_: str, *, code: Code) -> None:
+        """Make the layer versions, without the modules that only developers use."""
         super().__init__(scope, id_)
         left_out = [
             f"python/epochal/{each}"
             for path in map(PurePosixPath, DEVELOPERS_ONLY)
             for each in (path, path.parent / "__pycache__" / f"{path.stem}.*")
         ]
-        left_out.append("python/epochal/**/README.md")  # for readers: a change of theirs deploys nothing
+        left_out.append("python/epochal/**/README.md")  # so that a changed README deploys nothing
         versions = [
             layer(self, "Library", code, code.library, "The library", left_out=left_out),
             layer(self, "Vendor", code, code.vendor, "Third-party packages, pinned"),
@@ -120,7 +126,7 @@ class Layers(Construct):
 
     @classmethod
     def of(cls, scope: Construct, code: Code) -> Layers:
-        """Those of the stack around `scope`, which all that it holds shares."""
+        """Return the layers in the stack of `scope`, which its constructs share; make them on first use."""
         kind = f"{code.python.replace('.', '')}{code.architecture.name}{'Sdk' if code.sdk else ''}"
         stack, id_ = Stack.of(scope), f"EpochalLayers{kind}"
         found = stack.node.try_find_child(id_)
@@ -134,7 +140,12 @@ class Layers(Construct):
 def layer(
     scope: Construct, id_: str, code: Code, folder: Path, description: str, *, left_out: Sequence[str] = ()
 ) -> lambda_.LayerVersion:
-    """A layer of a folder, without what `left_out` says."""
+    """Make a layer version of a folder.
+
+    Args:
+        code: the functions' code, for its Python version and processor.
+        left_out: patterns of paths to leave out.
+    """
     return lambda_.LayerVersion(
         scope,
         id_,
@@ -147,10 +158,14 @@ def layer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What all parts of a store are made with.
+    """Settings, stores, code and layers that all parts of a store share.
 
     Attributes:
-        outputs: whose the outputs of the stack are; see `outputs`.
+        stage: settings of the store.
+        stores: tables and bucket of the store.
+        code: code of the functions.
+        layers: layers of the functions.
+        outputs: prefix of the stack outputs' names; see `storage.whose`.
     """
 
     stage: Stage
@@ -165,8 +180,9 @@ class Network:
     """The VPC that a function runs in.
 
     Attributes:
-        subnets: which of the VPC's; None for its private ones.
-        security_groups: of the function; one of its own where there are none.
+        vpc: the VPC.
+        subnets: selection of the VPC's subnets; None for its private ones.
+        security_groups: security groups of the function; empty for a new one.
     """
 
     vpc: ec2.IVpc
@@ -175,9 +191,9 @@ class Network:
 
 
 class Function(Construct):
-    """A function, allowed to write its log and what `allowed` says.
+    """A Lambda function with its role and log, allowed to write the log and do what `allowed` lists.
 
-    Its code is the folder `entry`, or else `lambdas/<name>`. CloudFormation names it where it is not `named`.
+    Its code is in the folder `entry`, or else in `lambdas/<name>`. CloudFormation names the function where `named` is false.
     """
 
     def __init__(
@@ -200,6 +216,24 @@ class Function(Construct):
         named: bool = True,
         network: Network | None = None,
     ) -> None:
+        """Make the function, its role and its log group.
+
+        Args:
+            name: kind of the function, from which its full name is made.
+            description: description of the function, without `Epochal:`.
+            shared: settings, stores, code and layers of the function.
+            timeout: timeout of one invocation.
+            environment: environment variables.
+            allowed: permissions besides writing the log.
+            entry: folder of the code; None for `lambdas/<name>`.
+            handler: handler `module.function` of the code.
+            memory_mb: memory in MB.
+            reserved_concurrency: reserved concurrent invocations; None for the stage's setting.
+            more_layers: layers besides the shared ones.
+            wakes_itself: whether Lambda must not end recursive invocations.
+            named: whether the function and its log have explicit names.
+            network: VPC of the function; None for Lambda's own network.
+        """
         super().__init__(scope, id_)
         stage, code = shared.stage, shared.code
         full_name = stage.named(name)
@@ -225,7 +259,7 @@ class Function(Construct):
             vpc_subnets=network.subnets if network else None,
             security_groups=[*network.security_groups] or None if network else None,
             log_group=log,
-            # Lambda ends what goes round some 16 times; where that is meant, the bound is the function's own.
+            # Lambda ends recursive invocations after some 16 rounds; a function that wakes itself has its own limit.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if wakes_itself else None,
             logging_format=lambda_.LoggingFormat.JSON,
             system_log_level_v2=_own_lines(stage),
@@ -234,7 +268,13 @@ class Function(Construct):
 
 
 def log_group(scope: Construct, id_: str, *, name: str | None, stage: Stage) -> logs.LogGroup:
-    """A log that forgets after the stage's days. It goes with its stack, or its name would block the next."""
+    """Make a log group with the stage's retention, which is deleted with its stack.
+
+    A log group that outlived its stack would take the name of the next one.
+
+    Args:
+        name: name of the log group; None lets CloudFormation name it.
+    """
     group = logs.LogGroup(scope, id_, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
     made = cast(logs.CfnLogGroup, group.node.default_child)
     # Days as CloudFormation counts them; the construct above takes names such as ONE_WEEK instead.
@@ -244,25 +284,36 @@ def log_group(scope: Construct, id_: str, *, name: str | None, stage: Stage) -> 
 
 
 def _own_lines(stage: Stage) -> lambda_.SystemLogLevel:
-    """Lambda's own lines: three for each invocation, which cost as much as one of ours, unless only trouble is told."""
+    """Return the level of Lambda's own log lines: warnings only, unless the stage logs at DEBUG.
+
+    Lambda writes three lines per invocation at INFO, which cost as much as one line of Epochal's.
+    """
     return lambda_.SystemLogLevel.INFO if _verbose(stage) else lambda_.SystemLogLevel.WARN
 
 
 def _printed(stage: Stage) -> lambda_.ApplicationLogLevel:
-    """What Lambda lets through of ours: metrics count as INFO, and the logger has its own level."""
+    """Return the level from which Lambda keeps the function's log lines.
+
+    Metrics are lines at INFO, and the logger has its own level.
+    """
     return lambda_.ApplicationLogLevel.DEBUG if _verbose(stage) else lambda_.ApplicationLogLevel.INFO
 
 
 def _verbose(stage: Stage) -> bool:
+    """Whether the stage logs at DEBUG."""
     return stage.log_level == "DEBUG"
 
 
 def _runtime(code: Code) -> lambda_.Runtime:
-    """CDK compares a layer's with a function's by more than their names, so it has to be its own."""
+    """Return CDK's own constant for the functions' Python.
+
+    CDK compares a layer's runtime with a function's by more than their names.
+    """
     return cast(lambda_.Runtime, getattr(lambda_.Runtime, f"PYTHON_{code.python.replace('.', '_')}"))
 
 
 def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicyStatement]) -> iam.Role:
+    """Make the role of a function, with one inline policy that also lets it write its log."""
     policy = iam.PolicyDocument(statements=[grants.on_log_group(log), *allowed])
     return iam.Role(
         scope,
@@ -275,12 +326,20 @@ def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicySta
 def wake_up_queues(
     scope: Construct, stage: Stage, name: str, failed: str, *, hidden: Duration, receives: int, **more: Any
 ) -> tuple[sqs.Queue, sqs.Queue]:
-    """A queue of wake-ups, and one of those that failed too often.
+    """Make a queue of wake-ups and its dead-letter queue; return both.
 
-    They hold nothing of an event, so SQS's own key is enough; another would have to let in who sends them.
+    Wake-ups hold no events, so SQS's own key is enough; the policy of another key would have to admit each sender.
+
+    Args:
+        name: name of the queue.
+        failed: name of the dead-letter queue.
+        hidden: visibility timeout of the queue.
+        receives: failures after which a wake-up moves to the dead-letter queue.
+        more: further properties of both queues.
     """
 
     def queue(id_: str, called: str, days: int, **own: Any) -> sqs.Queue:
+        """Make one queue that keeps messages for `days` days."""
         return sqs.Queue(
             scope,
             id_,
@@ -297,11 +356,11 @@ def wake_up_queues(
     return queue("Queue", name, 4, visibility_timeout=hidden, dead_letter_queue=dead), letters
 
 
-# What functions of a stage are told: what the stage chooses, and where things are.
+# Settings of a stage's functions: those that the stage chooses, and the names of its resources.
 
 
 def settings_of(stage: Stage, stores: Stores) -> Settings:
-    """The settings of a stage with these stores."""
+    """Return the settings of a stage's functions, with the names of these tables and this bucket."""
     chosen = {each.name: getattr(stage, each.name) for each in fields(Options) if each.name in DECLARED}
     partitions = {each.partitions: stage.partitions(each.partitions) for each in stage.deployed_layouts()}
     own = {
@@ -326,29 +385,34 @@ def settings_of(stage: Stage, stores: Stores) -> Settings:
 # Missing data is a good sign everywhere here.
 
 LAG_SECONDS: Final = 5 * 60
-"""Readers and reactions usually hear of an append within two seconds. Five minutes is no burst, and leaves a day to
-act."""
+"""Lag in seconds that raises an alarm. Readers and reactions usually get an append within two seconds. Five minutes is
+more than a burst causes, and leaves a day to act."""
 
 MINUTE: Final = Duration.minutes(1)
-"""Of every metric, and there are hundreds: a duration is a question to Node."""
+"""Period of every metric. There are hundreds of metrics, and making a duration is a call to Node."""
 
 Minutes = tuple[int, int]
-"""Bad ones, out of how many."""
+"""Minutes above the threshold that raise an alarm, and the minutes that are looked at."""
 
 LASTING: Final[Minutes] = (3, 5)
-"""On-demand tables throttle for a minute while they grow."""
+"""Minutes for conditions that must last, since on-demand tables throttle for a minute while they grow."""
 
 ONCE: Final[Minutes] = (1, 1)
-"""For what must never happen."""
+"""Minutes for conditions that must never occur."""
 
 RUNBOOK: Final = "docs/runbook.md"
-"""What to do about each alarm, in Epochal's documentation."""
+"""Page of Epochal's documentation that says what to do about each alarm."""
 
 
 class Alarms:
-    """Makes the alarms that belong to `scope`; they are in the console alone where the stage has no topic for them."""
+    """Makes alarms as children of a construct, with the stage's topic as their action, if it has one.
+
+    Attributes:
+        made: the alarms made so far.
+    """
 
     def __init__(self, scope: Construct, stage: Stage) -> None:
+        """Refer to the stage's alarm topic, if it has one."""
         self._scope: Final = scope
         self._stage: Final = stage
         topic = stage.alarm_topic
@@ -365,9 +429,15 @@ class Alarms:
         above: int = 0,
         entry: str = "",
     ) -> None:
-        """Alarm when what is measured is above `above` in so many of so many minutes.
+        """Make an alarm for when a metric is above a threshold in some of the last minutes.
 
-        `entry` is the anchor of what the runbook says, the alarm's name unless told: it may say it of several.
+        Args:
+            name: kind of the alarm, from which its full name is made.
+            description: sentence that says what is wrong.
+            measured: the metric.
+            minutes: minutes above the threshold that raise the alarm, and the minutes that are looked at.
+            above: the threshold.
+            entry: anchor of the runbook's entry, which alarms may share; empty for the alarm's name.
         """
         bad, observed = minutes
         alarm = cloudwatch.Alarm(
@@ -396,7 +466,7 @@ _SUBJECTS: Final = {
     "AWS/Scheduler": "ScheduleGroup",
     "Epochal": "service",
 }
-"""The dimension that tells of what a metric of a namespace is."""
+"""Dimension that names the resource of a metric, by namespace."""
 
 
 def metric(
@@ -407,7 +477,12 @@ def metric(
     statistic: str = "Sum",
     label: str | None = None,
 ) -> cloudwatch.Metric:
-    """A metric by the minute, of one subject, or of these dimensions."""
+    """Return a metric by the minute of one resource, or of the given dimensions.
+
+    Args:
+        of: name of the resource, or dimensions and their values.
+        label: label in graphs; None for CloudWatch's.
+    """
     return cloudwatch.Metric(
         namespace=namespace,
         metric_name=name,
@@ -419,21 +494,26 @@ def metric(
 
 
 def largest(name: str, queue: sqs.IQueue) -> cloudwatch.Metric:
-    """A metric of a queue, at its highest."""
+    """Return the maximum of a queue's metric."""
     return metric("AWS/SQS", name, queue.queue_name, statistic="Maximum")
 
 
 BEHIND: Final = ("Epochal", "Reaction.behind")
-"""How far a reaction is behind the feed: milliseconds since what its checkpoint has not passed was indexed."""
+"""Metric of a reaction's lag: milliseconds since the first entry after its checkpoint was indexed."""
 
 LATE: Final = ("Epochal", "Timers.late")
-"""How late timers fired: milliseconds since they were due."""
+"""Metric of late timers: milliseconds between the due time and the firing."""
 
 
 def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str = "function") -> None:
-    """Alarms on a function that answers every foreseen failure: an error is a fault of code or set-up.
+    """Make alarms on the errors and throttles of a function.
 
-    Entries of the runbook begin with `entry`.
+    The function handles every foreseen failure, so an error is a fault of code or configuration.
+
+    Args:
+        name: kind of the function.
+        function_name: full name of the function.
+        entry: beginning of the anchors of the runbook's entries.
     """
     alarms.when(
         f"{name}-fails",

@@ -25,17 +25,18 @@ from epochal.settings import variable
 TIMEOUT: Final = Duration.minutes(1)
 
 ANSWERED_WITHIN: Final = Duration.minutes(2)
-"""CloudFormation waits an hour for a custom resource that does not answer, if nobody says otherwise."""
+"""Time within which the guard must answer. By default, CloudFormation waits an hour for a custom resource."""
 
 
 class SettingsGuard(Construct):
-    """The function `guard`, and the custom resource that calls it.
+    """The function `guard`, and the custom resource that calls the function.
 
     Attributes:
-        agreed: what waits for it changes only after the guard has agreed.
+        agreed: the custom resource; constructs that depend on it change only after the guard has agreed.
     """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
+        """Make the function and the custom resource."""
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
         heads = {layout.table: stores.tables[layout.port.heads.kind] for layout in stage.deployed_layouts()}
@@ -71,7 +72,10 @@ class SettingsGuard(Construct):
 
 
 def _chosen(shared: Shared) -> dict[str, dict[str, Any]]:
-    """What a stage has chosen of its layouts, all as text: so CloudFormation passes it on."""
+    """Return the settings of each layout that are fixed once events are stored, as text.
+
+    CloudFormation passes only text to a custom resource unchanged.
+    """
     settings = settings_of(shared.stage, shared.stores)
     return {
         layout.name: {

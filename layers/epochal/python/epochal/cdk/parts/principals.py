@@ -20,7 +20,7 @@ IDENTITIES = "a role, user or group of the account, or what has a role, as a fun
 
 
 def stack_of(grantee: iam.IGrantable, owner: Construct) -> Stack:
-    """The stack that a grantee's statements are in; that of `owner` where the grantee is in none."""
+    """Return the stack of a grantee's construct, or the owner's stack where it has no construct."""
     for construct in (grantee, grantee.grant_principal):
         if hasattr(construct, "node"):
             return Stack.of(cast("IConstruct", construct))
@@ -28,13 +28,22 @@ def stack_of(grantee: iam.IGrantable, owner: Construct) -> Stack:
 
 
 def refuse_no_grantee(where: str, grantee: object) -> None:
-    """Raise `BadSetting` for what stands for nobody, as a bucket."""
+    """Raise `BadSetting` if an object is no grantee, as a bucket.
+
+    Args:
+        where: name of the method, for the error.
+    """
     if not hasattr(grantee, "grant_principal"):
         raise BadSetting(where, f"must be given {IDENTITIES}, not {_name(grantee)}")
 
 
 def refuse_other_accounts(where: str, grantee: iam.IGrantable, owner: Construct) -> None:
-    """Raise `BadSetting` where the principal of a grantee is known to be of another account than `owner`."""
+    """Raise `BadSetting` if a grantee is known to be of another account than the owner.
+
+    Args:
+        where: name of the method, for the error.
+        owner: construct of the store.
+    """
     account, own = getattr(grantee.grant_principal, "principal_account", None), Stack.of(owner).account
     if account is None or Token.is_unresolved(account) or Token.is_unresolved(own) or account == own:
         return
@@ -46,14 +55,17 @@ def refuse_other_accounts(where: str, grantee: iam.IGrantable, owner: Construct)
 
 
 def add_statements(where: str, grantee: iam.IGrantable, statements: Iterable[iam.PolicyStatement]) -> None:
-    """Put statements into a grantee's identity policy.
+    """Add statements to a grantee's identity policy.
+
+    Args:
+        where: name of the method, for the error.
 
     Raises:
-        BadSetting: it has none; then nothing is added.
+        BadSetting: the grantee has no such policy; then nothing is added.
     """
     principal = grantee.grant_principal
     for statement in statements:
-        # Of an imported function whose role nobody knows CDK says that it has taken the statement.
+        # For an imported function without a known role, CDK claims that the statement was added.
         unknown = isinstance(principal, iam.UnknownPrincipal)
         if unknown or not principal.add_to_principal_policy(statement).statement_added:
             rule = f"must be given {IDENTITIES}, not {_name(grantee)}, which has no policy that is known here"
@@ -61,5 +73,6 @@ def add_statements(where: str, grantee: iam.IGrantable, statements: Iterable[iam
 
 
 def _name(grantee: object) -> str:
+    """Return a grantee's name for errors: the path of its construct, or its type."""
     node = getattr(grantee, "node", None)
     return node.path if node is not None else type(grantee).__name__

@@ -37,7 +37,13 @@ from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Tables by their kind, the bucket, and the key that they are encrypted with, if it is one's own."""
+    """The tables and the bucket of a store, and their encryption key.
+
+    Attributes:
+        tables: tables by their kinds.
+        bucket: bucket of bodies and states.
+        key: customer managed key of tables and bucket; None for keys that AWS owns.
+    """
 
     tables: Mapping[str, dynamodb.ITableV2]
     bucket: s3.IBucket
@@ -45,7 +51,7 @@ class Stores:
 
     @classmethod
     def named(cls, scope: Construct, stage: Stage) -> Stores:
-        """The stores of a stage that is deployed in the same account and region."""
+        """Refer by name to the stores of a stage deployed in the same account and region."""
         tables = {spec.kind: _table(scope, spec.kind, stage) for spec in stage.tables()}
         bucket = stage.existing_bucket or f"{stage.named('bodies')}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
         return cls(
@@ -56,7 +62,7 @@ class Stores:
 
 
 def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
-    """ARNs of the streams that somebody follows, of a stage whose tables another stack makes, by the kinds of these."""
+    """Return the ARNs of streams to follow, by kind of table, where another stack makes the tables."""
     sending = stage.sending()
     return {
         spec.kind: stage.existing(spec.kind)
@@ -67,7 +73,7 @@ def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
-    """The table, without its stream, which only the stack that made it follows."""
+    """Refer to a table by its name or ARN, without its stream."""
     id_, existing = f"Table-{kind}", stage.existing(kind)
     if existing:
         return dynamodb.TableV2.from_table_arn(scope, id_, existing.partition("/stream/")[0])
@@ -78,42 +84,53 @@ def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
 
 
 def topic_of(stage: Stage) -> str:
-    """The topic of notices."""
+    """Return the name of the topic of notices."""
     return f"{stage.named('notices')}.fifo"
 
 
 def stream_of(stage: Stage, kind: str) -> str:
-    """The parameter, in Parameter Store, that holds the ARN of a table's stream, which nobody can tell by its name."""
+    """Return the name of the parameter in Parameter Store that holds the ARN of a table's stream.
+
+    A stream's ARN cannot be derived from the table's name.
+    """
     return f"/epochal/{stage.named('')}/streams/{kind}"
 
 
 def changes_of(stage: Stage) -> str:
-    """The Kinesis stream that tables of heads send their changes to."""
+    """Return the name of the Kinesis stream to which tables of heads send their changes."""
     return stage.named("changes")
 
 
 def function_of(reaction: str) -> str:
-    """The kind of a reaction's function, which `stage.named` makes a name of."""
+    """Return the kind of a reaction's function, from which `stage.named` makes its name."""
     return f"reaction-{reaction}"
 
 
 def queue_of(stage: Stage, reaction: str, *, failed: bool = False) -> str:
-    """The queue of a reaction's wake-ups, or of those that failed too often."""
+    """Return the name of a reaction's queue of wake-ups, or of its dead-letter queue."""
     return f"{stage.named(function_of(reaction))}{'-failed' if failed else ''}.fifo"
 
 
-# Outputs, by which those who know a stack's name alone find what it holds: commands, clients, the local deployment.
+# Outputs, by which commands, clients and the local deployment find a stack's resources by the stack's name alone.
 
 
 def output(scope: Construct, name: str, value: str, description: str, *, of: str = "") -> CfnOutput:
-    """An output of the stack around `scope` that is called `name`, however deep `scope` is; `of` comes before it."""
+    """Make an output of the stack of `scope`, called by `name` whatever the depth of `scope`.
+
+    Args:
+        of: prefix of the output's name.
+    """
     made = CfnOutput(scope, name, value=value, description=description)
     made.override_logical_id(of + name)
     return made
 
 
 def whose(scope: Construct, name: str) -> str:
-    """What comes before the outputs of a store called `name`: nothing for the first one of a stack."""
+    """Return the prefix of the names of a store's outputs: empty for the first store of a stack.
+
+    Args:
+        name: id of the store's construct.
+    """
     stack = Stack.of(scope)
     if stack.node.try_find_child(_FIRST) is None:
         Construct(stack, _FIRST)
@@ -122,21 +139,30 @@ def whose(scope: Construct, name: str) -> str:
 
 
 _FIRST = "EpochalOutputs"
-"""Marks a stack whose outputs without a name before them are taken."""
+"""Id of the construct that marks a stack whose outputs without a prefix are taken."""
 
 
-# Made.
+# Tables and the bucket of a store, made or taken over.
 
 
 class Storage:
-    """The tables of every layout, the index, and the bucket, as children of `scope`.
+    """The tables of every layout, the index, and the bucket, as children of a construct.
 
     Attributes:
-        streams: ARNs of the tables' streams, of those that somebody follows, by the kind of their table.
-        changes: the Kinesis stream that tables of heads send their changes to; None where the stage has none.
+        key: customer managed key of tables and bucket; None for keys that AWS owns.
+        tables: tables by their kinds.
+        streams: ARNs of the tables' streams that are followed, by kind of table.
+        changes: the Kinesis stream to which tables of heads send their changes; None where the stage has none.
+        stores: the tables, the bucket and the key.
     """
 
     def __init__(self, scope: Construct, *, stage: Stage, outputs: str = "") -> None:
+        """Make the tables, the bucket, the Kinesis stream, and their outputs.
+
+        Args:
+            scope: parent construct.
+            outputs: prefix of the outputs' names.
+        """
         self._scope: Final = scope
         self.key: Final = kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None
         self.changes: Final = self._changes(stage) if stage.feed_kinesis_shards else None
@@ -150,6 +176,7 @@ class Storage:
         self._outputs(stage, outputs)
 
     def _table(self, spec: TableSpec, stage: Stage) -> dynamodb.ITableV2:
+        """Make the table of a specification, or refer to the existing one."""
         words = spec.kind.split("-")
         return keyed_table(
             self._scope,
@@ -162,7 +189,10 @@ class Storage:
         )
 
     def _changes(self, stage: Stage) -> kinesis.Stream:
-        """It keeps changes for a day, as tables' streams do, and has nothing that the tables do not have."""
+        """Make the Kinesis stream of changes, which keeps them for a day, as tables' streams do.
+
+        It can be deleted with its stack, since the tables hold the same data.
+        """
         return kinesis.Stream(
             self._scope,
             "Changes",
@@ -175,10 +205,10 @@ class Storage:
         )
 
     def _bucket(self, stage: Stage) -> s3.IBucket:
-        """Nothing in it expires but uploads that nobody claimed: an event may refer to a body for ever, a state is live
-        until it is replaced.
+        """Make the bucket of bodies and states, or refer to the existing one.
 
-        The library deletes states that nothing names any more; bodies stay, since equal ones share an object.
+        Only unclaimed uploads expire: an event may refer to a body for ever, and a state is live until it is replaced. The
+        library deletes states that nothing refers to any more; bodies stay, since equal bodies share an object.
         """
         if stage.existing_bucket:
             return s3.Bucket.from_bucket_attributes(
@@ -189,7 +219,7 @@ class Storage:
         )
 
     def _outputs(self, stage: Stage, of: str) -> None:
-        """Outputs by which a client of the tables finds them and their settings."""
+        """Make outputs by which a client of the tables finds them and their settings."""
         values = settings_of(stage, self.stores).outputs()
         for each in declared().values():
             if each.output in values:
@@ -197,9 +227,9 @@ class Storage:
 
 
 def _unclaimed() -> list[s3.LifecycleRule]:
-    """An upload goes after a day, and the version that is left of it after another: a claim has copied it by then.
+    """Return lifecycle rules that delete uploads after a day, and their old versions after another.
 
-    A marker of the deletion is a rule of its own, as S3 has it.
+    A claim has copied its upload by then. S3 needs a separate rule for the markers of deletions.
     """
     day = Duration.days(1)
     return [
@@ -216,8 +246,8 @@ def _unclaimed() -> list[s3.LifecycleRule]:
 #
 # A replica is what the table is: keys, indexes, expiry, recovery, protection. A table of several regions has to have
 # a stream, and DynamoDB gives it none in the update that adds a region. So every table has one from the beginning;
-# where nobody reads it, it costs nothing and holds keys alone. That stream stays where a table sends its changes to
-# Kinesis too: a stage that no longer wants that finds the last day in it.
+# where nobody reads it, it costs nothing and holds keys alone. A table that sends its changes to Kinesis keeps its
+# stream: a stage that stops sending them finds the changes of the last day in the stream.
 
 _TYPES = {
     "S": dynamodb.AttributeType.STRING,
@@ -236,9 +266,15 @@ def keyed_table(
     existing: str = "",
     changes: kinesis.IStream | None = None,
 ) -> dynamodb.ITableV2:
-    """The table of `spec` in `stage`: made, or taken over where `existing` is its ARN or its stream's.
+    """Make the table of a specification, or refer to the existing table.
 
-    One that is made sends its changes to `changes`; its replica, which nobody writes to, sends none.
+    A new table sends its changes to `changes`; its replica, which is never written to, sends none.
+
+    Args:
+        spec: keys, indexes and stream of the table.
+        key: customer managed key; None for a key that AWS owns.
+        existing: ARN of an existing table or of its stream; empty to make the table.
+        changes: Kinesis stream of changes; None for none.
     """
     if existing:
         return dynamodb.TableV2.from_table_attributes(
@@ -269,15 +305,17 @@ def keyed_table(
 
 
 def _class(stage: Stage, spec: TableSpec) -> dynamodb.TableClass | None:
-    """Standard is not said, so that tables that are there stay as they are."""
+    """Return the table class Standard-IA, or None for the default, which leaves existing tables unchanged."""
     return dynamodb.TableClass.STANDARD_INFREQUENT_ACCESS if stage.is_infrequent(spec.kind) else None
 
 
 def _attribute(key: KeyAttribute) -> dynamodb.Attribute:
+    """Convert a key attribute to CDK's form."""
     return dynamodb.Attribute(name=key.name, type=_TYPES[key.type])
 
 
 def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
+    """Convert the specification of a secondary index to CDK's form."""
     projection = dynamodb.ProjectionType.KEYS_ONLY if spec.keys_only else dynamodb.ProjectionType.ALL
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=spec.name,
@@ -288,12 +326,15 @@ def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
 
 
 def _replicas(stage: Stage) -> list[dynamodb.ReplicaTableProps] | None:
-    """What is said of the table itself holds for each; to say nothing of replicas leaves a stack's region open."""
+    """Return the replica of a table in the stage's second region; None where there is none.
+
+    The table's settings hold for its replica. None leaves the stack's region open.
+    """
     return [dynamodb.ReplicaTableProps(region=stage.replica_region)] if stage.replica_region else None
 
 
 def _encryption(stage: Stage, key: kms.IKey | None) -> dynamodb.TableEncryptionV2 | None:
-    """A key of one's own, which exists in one region: a replica has another."""
+    """Return the encryption of a table and its replica, whose region needs its own key; None by default."""
     if key is None:
         return None
     keys = {stage.replica_region: stage.replica_kms_key} if stage.replica_region else None
@@ -301,6 +342,7 @@ def _encryption(stage: Stage, key: kms.IKey | None) -> dynamodb.TableEncryptionV
 
 
 def _billing(stage: Stage) -> dynamodb.Billing:
+    """Return the billing of a stage's tables: on demand with limits, or provisioned with autoscaling."""
     if stage.billing == "provisioned":
         return dynamodb.Billing.provisioned(
             read_capacity=_autoscaled(stage.min_read_units, stage.max_read_units),
@@ -313,18 +355,22 @@ def _billing(stage: Stage) -> dynamodb.Billing:
 
 
 def _autoscaled(least: int, most: int) -> dynamodb.Capacity:
-    """A table that was on demand is refused without a seed: what it has until autoscaling is there."""
+    """Return provisioned capacity with autoscaling between `least` and `most` units.
+
+    The seed is the capacity until autoscaling begins; DynamoDB refuses a former on-demand table without a seed.
+    """
     return dynamodb.Capacity.autoscaled(min_capacity=least, max_capacity=most, seed_capacity=least)
 
 
 def _recovery(stage: Stage) -> dynamodb.PointInTimeRecoverySpecification:
+    """Return the point-in-time recovery of a stage's tables."""
     return dynamodb.PointInTimeRecoverySpecification(
         point_in_time_recovery_enabled=stage.recovery_days > 0,
         recovery_period_in_days=stage.recovery_days or None,
     )
 
 
-# A bucket that is nobody's business: encrypted, closed to the public, reached by TLS only.
+# A private bucket: encrypted, closed to the public, reached by TLS only.
 
 
 def private_bucket(
@@ -336,10 +382,15 @@ def private_bucket(
     key: kms.IKey | None,
     rules: Sequence[s3.LifecycleRule],
 ) -> s3.Bucket:
-    """The bucket for `kind`, which keeps replaced and deleted objects for a month beside `rules`.
+    """Make the bucket of a kind, which keeps replaced and deleted objects for a month.
 
-    Its name holds account and region, because bucket names are one space for all of AWS, and a name that can
-    be told in advance lets a retained bucket be found again.
+    Its name contains account and region, since bucket names are unique in all of AWS, and a predictable name lets a
+    retained bucket be found again.
+
+    Args:
+        kind: kind of the bucket, from which its name is made.
+        key: customer managed key; None for a key of S3.
+        rules: further lifecycle rules.
     """
     return s3.Bucket(
         scope,
@@ -359,7 +410,10 @@ def private_bucket(
 
 
 def _tidy() -> s3.LifecycleRule:
-    """A month to notice what was overwritten or deleted by mistake; a week for uploads that broke off."""
+    """Return the lifecycle rule that deletes old versions after a month and broken uploads after a week.
+
+    A month is time to notice that an object was overwritten or deleted by mistake.
+    """
     return s3.LifecycleRule(
         id="tidy",
         noncurrent_version_expiration=Duration.days(30),
@@ -367,8 +421,8 @@ def _tidy() -> s3.LifecycleRule:
     )
 
 
-# Where mappings of streams put what their function gave up on: a bucket, which keeps the records themselves for a
-# while (decision 24).
+# The bucket to which mappings of streams write records that their function gave up on. It keeps the records themselves
+# for a while (decision 24).
 #
 # The records are evidence, not data: events are in the store, gaps heal from there, and notices are made up for.
 
@@ -389,9 +443,14 @@ PREFIX: Final = "aws/lambda/"
 
 
 class Failures:
-    """The bucket of failures of a stack."""
+    """The bucket for records that event source mappings gave up on.
+
+    Attributes:
+        bucket: the bucket.
+    """
 
     def __init__(self, scope: Construct, *, stage: Stage, key: kms.IKey | None) -> None:
+        """Make the bucket, whose objects expire after `DAYS` days."""
         rule = s3.LifecycleRule(id="evidence", expiration=Duration.days(DAYS))
         # Straight in the stack: its logical id is from when nothing else had failures.
         self.bucket: Final = private_bucket(
@@ -399,14 +458,17 @@ class Failures:
         )
 
     def reporting(self) -> list[iam.PolicyStatement]:
-        """What a function needs to have its failures put here: Lambda delivers them under the function's role."""
+        """Return the permissions of a function whose failures Lambda writes to the bucket.
+
+        Lambda writes under the function's role.
+        """
         return [
             grants.on_objects(self.bucket, PREFIX, "PutObject"),
             grants.on_bucket(self.bucket, "ListBucket"),
         ]
 
     def destination(self) -> lambda_.CfnEventSourceMapping.DestinationConfigProperty:
-        """The destination of a mapping."""
+        """Return the failure destination of an event source mapping."""
         mapping = lambda_.CfnEventSourceMapping
         return mapping.DestinationConfigProperty(
             on_failure=mapping.OnFailureProperty(destination=self.bucket.bucket_arn)
