@@ -102,7 +102,7 @@ NAMED: Final = "epochal.hosting.function.handler"
 
 
 class Reaction(Construct):
-    """A deployed reaction to the events of a store: its function, queue, subscription, schedule and alarms.
+    """A deployed reaction to a store's events: function, queue, subscription, schedule and alarms.
 
     Attributes:
         function: the function with the user's code; operators invoke it (docs/runbook.md).

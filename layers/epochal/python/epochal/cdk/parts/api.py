@@ -31,7 +31,8 @@ from epochal.http.operation import Operation, operations
 from epochal.settings import REQUEST_SECONDS
 
 TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
-"""A request is decided within REQUEST_SECONDS; three more to write it down. The gateway gives up after 30."""
+"""Timeout of a function. A request is decided within REQUEST_SECONDS; three more seconds are for writing the answer.
+The gateway gives up after 30 seconds."""
 
 FUNCTIONS: Final = ("append", "replay", "feed")
 
@@ -45,19 +46,21 @@ ACCESS_LOG: Final = {
     "caller": "$context.identity.userArn",
     "ip": "$context.identity.sourceIp",
 }
-"""Each byte is paid for with each request. The log has the time of a line itself."""
+"""Fields of a line of the access log. Each byte costs money with each request; CloudWatch adds the time of a line."""
 
 _CLASSES: Final = {"infrequent": "INFREQUENT_ACCESS", "standard": "STANDARD"}
 
 
 class Api:
-    """The functions `append`, `replay` and `feed`, and the gateway before them, as children of `scope`.
+    """The functions `append`, `replay` and `feed` of the HTTP API, and the gateway that calls them.
 
     Attributes:
-        gateway: None where the functions have addresses of their own.
+        functions: the functions by name.
+        gateway: the gateway; None where the functions have URLs instead.
     """
 
     def __init__(self, scope: Construct, shared: Shared) -> None:
+        """Make the functions, and the gateway or the functions' URLs."""
         stage = shared.stage
         self._scope: Final = scope
         self._outputs: Final = shared.outputs
@@ -67,6 +70,7 @@ class Api:
             function_urls(scope, self.functions, shared.outputs)
 
     def _functions(self, shared: Shared) -> dict[str, lambda_.Function]:
+        """Make the functions of the API; return them by name."""
         stage, stores = shared.stage, shared.stores
         settings = settings_of(stage, stores)
         folder = shared.code.schemas
@@ -95,6 +99,7 @@ class Api:
         }
 
     def _gateway(self, stage: Stage) -> apigateway.HttpApi:
+        """Make the gateway with its stage, routes, domain and outputs."""
         api = apigateway.HttpApi(
             self._scope,
             "Api",
@@ -110,7 +115,10 @@ class Api:
         return api
 
     def _domain(self, stage: Stage, api: apigateway.HttpApi, live: apigateway.HttpStage) -> None:
-        """A name for the gateway. Where DNS is, only its owner knows: the output is what an alias there leads to."""
+        """Make a custom domain for the gateway, and outputs with the target of its DNS alias.
+
+        The owner of the domain makes the alias, since DNS may be anywhere.
+        """
         certificate = acm.Certificate.from_certificate_arn(
             self._scope, "Certificate", stage.domain_certificate
         )
@@ -125,6 +133,7 @@ class Api:
             output(self._scope, name, value, description, of=self._outputs)
 
     def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
+        """Make a route of the gateway for each operation, with its authorizer and scopes."""
         authorizer = _authorizer(stage)
         integrations = {
             name: HttpLambdaIntegration(f"{name.capitalize()}Integration", function)
@@ -143,7 +152,10 @@ class Api:
         ]
 
     def _stage(self, stage: Stage, api: apigateway.HttpApi) -> apigateway.HttpStage:
-        """The one stage of the API, at its root. A limit of a route that is not there yet would be refused."""
+        """Make the API's only stage, with throttling limits and access logs.
+
+        The stage depends on the routes, since AWS refuses a limit for a route that does not exist yet.
+        """
         live = apigateway.HttpStage(
             self._scope,
             "Live",
@@ -165,6 +177,7 @@ class Api:
         return live
 
     def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:
+        """Make the log group of the access log; return the stage's property that refers to it."""
         # Under /aws/vendedlogs/ an API adds nothing to the account's one policy on logs, which is finite.
         # A group keeps its class for life, so each class has a group of its own name.
         kind = stage.access_log_class
@@ -189,13 +202,17 @@ class Api:
 
 
 def _authorizer(stage: Stage) -> apigateway.IHttpRouteAuthorizer:
+    """Return the authorizer of routes: the stage's JWT issuer if it has one, else IAM."""
     if stage.jwt_issuer:
         return HttpJwtAuthorizer("Issuer", stage.jwt_issuer, jwt_audience=list(stage.jwt_audience))
     return HttpIamAuthorizer()
 
 
 def _scopes(stage: Stage, operation: Operation) -> list[str] | None:
-    """Scopes of which a token must carry one; signatures have none, their policies name routes."""
+    """Return the scopes of which a token must carry one for an operation; None without a JWT issuer.
+
+    Signed requests have no scopes: IAM policies name routes.
+    """
     return list(stage.jwt_scopes.get(operation.scope, (operation.scope,))) if stage.jwt_issuer else None
 
 
@@ -206,7 +223,11 @@ def _scopes(stage: Stage, operation: Operation) -> list[str] | None:
 
 
 def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function], outputs: str) -> None:
-    """A URL for each function, and an output that tells it: `AppendUrl`, `ReplayUrl`, `FeedUrl`."""
+    """Make a URL for each function, and the outputs `AppendUrl`, `ReplayUrl` and `FeedUrl`.
+
+    Args:
+        outputs: prefix of the outputs' names.
+    """
     for name, function in functions.items():
         url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM).url
         output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is", of=outputs)

@@ -44,22 +44,26 @@ from epochal.plugins import layouts
 from epochal.settings import Settings
 
 PARALLELIZATION: Final = 1
-"""More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
-at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
+"""Concurrent invocations per shard. More would divide a shard by stream, while entries are divided by partition: every
+invocation would conflict with the others at every epoch. DynamoDB adds shards with the load, and each has an invocation
+of its own anyway."""
 
 POLLING_SECONDS: Final = 1
-"""Lambda asks a Kinesis shard for records once a second, and a table's stream four times: what gathers in that second
-need not be waited for again."""
+"""Lambda polls a Kinesis shard once a second, and a table's stream four times. Records gather in that second, which
+the window therefore need not include."""
 
 TIMEOUT: Final = Duration.minutes(2)
 """A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
 
 
 class Feed:
-    """The indexer, what wakes it, and where its failures go, its topic and the auditor, as children of `scope`.
+    """The indexer, its event source mappings, bucket of failures and topic, and the auditor.
 
     Attributes:
-        mappings: of the indexer, by the kind of their table; `changes` is that of what tables send to Kinesis.
+        notices: topic of notices.
+        indexer: the function.
+        mappings: event source mappings of the indexer, by kind of table; `changes` is that of the Kinesis stream.
+        audit: the auditor.
     """
 
     def __init__(
@@ -69,13 +73,13 @@ class Feed:
         streams: Mapping[str, str],
         changes: kinesis.IStream | None = None,
     ) -> None:
-        """Make them.
+        """Make the constructs as children of `scope`.
 
         Args:
-            scope: what they are children of.
-            shared: what functions have in common.
+            scope: parent construct.
+            shared: settings, stores, code and layers of the functions.
             streams: ARNs of tables' streams, by the kinds of the tables.
-            changes: the Kinesis stream that tables send changes to, where this stack makes it; else its name tells.
+            changes: the Kinesis stream of changes, if this stack makes it; None to refer to the stream by its name.
         """
         stage, stores = shared.stage, shared.stores
         self._scope: Final = scope
@@ -111,6 +115,11 @@ class Feed:
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 
     def _indexer(self, shared: Shared, following: Sequence[iam.PolicyStatement]) -> lambda_.Function:
+        """Make the function `indexer`.
+
+        Args:
+            following: permissions to read the streams.
+        """
         stage, stores = shared.stage, shared.stores
         return Function(
             self._scope,
@@ -133,7 +142,14 @@ class Feed:
     def _mapping(
         self, id_: str, stream_arn: str, heads: Sequence[str], stage: Stage, window: int
     ) -> lambda_.CfnEventSourceMapping:
-        """CloudFormation's own resource: the construct above it would grant more for the destination."""
+        """Make an event source mapping that invokes the indexer with the heads in a stream.
+
+        It is a resource of CloudFormation, since CDK's construct would grant more for the destination.
+
+        Args:
+            heads: filter patterns of heads.
+            window: seconds for which Lambda gathers a batch.
+        """
         mapping = lambda_.CfnEventSourceMapping
         return mapping(
             self._scope,
@@ -159,7 +175,7 @@ class Feed:
 
 
 def _arn_of(scope: Construct, stage: Stage) -> str:
-    """The Kinesis stream that another stack makes: unlike a table's stream, it is called as the stage says."""
+    """Return the ARN of the Kinesis stream that another stack makes, by the stream's name."""
     return Stack.of(scope).format_arn(
         service="kinesis",
         resource="stream",
@@ -169,10 +185,10 @@ def _arn_of(scope: Construct, stage: Stage) -> str:
 
 
 def _id(heads: TableSpec) -> str:
-    """The id of a table's mapping.
+    """Return the construct id of the mapping for a table of heads.
 
-    The first layout's is from when it was the only one: another id is another mapping of the same stream, which Lambda
-    refuses as long as the first one is there.
+    The first layout's id is from when it was the only layout: another id would make another mapping of the same stream,
+    which Lambda refuses as long as the first one exists.
     """
     is_first = any(layout.base == 0 and heads is layout.port.heads for layout in layouts())
     return "Heads" if is_first else f"{heads.kind.capitalize()}Heads"
@@ -187,9 +203,15 @@ def _id(heads: TableSpec) -> str:
 
 
 class Notices(Construct):
-    """The topic, and what those need who publish to it."""
+    """The topic of notices, and the permission to publish to it.
+
+    Attributes:
+        topic: FIFO topic.
+        publishing: permission to publish to the topic.
+    """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
+        """Make the topic."""
         super().__init__(scope, id_)
         stage = shared.stage
         self.topic: Final = sns.Topic(
@@ -197,7 +219,7 @@ class Notices(Construct):
             "Topic",
             topic_name=topic_of(stage),
             fifo=True,
-            # A notice says where a partition is: that it has been there already is what makes it a duplicate.
+            # A notice names the position of a partition; a second notice of the same position is a duplicate.
             content_based_deduplication=False,
             # Limits and deduplication by partition, or all partitions would share 300 notices a second.
             fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
@@ -216,14 +238,18 @@ class Notices(Construct):
 # mappings are enabled that bring streams to the indexer: one that is not has no metrics to alarm on.
 
 SCHEDULE: Final = Duration.hours(1)
-"""Streams keep records for a day: what the indexer has given up on is found while it can be looked into."""
+"""Interval of audits. Streams keep records for a day, so that records that the indexer gave up on can still be read."""
 
 AUDITOR_TIMEOUT: Final = Duration.minutes(10)
-"""A hundred pages take a minute; streams of which much is missing take longer to read."""
+"""Timeout of one audit. A hundred pages take a minute; streams with many missing events take longer to read."""
 
 
 class AuditResources(Construct):
-    """The function `auditor`, its schedule, and its alarms."""
+    """The function `auditor`, its schedule and its alarms.
+
+    Attributes:
+        function: the function.
+    """
 
     def __init__(
         self,
@@ -233,6 +259,12 @@ class AuditResources(Construct):
         mappings: Sequence[lambda_.CfnEventSourceMapping],
         notices: Notices,
     ) -> None:
+        """Make the function, its schedule and its alarms.
+
+        Args:
+            mappings: event source mappings that the auditor checks.
+            notices: topic to which the auditor publishes.
+        """
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
         self.function: Final = Function(
@@ -254,11 +286,12 @@ class AuditResources(Construct):
             ],
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
-        # A tick that failed is made up for by the next one.
+        # The next scheduled audit makes up for a failed one.
         rule.add_target(LambdaFunction(self.function, retry_attempts=0))
         self._watch(Alarms(self, stage), stage)
 
     def _watch(self, alarms: Alarms, stage: Stage) -> None:
+        """Make alarms on the auditor's errors and on its findings."""
         watch_function(alarms, "auditor", stage.named("auditor"))
         for name, measure, description in (
             ("index-gaps-found", "missing", "Events were missing from the index, and are indexed now."),
@@ -284,26 +317,38 @@ class AuditResources(Construct):
 
 
 def heads_of(source: Source) -> list[str]:
-    """A head of the source's feed was written, and maybe by an append, a prune or a deletion: any of these patterns."""
+    """Return filter patterns of changes to heads in a table's stream, one of which must match.
+
+    A change matches if an append, a prune or a deletion may have written the head.
+    """
     return [json.dumps(_written(each)) for each in _moved(source)]
 
 
 def heads_sent(source: Source, table: str) -> list[str]:
-    """The same of what `table` sent to Kinesis, where it is JSON under `data`."""
+    """Return filter patterns of changes to heads that a table sends to Kinesis, one of which must match.
+
+    Kinesis has each change as JSON under `data`.
+    """
     return [json.dumps({"data": {"tableName": [table], **_written(each)}}) for each in _moved(source)]
 
 
 def _moved(source: Source) -> list[Condition]:
+    """Return conditions for heads that an append, a prune or a deletion may have written."""
     either = (source.moved, source.pruned)
     return [All((source.where, each)) for each in either if each is not None] or [source.where]
 
 
 def _written(condition: Condition) -> dict[str, Any]:
+    """Return the filter pattern of a written item that meets a condition."""
     return {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": _image(condition)}}
 
 
 def _image(condition: Condition) -> dict[str, Any]:
-    """The part of a pattern that a new image meets where the condition holds."""
+    """Return the part of a filter pattern that matches the new image of an item that meets a condition.
+
+    Raises:
+        ValueError: no filter can express the condition.
+    """
     match condition:
         case Compare(name, "=", value):
             return {name: {kind: [content] for kind, content in value.items()}}

@@ -193,7 +193,8 @@ class Network:
 class Function(Construct):
     """A Lambda function with its role and log, allowed to write the log and do what `allowed` lists.
 
-    Its code is in the folder `entry`, or else in `lambdas/<name>`. CloudFormation names the function where `named` is false.
+    Its code is in the folder `entry`, or else in `lambdas/<name>`. CloudFormation names the function where `named` is
+    false.
     """
 
     def __init__(

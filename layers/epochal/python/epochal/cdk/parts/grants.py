@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from epochal.cdk.parts.storage import Stores
 
 BODIES: Final = "bodies/"
-"""Where the library keeps bodies too large for an item."""
+"""Prefix of objects in which the library keeps bodies that are too large for an item."""
 
 UPLOADS: Final = "uploads/"
-"""Where callers upload to, and what nobody claims expires."""
+"""Prefix of objects that callers upload; unclaimed uploads expire."""
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
@@ -48,14 +48,14 @@ _KEY_WRITES: Final = (
 
 
 def on_table(table: dynamodb.ITableV2, *actions: str) -> iam.PolicyStatement:
-    """`actions` on the items of `table`."""
+    """Return a statement that allows actions on the items of a table."""
     return _allow("dynamodb", actions, [table.table_arn])
 
 
 def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam.PolicyStatement:
-    """`actions` on the items of `table` whose partition key is like one of `keys`.
+    """Return a statement that allows actions on items whose partition key matches one of `keys`.
 
-    Every request for an item has a key to compare; give no `Scan`, which has none and would not be stopped.
+    `keys` are patterns with `*`. Do not pass `Scan`, which has no key to compare and would be allowed everywhere.
     """
     statement = on_table(table, *actions)
     _only_keys(statement, keys)
@@ -63,7 +63,7 @@ def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam
 
 
 def on_items(table: dynamodb.ITableV2, access: Permission) -> iam.PolicyStatement:
-    """A function's access to `table` or to an index of it, as the table's layout declares it."""
+    """Return a statement that allows the access to a table or index that its layout declares."""
     arn = f"{table.table_arn}/index/{access.index}" if access.index else table.table_arn
     statement = _allow("dynamodb", access.actions, [arn])
     if access.keys:
@@ -72,12 +72,12 @@ def on_items(table: dynamodb.ITableV2, access: Permission) -> iam.PolicyStatemen
 
 
 def _only_keys(statement: iam.PolicyStatement, keys: Sequence[str]) -> None:
-    """Narrow `statement` to items whose partition key, of a table or of an index, is like one of `keys`."""
+    """Narrow a statement to items whose partition key, of a table or an index, matches one of `keys`."""
     statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [*keys]})
 
 
 def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:
-    """Reading tables' streams."""
+    """Return statements that allow reading tables' streams."""
     return (
         _allow("dynamodb", ("DescribeStream", "GetRecords", "GetShardIterator"), [*arns]),
         # AWS knows no resource for this one, and refuses a mapping whose role lacks it.
@@ -86,7 +86,7 @@ def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:
 
 
 def on_kinesis(arn: str) -> tuple[iam.PolicyStatement, ...]:
-    """Reading a Kinesis stream."""
+    """Return statements that allow reading a Kinesis stream."""
     actions = ("DescribeStream", "DescribeStreamSummary", "GetRecords", "GetShardIterator", "ListShards")
     return (
         _allow("kinesis", actions, [arn]),
@@ -96,20 +96,20 @@ def on_kinesis(arn: str) -> tuple[iam.PolicyStatement, ...]:
 
 
 def on_objects(bucket: s3.IBucket, prefix: str, *actions: str) -> iam.PolicyStatement:
-    """`actions` on the objects of `bucket` below `prefix`."""
+    """Return a statement that allows actions on objects of a bucket below a prefix."""
     return _allow("s3", actions, [bucket.arn_for_objects(f"{prefix}*")])
 
 
 def on_bucket(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
-    """`actions` on `bucket` itself."""
+    """Return a statement that allows actions on a bucket itself."""
     return _allow("s3", actions, [bucket.bucket_arn])
 
 
 def on_listing(bucket: s3.IBucket, *prefixes: str) -> iam.PolicyStatement:
-    """Knowing what is not in `bucket`, below these prefixes: without this, S3 answers `access denied` for an object
-    that is not there.
+    """Return a statement that lets S3 answer that an object below these prefixes does not exist.
 
-    S3 asks for the permission to list with the object's key as the prefix. Nothing else of the bucket can be listed.
+    Without this permission S3 answers `access denied` for a missing object. S3 checks the permission to list with the
+    object's key as the prefix. Nothing else of the bucket can be listed.
     """
     statement = on_bucket(bucket, "ListBucket")
     statement.add_condition("StringLike", {"s3:prefix": [f"{prefix}*" for prefix in prefixes]})
@@ -117,66 +117,85 @@ def on_listing(bucket: s3.IBucket, *prefixes: str) -> iam.PolicyStatement:
 
 
 def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:
-    """`actions` on `topic`."""
+    """Return a statement that allows actions on a topic."""
     return _allow("sns", actions, [topic.topic_arn])
 
 
 def on_mappings(mappings: Sequence[lambda_.CfnEventSourceMapping], *, named: bool) -> iam.PolicyStatement:
-    """To ask how mappings of the same account and region are: by AWS's name for it, and the embedded AWS's."""
+    """Return a statement that allows reading event source mappings of the same account and region.
+
+    Args:
+        named: whether to add the embedded AWS's name of the action.
+    """
     actions = ("GetEventSourceMapping", "ListEventSourceMappings") if named else ("GetEventSourceMapping",)
     begin = f"arn:{Aws.PARTITION}:lambda:{Aws.REGION}:{Aws.ACCOUNT_ID}:event-source-mapping"
     return _allow("lambda", actions, [f"{begin}:{each.attr_id}" for each in mappings])
 
 
 def on_queues(arns: list[str], *actions: str) -> iam.PolicyStatement:
-    """`actions` on the messages of several queues."""
+    """Return a statement that allows actions on the messages of several queues."""
     return _allow("sqs", actions, arns)
 
 
 def on_queue(queue: sqs.IQueue, *actions: str) -> iam.PolicyStatement:
-    """`actions` on `queue`."""
+    """Return a statement that allows actions on a queue."""
     return _allow("sqs", actions, [queue.queue_arn])
 
 
 CONSUMING: Final = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")
-"""What Lambda does with a queue under a function's role, and how the function keeps its lease on what it was given, one
-message or several."""
+"""Actions on a queue that Lambda needs under a function's role, and that the function needs to keep its lease on its
+messages."""
 
 
 def batched(action: str, *, named: bool) -> tuple[str, ...]:
-    """`action`, one by one and in batches. AWS takes the one permission for both; the embedded AWS has a name of its
-    own for the second.
+    """Return the names of an action for one message and for batches.
+
+    AWS has one name for both; the embedded AWS has a name of its own for batches.
+
+    Args:
+        named: whether to add the embedded AWS's name.
     """
     return (action, f"{action}Batch") if named else (action,)
 
 
 def on_secret(secret: secretsmanager.ISecret) -> tuple[iam.PolicyStatement, ...]:
-    """Reading `secret`. Its ARN ends with six characters that its name does not tell."""
+    """Return statements that allow reading a secret, decryption included.
+
+    A secret's full ARN ends with six characters that its name does not contain.
+    """
     arn = secret.secret_full_arn or f"{secret.secret_arn}-??????"
     read = _allow("secretsmanager", ("GetSecretValue",), [arn])
     return (read, *on_key(secret.encryption_key, write=False))
 
 
 def on_log_group(group: logs.ILogGroup) -> iam.PolicyStatement:
-    """Writing one's own log, and nobody else's."""
+    """Return a statement that allows writing to a log group."""
     return _allow("logs", ("CreateLogStream", "PutLogEvents"), [group.log_group_arn])
 
 
 def on_key(key: kms.IKey | None, *, write: bool) -> tuple[iam.PolicyStatement, ...]:
-    """What a key of one's own asks of those who use what it encrypts; nothing without such a key."""
+    """Return statements that allow using data encrypted with a customer managed key; empty without one.
+
+    Args:
+        write: whether to allow encryption besides decryption.
+    """
     if key is None:
         return ()
     return (_allow("kms", _KEY_READS + _KEY_WRITES if write else _KEY_READS, [key.key_arn]),)
 
 
 def in_network() -> iam.PolicyStatement:
-    """What Lambda does under the role of a function in a VPC: its network interfaces, which EC2 names by nothing."""
+    """Return the statement that Lambda needs under the role of a function in a VPC.
+
+    The statement covers network interfaces, for which EC2 knows no resource names.
+    """
     interfaces = ("CreateNetworkInterface", "DeleteNetworkInterface", "DescribeNetworkInterfaces")
     addresses = ("AssignPrivateIpAddresses", "UnassignPrivateIpAddresses", "DescribeSubnets")
     return _allow("ec2", (*interfaces, *addresses), ["*"])
 
 
 def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
+    """Return a statement that allows actions of a service on resources."""
     return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)
 
 
@@ -192,7 +211,7 @@ def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.Po
 #     timers    appends to streams that it has loaded
 #     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 #
-# What a function does to the tables of a layout, the layout tells (`layout.port.Permission`).
+# Each layout declares what functions may do to its tables (`layout.port.Permission`).
 
 Statements = list[iam.PolicyStatement]
 
@@ -203,16 +222,16 @@ _INDEX: Final = (*_READ, "BatchGetItem", "PutItem", "UpdateItem")
 
 @dataclass(frozen=True, kw_only=True)
 class _May:
-    """What a function may do beside what layouts say of their own tables and objects.
+    """The permissions of a function besides those on the tables and objects of layouts.
 
     Attributes:
-        index: with the index.
-        groups: with states of groups, which are there.
-        archives: with archives.
-        bodies: with bodies.
-        uploads: with uploads, which it may look for.
-        looks: it may look for objects of layouts.
-        writes: something that is encrypted.
+        index: actions on the index.
+        groups: actions on the states of groups in the index.
+        archives: access to archives.
+        bodies: actions on bodies.
+        uploads: actions on uploads, which the function may also probe for existence; empty for none.
+        looks: whether the function may probe for the existence of layouts' objects.
+        writes: whether the function writes encrypted data.
     """
 
     index: tuple[str, ...] = ()
@@ -245,7 +264,11 @@ _FUNCTIONS: Final = {
 
 
 def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
-    """What a function may do."""
+    """Return the IAM statements that a function of Epochal needs.
+
+    Args:
+        function: kind of the function: a key of `_FUNCTIONS`.
+    """
     may, bucket = _FUNCTIONS[function], stores.bucket
     ports = [each.port for each in stage.deployed_layouts()]
     objects = [port.objects(stage) for port in ports if port.objects is not None]
@@ -275,7 +298,7 @@ def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
 
 
 def appending(stage: Stage, stores: Stores) -> Statements:
-    """What a reaction may do besides that appends to named streams, whatever it appends."""
+    """Return the statements that a reaction needs besides its own to append to named streams."""
     ports = [each.port for each in stage.deployed_layouts() if each.name == "pages"]
     access = [each for port in ports for each in port.access(stage)["append"]]
     written = [on_items(stores.tables[each.table.kind], each) for each in access]
@@ -283,7 +306,11 @@ def appending(stage: Stage, stores: Stores) -> Statements:
 
 
 def read_models(stores: Stores, names: Sequence[str]) -> Statements:
-    """The access of a reaction that makes read models of these names, of any generation."""
+    """Return the statements that a reaction needs to write read models of any generation.
+
+    Args:
+        names: names of the read models; empty for no access.
+    """
     table = stores.tables.get(READ_MODELS.kind)
     if table is None or not names:
         return []

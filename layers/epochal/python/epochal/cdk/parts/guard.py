@@ -72,7 +72,7 @@ class SettingsGuard(Construct):
 
 
 def _chosen(shared: Shared) -> dict[str, dict[str, Any]]:
-    """Return the settings of each layout that are fixed once events are stored, as text.
+    """Return each layout's partitions and the settings that stored events depend on, as text.
 
     CloudFormation passes only text to a custom resource unchanged.
     """

@@ -37,16 +37,16 @@ RECIPE: Final = 4
 """Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
 
 SCHEMAS: Final = "epochal_event_schemas"
-"""The module that checks events by the schemas that a stage names."""
+"""Name of the module that checks events against the schemas that a stage names."""
 
 _OURS: Final = re.compile(r"\s*epochal\s*([\[=<>~!@;#]|$)", re.IGNORECASE)
-"""A requirement that the library's layer meets."""
+"""Pattern of a requirement that the library's layer meets: Epochal itself."""
 
 _NOT_NEEDED: Final = re.compile(rf"^{_OURS.pattern}|\bextra\s*==", re.IGNORECASE)
-"""A requirement of a package that the library's layer meets, or that is an extra's."""
+"""Pattern of a package's requirement that is not fetched: Epochal itself, or a requirement of an extra."""
 
 _REFERRING: Final = re.compile(r"^\s*(-|\.|/)|file:", re.MULTILINE)
-"""A line that is about another file."""
+"""Pattern of a line that refers to another file."""
 
 _NO_PIP: Final = "No module named pip"
 
@@ -54,16 +54,16 @@ Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 class InstallerFailed(RuntimeError):
-    """pip could not fetch the pins; the message ends with what it said."""
+    """pip could not fetch the packages of a layer; the message ends with pip's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What wheels have to fit.
+    """The Python and machine that wheels must fit.
 
     Attributes:
-        python: `major.minor`.
-        tags: platform tags of another machine; none means this one.
+        python: Python version `major.minor`.
+        tags: platform tags of another machine; empty for this one.
     """
 
     python: str
@@ -71,21 +71,23 @@ class Platform:
 
     @property
     def name(self) -> str:
-        """Names the platform, this machine's included."""
+        """Name of the platform in names of folders, this machine's included."""
         return "-".join((self.python, *(self.tags or (sysconfig.get_platform(),))))
 
 
 def _pip(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run pip with these arguments and return the finished process."""
     return subprocess.run(
         [sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False
     )
 
 
 def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
-    """The folder with the wheels of `requirements` for `platform`, laid out as a layer; fetched if missing."""
+    """Return the folder of a layer with the pinned wheels for a platform; fetch them if missing."""
 
     def fill(content: Path) -> None:
-        # The pins are complete, so nothing is resolved.
+        """Fetch the pinned wheels into a new folder."""
+        # The pins are complete, so pip resolves no dependencies.
         complete = ["--no-deps", "--require-hashes", "--requirement", str(requirements)]
         _fetch(requirements, platform, content / "python", run, complete)
 
@@ -93,16 +95,21 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
 
 
 def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
-    """A layer with what a file of requirements asks for and what that needs, but for Epochal, whose layer is there.
+    """Return the folder of a layer with the packages of a requirements file and their dependencies.
 
-    What is fetched is kept by the file's text: pins make it the same tomorrow. A file that refers to others is fetched
-    anew each time. Where it has hashes, pip takes nothing without.
+    Epochal is left out, since its own layer has it. The folder is cached by the file's text: pins make the packages
+    reproducible. The packages of a file that refers to other files are fetched anew each time. Where the file has
+    hashes, pip refuses packages without.
+
+    Raises:
+        InstallerFailed: pip could not fetch the packages.
     """
     lines = _lines(requirements)
     text = "\n".join(line for line in lines if not _OURS.match(line))
     fresh = str(uuid4()) if _REFERRING.search(text) else ""
 
     def fill(content: Path) -> None:
+        """Fetch the packages into a new folder."""
         content.mkdir()
         named = requirements
         if len(text.splitlines()) < len(lines):
@@ -114,8 +121,12 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
 
 
 def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
-    """A layer with the packages that bring layouts of these names, as they are installed here: what makes the tables is
-    what runs on them. What a package needs beside the library is fetched.
+    """Return the folder of a layer with the installed packages that bring layouts of these names.
+
+    The functions thus run on the code that makes the tables. Requirements of a package besides Epochal are fetched.
+
+    Raises:
+        InstallerFailed: pip could not fetch a requirement, or a package has no files to copy.
     """
     entries = [entry_of(name) for name in names]
     packages = {each.module.partition(".")[0]: cast("Distribution", each.dist) for each in entries}
@@ -123,12 +134,13 @@ def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run =
     contents = (f"{packages[name].version} {_digest(place, name)}" for name, place in places.items())
 
     def fill(content: Path) -> None:
+        """Copy the packages, their entry points and their requirements into a new folder."""
         for name, package in packages.items():
             needed = [each for each in package.requires or () if not _NOT_NEEDED.search(each)]
             if needed:
                 _fetch(Path(package.name), platform, content / "python", run, needed)
             _copy(places[name], content / "python" / places[name].name)
-            # By these the entry point is found there.
+            # The entry point is found through these files.
             metadata = content / "python" / f"{package.name.replace('-', '_')}-{package.version}.dist-info"
             metadata.mkdir()
             for each in ("METADATA", "entry_points.txt"):
@@ -138,10 +150,13 @@ def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run =
 
 
 def checking(document: Path, platform: Platform, cache: Path) -> Path:
-    """A layer with the module `SCHEMAS`, which checks events by a file that `epochal schema` has printed.
+    """Return the folder of a layer with the module `SCHEMAS`, which checks events.
+
+    Args:
+        document: file of schemas that `epochal schema` has printed.
 
     Raises:
-        BadSetting: there are no schemas in the file, or such as cannot be checked.
+        BadSetting: the file has no schemas, or such as cannot be checked.
     """
     try:
         source = extensions.required_part("event_schemas", "event_schemas")(
@@ -151,6 +166,7 @@ def checking(document: Path, platform: Platform, cache: Path) -> Path:
         raise BadSetting("event_schemas", f"cannot be used: {document.name}: {error}") from error
 
     def fill(content: Path) -> None:
+        """Write the module into a new folder."""
         (content / "python").mkdir(parents=True)
         (content / "python" / f"{SCHEMAS}.py").write_text(source, "utf-8")
 
@@ -158,7 +174,13 @@ def checking(document: Path, platform: Platform, cache: Path) -> Path:
 
 
 def _kept(cache: Path, kind: str, platform: Platform, identity: str, fill: Callable[[Path], None]) -> Path:
-    """The folder of a layer, filled and compiled where none is kept that is of the same."""
+    """Return the cached folder of a layer; fill and compile it if missing.
+
+    Args:
+        kind: prefix of the folder's name.
+        identity: text that identifies the content, besides the platform.
+        fill: function that fills the new folder.
+    """
     interpreter = interpreter_of(platform.python)
     told = f"{RECIPE}\n{'bytecode' if interpreter else 'sources'}\n{platform.name}\n{identity}"
     folder = cache / f"{kind}{hashlib.sha256(told.encode()).hexdigest()[:24]}"
@@ -170,7 +192,11 @@ def _kept(cache: Path, kind: str, platform: Platform, identity: str, fill: Calla
 
 
 def _place_of(package: str) -> Path:
-    """The folder of a package that can be imported, or the file of a module."""
+    """Return the folder of an importable package, or the file of a module.
+
+    Raises:
+        InstallerFailed: the package has no files.
+    """
     found = find_spec(package)
     if found is None or found.origin is None:
         raise InstallerFailed(
@@ -181,6 +207,7 @@ def _place_of(package: str) -> Path:
 
 
 def _copy(place: Path, into: Path) -> None:
+    """Copy a package's folder, without litter, or a module's file."""
     if place.is_dir():
         shutil.copytree(place, into, ignore=shutil.ignore_patterns(*LITTER))
     else:
@@ -189,6 +216,17 @@ def _copy(place: Path, into: Path) -> None:
 
 
 def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wanted: Sequence[str]) -> None:
+    """Install packages into a folder with pip.
+
+    Args:
+        requirements: file that names the packages, for errors.
+        packages: folder to install into.
+        run: function that runs pip.
+        wanted: arguments that name the packages.
+
+    Raises:
+        InstallerFailed: pip failed.
+    """
     answer = run(_arguments(platform, packages, wanted))
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip()
@@ -199,12 +237,15 @@ def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wan
 
 
 def _lines(requirements: Path) -> list[str]:
-    """Its lines, each with those that continue it, as hashes do."""
+    """Return the lines of a requirements file, each joined with its continuation lines, such as hashes."""
     return re.sub(r"\s*\\\n\s*", " ", requirements.read_text("utf-8")).splitlines()
 
 
 def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[str]:
-    """Pip's own bytecode would be for this interpreter only."""
+    """Return pip's arguments to install wheels for a platform into a folder.
+
+    pip compiles no bytecode, since its bytecode would fit only this interpreter.
+    """
     foreign = ["--python-version", platform.python, "--implementation", "cp"] if platform.tags else []
     for tag in platform.tags:
         foreign += ["--platform", tag]
@@ -222,20 +263,20 @@ def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[st
 # only: slower to start, and as right.
 
 LITTER: Final = ("__pycache__", "*.pyc", "*.egg-info", ".*")
-"""What lies about in a checkout and belongs to no layer."""
+"""Patterns of files in a checkout that belong to no layer."""
 
 _WHICH: Final = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
 
 _SHIMS: Final = ("PYENV_VERSION", "MISE_PYTHON_VERSION")
-"""Variables that tell version managers which Python is meant: what they put into the path runs none that is not
-chosen."""
+"""Environment variables that choose a version manager's Python: the commands it puts into the path run only a chosen
+version."""
 
 
 def interpreter_of(python: str) -> str | None:
-    """The interpreter of version `major.minor` on this machine; None where there is none that runs.
+    """Return this machine's interpreter of a Python version `major.minor`; None for none that runs.
 
-    A command of that name may be a version manager's, which runs nothing, and an interpreter lie behind it: in the
-    manager's keeping, or further on in the path.
+    A command such as `python3.13` may be a version manager's shim that fails, while the manager or a later folder of
+    the path has a working interpreter.
     """
     if f"{sys.version_info.major}.{sys.version_info.minor}" == python:
         return sys.executable
@@ -247,8 +288,12 @@ def interpreter_of(python: str) -> str | None:
 
 
 def compile_modules(packages: Path, interpreter: str | None) -> None:
-    """Put bytecode beside the modules in a layer's folder `python`; they are called there as they will be in AWS. What
-    an interpreter cannot compile it could not import either, so nobody does. Without an interpreter there is none.
+    """Compile the modules in a layer's folder `python` to bytecode for their place in AWS Lambda.
+
+    Modules that the interpreter cannot compile are skipped, since it could not import them either.
+
+    Args:
+        interpreter: interpreter of the functions' Python version; None compiles nothing.
     """
     if interpreter is None:
         return
@@ -261,13 +306,15 @@ def compile_modules(packages: Path, interpreter: str | None) -> None:
 
 
 def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
-    """A clean copy of the folder `layer`, with bytecode where that can be had. Copies of what it used to be go.
+    """Return a clean copy of a layer's folder, with bytecode if this machine has the Python for it.
+
+    Older copies of the folder are deleted.
 
     Args:
-        layer: laid out as a layer, or what lies in one at `below`.
-        python: the functions', `major.minor`.
-        cache: where copies are kept.
-        below: where in the layer the folder's content belongs.
+        layer: folder of a layer, or of the part of a layer at `below`.
+        python: Python version of the functions, `major.minor`.
+        cache: folder in which copies are kept.
+        below: path of the folder's content in the layer; empty for the whole layer.
     """
     interpreter = interpreter_of(python)
     # Without a dot: what comes after one CDK would take for the file's type.
@@ -285,7 +332,10 @@ def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
 
 @contextmanager
 def filling(folder: Path) -> Iterator[Path]:
-    """A folder to be made and filled, which then becomes `folder`, unless another process was faster."""
+    """Yield a temporary folder to fill, then rename it to `folder`.
+
+    The temporary folder is dropped if another process has made `folder` meanwhile.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         content = Path(scratch) / "layer"
@@ -295,11 +345,12 @@ def filling(folder: Path) -> Iterator[Path]:
 
 
 def has_bytecode(layer: Path) -> bool:
-    """Whether a folder as `prepared` has bytecode."""
+    """Whether a folder that `prepared` returned has bytecode."""
     return next(layer.rglob("*.pyc"), None) is not None
 
 
 def _digest(layer: Path, below: str) -> str:
+    """Return a hash of a folder's files, or of a file, and of its place in the layer."""
     digest = hashlib.sha256(below.encode())
     for path in sorted(layer.rglob("*")) if layer.is_dir() else [layer]:
         place = path.relative_to(layer)
@@ -310,7 +361,10 @@ def _digest(layer: Path, below: str) -> str:
 
 
 def _run_by(command: str, python: str) -> str | None:
-    """The interpreter that a command runs, if it is of that version: the command may be a shim before it."""
+    """Return the interpreter that a command runs, or None unless it is of this Python version.
+
+    The command may be a version manager's shim.
+    """
     environment = {**os.environ, **dict.fromkeys(_SHIMS, python)}
     try:
         ran = subprocess.run(

@@ -207,8 +207,8 @@ class Storage:
     def _bucket(self, stage: Stage) -> s3.IBucket:
         """Make the bucket of bodies and states, or refer to the existing one.
 
-        Only unclaimed uploads expire: an event may refer to a body for ever, and a state is live until it is replaced. The
-        library deletes states that nothing refers to any more; bodies stay, since equal bodies share an object.
+        Only unclaimed uploads expire: an event may refer to a body for ever, and a state is live until it is replaced.
+        The library deletes states that nothing refers to any more; bodies stay, since equal bodies share an object.
         """
         if stage.existing_bucket:
             return s3.Bucket.from_bucket_attributes(

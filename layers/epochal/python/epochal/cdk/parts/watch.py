@@ -44,23 +44,30 @@ from epochal.layout.port import TIMERS
 from epochal.plan.tables import TableSpec
 
 FAILING_PERCENT: Final = 1
-"""Of requests answered 5xx. Clients retry those, so that few users notice less."""
+"""Percentage of 5xx answers that raises an alarm. Clients retry these, so that few users notice less."""
 
 
 REPLICA_MS: Final = 60_000
-"""A replica is usually a second or two behind."""
+"""Lag of a replica that raises an alarm, in milliseconds. A replica is usually a second or two behind."""
 
 
 class Watch:
-    """Alarms on what is deployed, but for reactions, which bring their own, and what `watch_mappings` and `watch_api`
-    look at; and a dashboard of it all; as children of `scope`.
+    """The alarms and the dashboard of a store, except alarms of reactions, mappings and the API.
 
-    `functions` are those of the API.
+    Reactions make their own alarms; `watch_mappings` and `watch_api` make the others.
+
+    Attributes:
+        dashboard: the dashboard.
     """
 
     def __init__(
         self, scope: Construct, *, stage: Stage, stores: Stores, functions: Iterable[str] = FUNCTIONS
     ) -> None:
+        """Make the alarms and the dashboard as children of `scope`.
+
+        Args:
+            functions: functions of the HTTP API.
+        """
         self._stage: Final = stage
         self._alarms: Final = Alarms(scope, stage)
         self._watch_feed()
@@ -80,6 +87,7 @@ class Watch:
         self.dashboard: Final = dashboard(scope, stage, functions=(*watched, *others), tables=stores.tables)
 
     def _watch_feed(self) -> None:
+        """Make alarms on the indexer, on records that it set aside, and on notices that failed."""
         self._watch_indexer(self._stage.named("indexer"))
         self._alarms.when(
             "feed-set-aside",
@@ -95,7 +103,13 @@ class Watch:
         )
 
     def _watch_changes(self, tables: Sequence[str]) -> None:
-        """Kinesis shows no age of a change that reaches it late or never, so DynamoDB's own metrics are watched."""
+        """Make alarms on the Kinesis stream of changes and on DynamoDB's delivery to the stream.
+
+        Kinesis does not measure the age of a change that arrives late or never, so that DynamoDB's metrics are needed.
+
+        Args:
+            tables: names of the tables that send changes.
+        """
         self._alarms.when(
             "changes-throttled",
             "The Kinesis stream takes less than the tables send: it has too few shards.",
@@ -118,6 +132,11 @@ class Watch:
         )
 
     def _watch_indexer(self, name: str) -> None:
+        """Make alarms on the indexer's lag and on failures that could not be delivered.
+
+        Args:
+            name: full name of the function.
+        """
         self._alarms.when(
             "feed-lags",
             "The indexer is minutes behind. Is the function throttled or failing?",
@@ -133,6 +152,7 @@ class Watch:
         )
 
     def _watch_table(self, kind: str, table_name: str) -> None:
+        """Make alarms on throttled reads and writes of a table."""
         for what in ("Read", "Write"):
             self._alarms.when(
                 f"{kind}-{what.lower()}s-throttled",
@@ -143,6 +163,7 @@ class Watch:
             )
 
     def _watch_replica(self, kind: str, table_name: str) -> None:
+        """Make an alarm on the lag of a table's replica."""
         dimensions = {"TableName": table_name, "ReceivingRegion": self._stage.replica_region}
         self._alarms.when(
             f"{kind}-replica-lags",
@@ -154,7 +175,10 @@ class Watch:
         )
 
     def _watch_indexes(self, spec: TableSpec, table_name: str) -> None:
-        """An index that cannot keep up holds up the writes of its table, and is counted by itself."""
+        """Make one alarm on throttled requests of a table's secondary indexes.
+
+        A throttled index blocks writes to its table, and has metrics of its own.
+        """
         counted = {
             f"{what}{number}": metric(
                 "AWS/DynamoDB",
@@ -180,7 +204,10 @@ class Watch:
 
 
 def _sent(function: str, measured: str, tables: Sequence[str]) -> cloudwatch.IMetric:
-    """A metric of what tables send, as a query: it has a dimension whose values AWS documents nowhere."""
+    """Return a metric of DynamoDB's delivery to Kinesis, aggregated over tables by a metrics query.
+
+    A query is needed since the metric has a dimension whose values AWS does not document.
+    """
     places = " OR ".join(f"TableName = '{name}'" for name in tables)
     schema = 'SCHEMA("AWS/DynamoDB", DelegatedOperation, TableName)'
     return cloudwatch.MathExpression(
@@ -192,7 +219,10 @@ def _sent(function: str, measured: str, tables: Sequence[str]) -> cloudwatch.IMe
 
 
 def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
-    """Alarms on what mappings of streams give up, as children of `scope`, in the stack of `feed`."""
+    """Make alarms on records that the feed's mappings give up or drop.
+
+    The alarms are children of `scope`, which must be in the stack of `feed`.
+    """
     alarms = Alarms(scope, stage)
     for kind, mapping in feed.mappings.items():
         dimensions = {"EventSourceMappingUUID": mapping.attr_id}
@@ -213,7 +243,10 @@ def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
 
 
 def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
-    """An alarm on requests that fail, as a child of `scope`, in the stack of `api`."""
+    """Make an alarm on the percentage of requests that the HTTP API answers with 5xx.
+
+    The alarm is a child of `scope`, which must be in the stack of `api`.
+    """
     failed, requests = _requests(stage, api)
     share = cloudwatch.MathExpression(
         expression=f"100 * {_sum(failed)} / {_sum(requests)}",
@@ -227,13 +260,17 @@ def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
 
 
 def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:
-    """Requests that failed, and all: of the gateway, or of each function's own address."""
+    """Return metrics of failed requests and of all requests, by id in an expression.
+
+    They are metrics of the gateway, or of each function's URL.
+    """
     if api.gateway is not None:
         dimensions = {"ApiId": api.gateway.api_id}
         failed = metric("AWS/ApiGateway", "5xx", dimensions)
         return {"failed": failed}, {"requests": metric("AWS/ApiGateway", "Count", dimensions)}
 
     def of_each(counted: str, name: str) -> dict[str, cloudwatch.IMetric]:
+        """Return a metric of each function's URL, by id in an expression."""
         return {
             f"{counted}{number}": metric("AWS/Lambda", name, stage.named(function))
             for number, function in enumerate(api.functions)
@@ -243,7 +280,10 @@ def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], di
 
 
 def _sum(names: Iterable[str]) -> str:
-    """The sum of metrics in which a missing value counts as nothing; `+` would make a gap of it."""
+    """Return an expression for the sum of metrics, in which a missing value counts as zero.
+
+    With `+` a missing value would make the sum missing.
+    """
     first, *others = names
     return f"SUM([{', '.join([first, *others])}])" if others else first
 
@@ -263,16 +303,21 @@ TAKEN = (
     ("Read units", "ConsumedReadCapacityUnits"),
     ("Conditions that failed", "ConditionalCheckFailedRequests"),
 )
-"""What tables take; `epochal console` plots the same under the same titles."""
+"""Titles and metrics of the load of tables; `epochal console` plots the same under the same titles."""
 
 INDEXED = ("events", "healed", "pruned", "setAside")
-"""What the indexer counts."""
+"""Metrics that the indexer counts."""
 
 
 def dashboard(
     scope: Construct, stage: Stage, *, functions: Sequence[str], tables: Mapping[str, dynamodb.ITableV2]
 ) -> cloudwatch.Dashboard:
-    """The dashboard, named after the stage; `functions` are those of the stage, `tables` by their kinds."""
+    """Make the dashboard of a stage, named after it.
+
+    Args:
+        functions: functions of the stage.
+        tables: tables of the stage by their kinds.
+    """
     ours = {each: stage.named(each) for each in functions}
     reactions = {each: stage.named(function_of(each)) for each in reacting(stage)}
     timers = {TIMERS.kind: stage.named(TIMERS.kind)} if stage.timers else {}
@@ -325,19 +370,23 @@ def dashboard(
 
 
 def reacting(stage: Stage) -> list[str]:
-    """Reactions that are deployed with the stage."""
+    """Return the names of reactions that are deployed with the stage, that of timers included."""
     return sorted([*stage.reactions, *([TIMERS.kind] if stage.timers else [])])
 
 
 def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget | None:
-    """A graph, unless there is nothing to show: CloudWatch takes no graph without metrics."""
+    """Make a graph of metrics; None without metrics, since CloudWatch refuses such a graph."""
     return cloudwatch.GraphWidget(title=title, left=[*metrics], width=6) if metrics else None
 
 
 def _each(
     namespace: str, name: str, subjects: Mapping[str, str], statistic: str = "Sum"
 ) -> list[cloudwatch.Metric]:
-    """A metric of each subject, by its label."""
+    """Return a metric of each resource, labelled by the keys of `subjects`.
+
+    Args:
+        subjects: names of the resources by label.
+    """
     return [
         metric(namespace, name, subject, statistic=statistic, label=label)
         for label, subject in subjects.items()
