@@ -1,9 +1,9 @@
-"""Constructs for AWS CDK: a store of events, and reactions to it, in stacks of one's own.
+"""Constructs for AWS CDK: a store of events, and reactions to the store, for any stack.
 
     from epochal.cdk import EventStore, Reaction
 
 Constructs of an optional package are in its module `cdk`: `epochal.contrib.publish.cdk`. Names are resolved when they
-are first used: what a stage says is read without CDK, which starts Node.
+are first used, so that settings of a stage are read without CDK, which starts Node.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""A reaction as it is deployed: a function with the user's code, the queue that wakes it, and what makes up for lost
-wake-ups.
+"""A deployed reaction: a function with the user's code, the queue of its wake-ups, and a schedule that makes up for
+lost wake-ups.
 
     topic of notices ──► queue (FIFO, a group for each partition) ──► function ──► checkpoint in the index
                            ▲    └─ failed wake-ups: a queue of their own, alarmed        │
                            └──── a long catch-up goes on by a wake-up of its own ◄───────┘
 
-    a deployment wakes every partition    so a new reaction begins with old events, and a mended one goes on at once
+    a deployment wakes every partition    so a new reaction begins with old events, and a repaired one goes on at once
     so does a schedule                    in case a notice was lost
-    a wake-up may fail in part            others of its batch are done; it comes again after some seconds
-    a function dies                       its wake-ups come again when its lease on them is over (`hosting.leases`)
-    a partition is run by one at a time   its wake-ups are one group; no two of a group are out at once
+    a batch may fail in part              failed wake-ups are delivered again after some seconds; the others are done
+    a function dies                       its wake-ups are delivered again when its lease expires (`hosting.leases`)
+    one run of a partition at a time      its wake-ups are one message group, of which SQS delivers one at a time
 
-A store of another stack is found by its names, so the construct stands in any stack of the same account and region. The
-function may read what it is fed with, keep its group's state and its own read models, and do what `allowed` adds.
+A store of another stack is found by its names, so the construct may be in any stack of the same account and region. The
+function may read the feed and its events, keep its group's state and its own read models, and do what `allowed` adds.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Reaction(Construct):
             receives=max_receives,
             fifo=True,
             content_based_deduplication=False,
-            # By partition, or all partitions would share 300 requests a second.
+            # Per partition, since all partitions would share 300 requests a second otherwise.
             deduplication_scope=sqs.DeduplicationScope.MESSAGE_GROUP,
             fifo_throughput_limit=sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
         )
@@ -330,7 +330,7 @@ class Reaction(Construct):
 
 # The folder of a reaction's code: the module's file, and the reaction's name in the decorator.
 #
-# The code is read, not run: what it imports need not be on the machine that deploys it.
+# The code is parsed, not run, since its imports need not be installed on the machine that deploys it.
 
 
 _OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "setattr", "sys", "vars")

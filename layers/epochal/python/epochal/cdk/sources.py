@@ -1,17 +1,17 @@
-"""Where the stacks go: AWS, or the AWS that is embedded for development and tests.
+"""The targets of deployments: AWS, or the AWS that is embedded for development and tests.
 
-`-c target=embedded` is the one value in which a local deployment differs. What follows from it:
+`-c target=embedded` is the only context value in which a local deployment differs. Its consequences:
 
-    embedded    it speaks plain HTTP on this machine's own address, so buckets and queues cannot insist on TLS
-                it knows sending a batch of messages as an action of its own, which AWS does not, and a question about
-                one mapping of a stream as that about all of them
-                functions run on this machine's interpreter, so the second layer holds this machine's wheels
-                functions have the boto3 that it brings, which is the one that is tested
-                keys of logs and certificates of domains are not there, and it is every account and region at once
-                no data is kept, whatever the stage says, and no table has a replica: it is one region
-                tables send nothing to Kinesis: what it sends has not the form of what DynamoDB sends
-                the deploying user's own credentials suffice: no roles from a bootstrapped account
-                functions log the words of handlers' errors, and names of streams: nobody but the developer reads it
+    embedded    it serves plain HTTP on this machine's own address, so buckets and queues cannot require TLS
+                sending a batch of messages is an IAM action of its own, unlike in AWS, and reading one event source
+                mapping needs the action for listing all
+                functions run on this machine's interpreter, so the second layer has this machine's wheels
+                functions have the boto3 that the embedded AWS brings, which is the tested one
+                there are no keys of logs or certificates of domains, and it is every account and region at once
+                no data is retained, whatever the stage says, and no table has a replica: it is one region
+                tables send nothing to Kinesis: the embedded AWS sends records of another form than DynamoDB
+                the deploying user's own credentials suffice: there are no roles of a bootstrapped account
+                functions log the texts of handlers' errors, and names of streams: only the developer reads the logs
                 no WatchStack: metric-math alarms are not emulated
 """
 
@@ -144,13 +144,13 @@ def fitted(stage: Stage, target: Target) -> Stage:
     )
 
 
-# Where the code comes from that a deployment runs: the library, a folder for each function, and third-party packages.
+# Sources of the code that a deployment runs: the library, a folder for each function, and third-party packages.
 #
-#     shipped          what was installed with this package, wherever that is
-#     in_repository    what is in a checkout
+#     shipped          the files installed with this package, wherever that is
+#     in_repository    the files of a checkout
 #
-# Third-party packages are fetched by pip for the functions' Python and processor, and kept: a container is never
-# needed, and a registry is asked once for each set of pins.
+# pip fetches third-party packages for the functions' Python and processor into a cache: no container is needed, and a
+# registry is asked once for each set of pins.
 
 PINS: Final = ("requirements", "boto3")
 """Names of pin files: packages that functions always need, and boto3 for stages that want the tested version."""

@@ -1,12 +1,12 @@
-"""What differs between deployments of Epochal: one `Stage` each.
+"""Settings of deployments of Epochal: a `Stage` for each deployment.
 
-Three stages exist: `dev` forgets, `staging` behaves like `prod` at a smaller size, `prod` keeps. What a team
-wants otherwise stands in `cdk.json` under `context.stages`, field by field (docs/deploy.md lists them):
+Three stages exist: `dev` deletes its data with the stack, `staging` behaves like `prod` at a smaller size, and `prod`
+retains its data. A team's own values are in `cdk.json` under `context.stages`, field by field (docs/deploy.md lists
+them):
 
     "stages": {"prod": {"partitions": 4, "alarm_topic": "arn:aws:sns:..."}}
 
-A value that breaks its field's rule (`RULES`) is refused before anything is synthesised, with the field's
-name and the rule.
+A value that breaks its field's rule (`RULES`) is refused before synthesis, with the field's name and the rule.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def a_number(least: int, most: int) -> Rule:
 
     def rule(value: object) -> int:
         """Return the value if it is a whole number within the bounds, or raise `ValueError`."""
-        # JSON's true is an int to Python.
+        # Python takes JSON's true for an int.
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise wrong(f"a whole number from {least:,} to {most:,}", value)
         return value
@@ -69,7 +69,7 @@ def one_of(*choices: str | int) -> Rule:
 
     def rule(value: object) -> object:
         """Return the value if it is one of the choices, or raise `ValueError`."""
-        # To Python, JSON's true and 1.0 are 1.
+        # Python takes JSON's true and 1.0 for 1.
         if type(value) not in (str, int) or value not in choices:
             raise wrong("one of " + ", ".join(map(str, choices)), value)
         return value
@@ -247,8 +247,8 @@ def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
 
 # What settings of a stage may hold.
 #
-# A name or a number that the library checks as well is checked here by the library's own rule or limit, so that what
-# is deployed also runs.
+# A name or a number that the library checks as well is checked here by the library's own rule or limit, so that every
+# deployed setting also works at run time.
 
 FUNCTIONS: Final = (
     *sorted({each.function for each in operations()}),
@@ -408,7 +408,7 @@ class Stage(Options):
     name: str
     account: str = _chosen("", a_text(r"(\d{12})?", "an account's 12 digits"))
     region: str = _chosen("", _REGION)
-    # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
+    # With 18 characters, the longest name, that of a bucket with account and region, still has at most 63 characters.
     prefix: str = _chosen(
         "epochal",
         a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
@@ -436,12 +436,12 @@ class Stage(Options):
     requests_per_second: int = _chosen(1_000, a_number(1, 100_000))
     burst: int = _chosen(500, a_number(1, 50_000))
     route_limits: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 50_000), keys=ROUTE_KEYS))
-    # As long as Lambda waits at most.
+    # Lambda waits at most 300 seconds.
     feed_window_seconds: int = _chosen(1, a_number(0, 300))
     # An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two. Lambda
     # cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each.
     feed_batch_size: int = _chosen(1_000, a_number(1, 10_000))
-    # As many as an account may have in most regions, until it asks for more.
+    # The default quota of an account in most regions.
     feed_kinesis_shards: int = _chosen(0, a_number(0, 200))
     reserved_concurrency: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 100_000), keys=FUNCTIONS))
     kms_key: str = _chosen("", _KEY)
@@ -533,11 +533,11 @@ than with one partition.
 
 STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
     {
-        # With ceilings, a loop that runs wild overnight costs tens of dollars, not thousands.
+        # With limits, a runaway loop costs tens of dollars overnight, not thousands.
         "dev": Stage(name="dev", access_logs=False, max_read_units=4_000, max_write_units=2_000),
-        # Nowhere reserved concurrency by default: an account at its initial quota of 10 could not deploy it.
+        # No stage reserves concurrency by default: an account with the initial quota of 10 could not deploy it.
         "staging": Stage(name="staging", recovery_days=7, log_days=30, of_layouts=PARTITIONS_KEPT),
-        # Half of an account's default quota of 10,000 requests a second: other APIs live there too.
+        # Half of an account's default quota of 10,000 requests a second, which other APIs of the account share.
         "prod": Stage(
             name="prod",
             retain=True,

@@ -1,4 +1,4 @@
-"""A store of events in a stack of one's own.
+"""A store of events as a construct for any CDK stack.
 
     from epochal.cdk import EventStore, Reaction
 
@@ -14,13 +14,12 @@
             super().__init__(scope, id_)
             Reaction(self, "Board", store=store, entry="reactions/board", handler="board:departures")
 
-It holds what a stage of ours is: tables and a bucket, the indexer and the auditor, an HTTP API, alarms
-and a dashboard. It asks nothing of the app around it: neither context nor folders, and any number of stores may be in
-one app.
+The construct contains the same resources as a stage: tables and a bucket, the indexer and the auditor, an HTTP API,
+alarms and a dashboard. It needs no context or folders of the app, and an app may have any number of stores.
 
-What reactions, functions and programs beside a store need to know of it, `Store` has, wherever that is deployed. A
-construct in the store's own stack refers to its tables. One in another stack finds them by their names, which are the
-same whenever they are told: no stack exports anything, so none holds up a change of another.
+`Store` has the names and permissions that reactions, functions and other programs need, wherever the store is deployed.
+A construct in the store's own stack refers to its tables. A construct in another stack finds them by their names, which
+do not change: no stack exports anything, so no stack blocks a change of another.
 """
 
 from __future__ import annotations
@@ -200,7 +199,7 @@ class Store(Construct):
         where, like = f"grant_{access}", _FUNCTIONS[access]
         refuse_no_grantee(where, grantee)
         is_function = isinstance(grantee, lambda_.Function)
-        # Names are resolved for the grantee's stack. Of a function the constructs are below it.
+        # Names are resolved for the grantee's stack. For a function, the constructs are its children.
         below = grantee if isinstance(grantee, lambda_.Function) else stack_of(grantee, self)
         suffix = self.node.addr if is_function else f"{self.node.addr}{_address(grantee)}"
         stores = self.stores(Construct(below, f"EpochalTo{access.title()}{suffix}"))
@@ -336,7 +335,7 @@ class EventStore(Store):
             part.node.add_dependency(agreed)
         self.functions: Final = served.functions if served else {}
         self.gateway: Final = served.gateway if served else None
-        # The embedded AWS knows no alarms on several metrics.
+        # The embedded AWS does not support alarms on several metrics.
         watched = self._watch(stage, feed, served) if watch and target is Target.AWS else None
         self.dashboard: Final = watched.dashboard if watched else None
 

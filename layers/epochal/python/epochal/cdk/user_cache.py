@@ -1,4 +1,4 @@
-"""Where programs and packages that were fetched for any project of this user are kept."""
+"""The folder in which fetched programs and packages are kept for all projects of this user."""
 
 from __future__ import annotations
 

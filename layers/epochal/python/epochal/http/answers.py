@@ -1,4 +1,4 @@
-"""Answers with a JSON value, and what they cost."""
+"""Answers with a JSON value, and their cost in capacity units."""
 
 from __future__ import annotations
 

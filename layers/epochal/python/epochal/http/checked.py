@@ -1,7 +1,8 @@
-"""Bodies of events that are appended over HTTP, held to the JSON Schemas of their types, where a stage names these.
+"""Checks of events appended over HTTP against the JSON Schemas of their types, for stages that name schemas.
 
-What cannot be checked is a type without a schema, and a body that is in the bucket: a stage says whether such are
-taken. Events of timers are checked when the timer is set. Where a stage names no schemas, nothing of this is imported.
+An event whose type has no schema, or whose body is in the bucket, cannot be checked: a stage chooses whether such
+events are accepted. Events of timers are checked when the timer is set. Where a stage names no schemas, this module is
+not imported.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The client profile of the OpenAPI document: the shapes of values, as generators of clients understand them.
 
-Generators make a type of every subschema. A rule such as "at least one of these fields" has no type, and made of it one
-unties the type of the whole object: a misspelt field compiles, or the object cannot be built. So rules between fields
-are left out here; the API holds every request to them, and the document with all rules says them (`openapi`).
+Generators make a type of every subschema. A rule such as "at least one of these fields" describes no type, and a type
+made of it loosens the type of the whole object: a misspelt field compiles, or the object cannot be built. So rules
+between fields are left out here; the API enforces them on every request, and the document with all rules states them
+(`openapi`).
 
-- Problems are one schema for all statuses. Their `type` is text, since later versions may have further ones.
-- What is only answered may get further fields, so it is not closed.
+- Problems are one schema for all statuses. Their `type` is text, since later versions may have further types.
+- Schemas that occur only in answers are not closed, since later versions may add fields.
 - API Gateway's own answers are described, also where a problem of the API has the same status.
 """
 

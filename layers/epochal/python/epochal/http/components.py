@@ -1,7 +1,7 @@
 """Objects of the OpenAPI document, each declared once: the declaration reads requests, writes answers and is published.
 
-    Component   an object of the document, by name; `read` returns the members of one that was sent
-    Shown       an object that is answered; called with a value, it returns the members
+    Component   a named schema of the document; `read` returns the members of an object that was sent
+    Shown       a schema of an answer; called with a value, it returns the members
 
 A refusal names the member that breaks a rule, by its place in what was sent.
 """
@@ -19,7 +19,7 @@ from epochal.http.nodes import Node
 from epochal.http.schemas import Schema, only_one, record
 
 Read = Callable[["Node"], Any]
-"""Reads a value that was sent; raises `InvalidInput` naming the place of what breaks a rule."""
+"""Function that reads a value of a request; raises `InvalidInput` naming the place of a value that breaks a rule."""
 
 _BY_SCHEMA: Final[Mapping[str, Read]] = MappingProxyType({})
 

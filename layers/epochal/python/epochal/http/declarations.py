@@ -21,7 +21,7 @@ Perform = Callable[[Any, Request], Response]
 """Function that performs an operation: takes what its module's `opened` returned, and a request."""
 
 PARAGRAPH: Final = "\n\n"
-"""Between the summary of an operation and its description, in its docstring."""
+"""Separator between the summary of an operation and its description in the docstring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from epochal.http.operation import Request
 from epochal.http.problems import UnsupportedMedia
 
 MAX_DEPTH: Final = 100
-"""Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
+"""Most levels of nested arrays and objects. Parsers in other languages often stop at 64 to 512, Python's at 1,000."""
 
 _TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
 
@@ -66,10 +66,10 @@ def nests_too_deep(text: bytes, value: Any) -> bool:
     Args:
         text: the text of the value, in which brackets are counted first.
     """
-    # Fewer brackets than levels allowed is the usual case, and cheap to see.
+    # Usually there are fewer brackets than allowed levels, which is cheap to check.
     if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
         return False
-    # Level by level, since a function that called itself would end where Python's stack does.
+    # Level by level, since recursion could overflow Python's stack.
     level = _children([value])
     for _ in range(MAX_DEPTH):
         level = [child for parent in level for child in _children(parent)]

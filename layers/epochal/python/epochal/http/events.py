@@ -1,22 +1,23 @@
-"""Events and unfolds as JSON: what is sent, read to values; what is answered, shown; both as the document has them.
+"""Events and unfolds as JSON: readers of requests, views for answers, and the schemas of both.
 
     {"type": "Moved", "data": {"to": "EWR"}, "meta": {"by": "ops"}, "timestamp": "2013-01-01T10:00:00Z",
      "correlationId": "c-1", "causationId": "e-7"}
 
 A body is sent as `data` (any JSON, null included; stored as compact UTF-8 with its numbers exact), or `data64` (any
-bytes, in base64), or `claim` (already uploaded, see `POST /bodies`), or none. It is shown in the plainest form that
-loses nothing:
+bytes, in base64), or `claim` (already uploaded, see `POST /bodies`), or none. An answer has it in the plainest form
+that loses nothing:
 
-"data": …          it is JSON: shown as it is stored, to the byte
-"data64": "…"      it is not: base64
-"dataUrl": {…}     it is in the bucket: where to fetch it, for how long, and what it must hash to
-                   none of these: it is empty
+"data": …          a JSON body, as it is stored, to the byte
+"data64": "…"      any other body, in base64
+"dataUrl": {…}     a body in the bucket: its download URL, the URL's lifetime, and the SHA-256 of the content
+                   no member: an empty body
 
-`meta` likewise, without a claim.
+Metadata are sent and answered in the same way as `meta`, but without a claim.
 
 An answer must fit what a Lambda function may return, 6 MB with every quote and backslash of its text escaped once more;
-`RESPONSE_BYTES` of that are filled. A page ends where the next event would pass them. One event alone may go up to
-`LARGEST`; beyond that it is given without its bodies and marked `omitted`, so that what follows it can still be read.
+`RESPONSE_BYTES` of that are filled. A page ends before an event that would exceed them. One event alone may take up to
+`LARGEST` bytes; a larger event is answered without its bodies and marked `omitted`, so that the events after it can be
+read.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ Link = Callable[[Claim, int], str]
 """Function that signs a download URL of a body, valid for the given seconds."""
 
 LINK_SECONDS: Final = 15 * 60
-"""Long enough for a slow connection, short enough not to be kept."""
+"""Lifetime of a URL in seconds: long enough for a slow connection, short enough not to be stored."""
 
 MAX_CLAIM_BYTES: Final = 5 * 1024**3
 """The largest object that S3 takes in one request."""
@@ -73,7 +74,8 @@ CODINGS: Final = {DIRECT: "identity", DEFLATE: "deflate-raw", BROTLI: "br"}
 
 MAX_EVENTS: Final = 1_000
 MAX_UNFOLDS: Final = 100
-"""More of either than an item of 400 KB holds at a usual size; what does not fit is refused by its bytes."""
+"""Most events or unfolds of an append: more than an item of 400 KB holds at usual sizes. Larger appends are refused by
+their bytes."""
 
 MAX_NAMED: Final = TRANSACTION_ITEMS
 """Most items of a query, types and tags of an item, and heads that fence a query: the limit of one transaction."""
@@ -185,7 +187,7 @@ def json_text(body: bytes) -> str | None:
     return None if body.startswith(MARK) or nests_too_deep(body, value) else body.decode()
 
 
-# Events and unfolds that are sent.
+# Readers of events and unfolds.
 
 
 _IDS: Final = {
@@ -225,7 +227,7 @@ def event_id_of(node: Node) -> str:
     Raises:
         InvalidInput: the id is no UUID.
     """
-    from epochal.model.tags import parse_event_id  # noqa: PLC0415  likewise
+    from epochal.model.tags import parse_event_id  # noqa: PLC0415  a function starts without it
 
     return parse_event_id(node.text(64), node.name)
 
@@ -301,7 +303,7 @@ NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
 NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", _IDS)
 _BOTH: Final = {"properties": {"tags": {"minItems": 1}}, "required": ["id", "tags"]}
 IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
-"""An event of a stream: with an id it has no tags."""
+"""Schema of an event of a stream, which may have an id or tags, but not both."""
 
 
 def event_of(node: Node) -> Event:
@@ -339,7 +341,7 @@ def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# Events and unfolds that are answered.
+# Views of events and unfolds.
 
 
 def shown_bodies() -> dict[str, schemas.Schema]:
@@ -355,7 +357,7 @@ def shown_bodies() -> dict[str, schemas.Schema]:
     }
 
 
-# Other libraries write to the same tables, and bind themselves to less.
+# No limits, since other libraries that write to the same tables have looser ones.
 IDS_SHOWN: Final = {name: schemas.words() for name in _IDS}
 
 SHOWN_EVENT: Final = {
@@ -485,10 +487,10 @@ def bare(item: FeedItem) -> dict[str, Any]:
     return frame if item.gone is None else {**frame, item.gone: True}
 
 
-# How much fits.
+# The size of an answer.
 
 LARGEST: Final = 5_500_000
-"""Bytes of one event in an answer, out of the 6,291,556 of a Lambda function's."""
+"""Most bytes of one event in an answer. The answer of a Lambda function may have 6,291,556 bytes."""
 
 
 OPENED: Final = 2 * RESPONSE_BYTES

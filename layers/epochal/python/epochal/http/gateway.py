@@ -1,14 +1,14 @@
 """API Gateway around the operations: its events, routing, logs and metrics. The only module that knows AWS Lambda.
 
-An event (payload format 2.0) becomes a request; those of functions' own URLs are alike. The gateway has percent-decoded
-the path once, all but `%25`; nothing is decoded a second time, or a policy that names a path could be evaded by another
-spelling of it. A function's URL brings the path as it was sent, which is decoded here likewise. Query strings are read
-from their raw form, since the gateway joins repeated parameters with commas. A body is base64 unless its media type is
-one that is taken for text.
+An event (payload format 2.0) becomes a request; events of functions' own URLs have the same form. The gateway has
+percent-decoded the path once, all but `%25`; nothing is decoded a second time, or a caller could evade a policy that
+names a path by another spelling of it. A function's URL passes the path as it was sent, which is decoded here in the
+same way. Query strings are read from their raw form, since the gateway joins repeated parameters with commas. A body is
+base64 unless the gateway takes its media type for text.
 
-Whatever an operation raises ends here as a problem document. Errors that nobody foresaw are logged with their trace
-under the request's correlation id, and answered without one. Logs and metrics name operations, never streams: names
-may identify people; and they have only our own words of errors (`dynamo.loggable`).
+Every error that an operation raises is answered with a problem document. Unforeseen errors are logged with their trace
+under the request's correlation id, and answered without a trace. Logs and metrics name operations, never streams, since
+names may identify people; they contain only Epochal's own words of errors (`dynamo.loggable`).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Gateway:
         operation, parameters = self._asked(event)
         try:
             response = self._perform(operation, event, parameters, context)
-        except Exception as error:  # noqa: BLE001  the last stop: beyond it the gateway would show the error's text
+        except Exception as error:  # noqa: BLE001  an error that is not caught here would show its text to the caller
             response = self._refused(error, identity)
         name = operation.name if isinstance(operation, Operation) else "none"
         self._measure(name, response, time.perf_counter() - started, identity)
@@ -134,7 +134,7 @@ class _Gateway:
         problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:
-            from epochal.dynamo.aws_errors import log_fields  # noqa: PLC0415  nothing but a failure needs it
+            from epochal.dynamo.aws_errors import log_fields  # noqa: PLC0415  only failures need it
 
             self._log.write("error", "failed", identity, problem=kind.name, **log_fields(error))
         else:

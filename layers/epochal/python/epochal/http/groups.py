@@ -1,4 +1,4 @@
-"""Groups of reactions over HTTP: how far they are, and steering them."""
+"""Groups of reactions over HTTP: reading their state, and steering them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether the store answers: it asks a table for an item that is not there.
+"""A health check of the store: a read of one item that need not exist.
 
-The table is the first that functions may ask so: the layouts say which by their permissions.
+The table is the first one from which the functions may read an item, according to the layouts' permissions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 PROBE: Final = "$Health"
-"""A key to look for. Whether there is such an item does not matter, only that the table answers."""
+"""Key of the item to read. The item need not exist: the table only has to answer."""
 
 HEALTH: Final = Shown("Health", {"status": {"const": "ok"}})
 

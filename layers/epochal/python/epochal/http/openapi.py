@@ -1,4 +1,4 @@
-"""The API as OpenAPI documents, made of what serves it: routes, declarations of operations, limits, problems.
+"""The API as OpenAPI documents, made from its routes, declarations of operations, limits and problems.
 
     python -m epochal.http.openapi                          prints openapi.json
     python -m epochal.http.openapi openapi-3.0.json         prints another one
@@ -6,8 +6,8 @@
 
 `openapi.json` is for generators of clients (`client_profile`), and `openapi-3.0.json` is the same in OpenAPI 3.0.3.
 Other layouts have documents of their own, named after them. `openapi-rules.json` has all operations and every rule of
-their requests; every test of the API holds each answer to it. The documents are committed, and a test compares them.
-Nothing on the way of a request imports this.
+their requests; every test of the API checks each answer against it. The documents are committed, and a test compares
+them. No module that serves requests imports this one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an operation is, and its request and response as plain values: so it can be tested without a gateway or network.
+"""Records of operations, and requests and responses as plain values, which need no gateway or network in tests.
 
-A record names the function that performs it, and imports nothing: stacks read all records at synthesis, and a cold
-start loads what its own operations need.
+A record names the function that performs the operation, and imports nothing: stacks read all records at synthesis, and
+a cold start imports only the modules of its own operations.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ _SEVERAL: Final = (
         store="streams",
         rare=True,
     ),
-    # Each lets its caller store `max_upload_bytes` for a day or two.
+    # Each request lets its caller store `max_upload_bytes` for a day or two.
     _streams(
         "POST",
         "/bodies",
@@ -246,7 +246,7 @@ _HEALTH: Final = Operation(
 _FEED: Final = (
     _whole("GET", "/streams", "list_streams", requests_per_second=10),
     _feed("GET", "/feed", "list_partitions"),
-    # Each may wait for `feed_wait_seconds`: with five, these are at most 420 invocations at once, of an account's
+    # Each request may wait for `feed_wait_seconds`: with five, that is at most 420 invocations at once, of an account's
     # usual 1,000. A page has thousands of events, so nobody needs many a second. The first matching route wins.
     _whole("GET", "/feed/newest", "read_newest", requests_per_second=50),
     _whole("GET", "/feed/position", "read_position", requests_per_second=10),

@@ -1,4 +1,4 @@
-"""What a writer expects of a stream, and which state a reader already has (RFC 9110, sections 8.8.3 and 13.1).
+"""Expected versions of writers, and states that readers already have (RFC 9110, sections 8.8.3 and 13.1).
 
 An ETag is a token between quotes: it names the exact state of a stream, unfolds included, so it is a strong validator.
 A writer names its expectation in one place: `If-Match`, `If-None-Match: *`, or `expected` in the body.
@@ -16,7 +16,7 @@ from epochal.http.operation import Request
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 
 Named = TypeVar("Named")
-"""What an ETag names: an exact state."""
+"""Type of the exact state that an ETag names."""
 
 EXPECTATIONS: Final = tuple(sorted(member.value for member in Expected))
 

@@ -1,8 +1,8 @@
 """Every error as a problem document (RFC 9457).
 
 `type` is a stable name, `title` says the same to people, `detail` says what happened this time. `field` and `rule` name
-what was refused, `version` where a stream or aggregate stands. `instance` carries the correlation id, under which the
-logs say more: a problem never shows a trace, a table's name or what AWS answered.
+the refused field and the broken rule, `version` is the version of a stream or aggregate. `instance` carries the
+correlation id, under which the logs have details: a problem never shows a trace, a table's name or an answer of AWS.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ KINDS: Final = tuple(each for each in list(globals().values()) if isinstance(eac
 """All kinds of problems, in this order."""
 
 RETRY_SECONDS: Final = "1"
-"""DynamoDB's throttling is decided by the second."""
+"""Value of the header `Retry-After`, in seconds. DynamoDB throttles by the second."""
 
 _MAYBE: Final = (
     "a write may have been applied: repeat it with the same Idempotency-Key or event ids, or read first"

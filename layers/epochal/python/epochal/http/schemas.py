@@ -1,6 +1,6 @@
-"""JSON schemas of what the HTTP API takes and answers: one function for each kind of value.
+"""JSON schemas of requests and answers of the HTTP API: one function for each kind of value.
 
-The bounds in a schema are the ones that are enforced: `components` and `query_strings` read a value as its schema says.
+The bounds in a schema are enforced: `components` and `query_strings` read a value as its schema says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 10_000
-"""Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
+"""Most events of a page. With the usual 300 bytes an event, a page ends at 4 MB before it has as many."""
 
 _DAY: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?([.,]\d+)?"

@@ -1,5 +1,5 @@
-"""Appends to several streams in one request: all or nothing, or each for itself. What they take and answer, and how
-they are performed.
+"""Appends to several streams in one request, all or nothing or independently: their schemas and the functions that
+perform them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from epochal.store.streams import Streams
 __all__ = ["append_all", "append_each", "opened"]
 
 MAX_APPENDS: Final = TRANSACTION_ITEMS
-"""Streams of one append; one less with a key, whose record is a write of the transaction too."""
+"""Most streams of one append; one less with an idempotency key, whose record is also a write of the transaction."""
 
 
 _OF_ALL: Final = ("transaction", "item", "events")
@@ -246,7 +246,7 @@ def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]
 # Independent appends: a conflict of one of them does not keep the others from being applied.
 
 MAX_CONDITIONS: Final = 100
-"""Appends with a condition: the events in the way of all of them have to fit one answer."""
+"""Most appends with a condition in one request: the conflicting events of all of them must fit one answer."""
 
 _MEMBERS: Final = STREAM_APPEND.schema["properties"]
 EACH_APPEND: Final = Component(
@@ -255,7 +255,7 @@ EACH_APPEND: Final = Component(
         **STREAM_APPEND.schema,
         "properties": {
             **_MEMBERS,
-            # What its stream refuses is a problem of this append alone.
+            # An event that its stream refuses is a problem of this append alone.
             "events": {**_MEMBERS["events"], "items": schemas.ref("NewEvent")},
             **CONDITION,
             "idempotencyKey": schemas.text(

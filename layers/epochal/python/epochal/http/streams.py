@@ -1,8 +1,8 @@
-"""The operations on streams, and on bodies too large for a request: what each takes and answers, and how it parses its
-request, performs it and shows the outcome. The append to several streams is in `http.several`.
+"""Operations on streams, and on bodies that are too large for a request: their schemas, and the functions that perform
+them. Appends to several streams are in `http.several`.
 
-The same are there for streams as pages, below `/streams`, and for those as tips, below `/tips`. Bodies in the bucket
-are answered with a link, whatever they are part of: they may be larger than a function's memory.
+Streams stored as pages, below `/streams`, and streams stored as tips, below `/tips`, have the same operations. Bodies
+in the bucket are always answered with a link, since they may be larger than a function's memory.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _IF_NONE_MATCH_ANY: Final = parameters.header(
     "If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"]
 )
 
-# What is sent and answered.
+# Schemas of requests and answers.
 
 BODY: Final = Component("Body", schemas.record({"sha256": _SHA256, "bytes": _BYTES}))
 UPLOAD: Final = Shown(
@@ -265,7 +265,7 @@ PRUNED: Final = Shown(
 # The operations.
 
 Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
-"""Signs an upload of a body for so many seconds: a URL, and the headers that must be sent with it."""
+"""Function that signs an upload of a body for some seconds; returns a URL and the headers that it requires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -598,7 +598,7 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
     return answers.answer(meter, _page(stream, found, on.link))
 
 
-# How their answers look.
+# Views of heads and pages.
 
 
 def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
@@ -650,7 +650,7 @@ def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
     return EVENT_PAGE(found, stream=stream, events=shown, next=following, **hole)
 
 
-# What stands in the way.
+# Problems.
 
 
 def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:

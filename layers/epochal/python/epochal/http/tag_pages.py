@@ -95,7 +95,8 @@ def scan(
         """Count the events of each of the tenant's tags in one part of the table.
 
         Returns:
-            None where the table is read as one part and needs more than one request: it must be read in `PARTS`.
+            None where the scan begins with the table as one part and one request does not read all of it: the table
+                must be read in `PARTS`.
         """
         nonlocal requests, units
         counts: Counter[str] = Counter()

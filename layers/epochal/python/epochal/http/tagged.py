@@ -1,15 +1,14 @@
-"""Tagged events over HTTP: appending them, querying them, reading one, listing them and their tags; what each operation
-takes and answers, and how it is performed.
+"""Tagged events over HTTP: operations that append, query, read and list events and their tags, and their schemas.
 
     {"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}
     {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
 
-Events are those of streams, with tags (`events`). A query's items are alternatives; an item asks for any of its types
-and all of its tags.
+The events have the form of stream events, with tags (`events`). A query's items are alternatives; an event matches an
+item if it has one of the item's types and all of its tags.
 
 A plug-in has the same operations on its own store (`operation.tagged_operations`). Bodies in the bucket are answered
-with a link: they may be larger than a function's memory. A page ends where the next event has no room, and says where
-the next one goes on.
+with a link, since they may be larger than a function's memory. A page ends where the next event has no room, and says
+where the next page begins.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ _STAMP: Final = schemas.words("When it was appended.")
 _GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 
-# What is sent.
+# Schemas and readers of requests.
 
 
 def _type_of(node: Node) -> str:
@@ -198,7 +197,7 @@ def position_of(sent: Mapping[str, Any]) -> Position | None:
     return read_position(sent["after"]) if "after" in sent else None
 
 
-# Events that are answered.
+# Views of events.
 
 EVENT: Final = Component(
     "TaggedEvent",

@@ -1,4 +1,4 @@
-"""The feed of all partitions at once: streams, the newest, the order of writes, and where a stream's events are."""
+"""The feed of all partitions at once: streams, newest events, events in write order, and positions of streams."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     Raises:
         InvalidInput: the text is a checkpoint of one partition, or nothing known.
     """
-    from epochal.feed.ordered import OrderedCheckpoint  # noqa: PLC0415  few read in order
+    from epochal.feed.ordered import OrderedCheckpoint  # noqa: PLC0415  ordered reads are rare
 
     if given.startswith("{"):
         return OrderedCheckpoint.parse(given)

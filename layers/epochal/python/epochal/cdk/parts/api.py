@@ -1,8 +1,8 @@
 """The HTTP API: one gateway route for each of the library's routes, three functions behind them. A stage may have the
-functions' own addresses instead (`urls.py`).
+functions' own URLs instead (`function_urls`).
 
-Routes are explicit, not one `$default` for a function to take apart: so permissions, JWT scopes, throttling
-and metrics are per operation, and an unknown path is refused before anything runs.
+Routes are explicit, instead of one `$default` route that a function takes apart: so permissions, JWT scopes, throttling
+and metrics are per operation, and an unknown path is refused before any function runs.
 
 Callers sign with SigV4 (an IAM policy names the routes they may call) or, where the stage has an issuer,
 bring its tokens. There is no third way: no route is open.
@@ -178,7 +178,7 @@ class Api:
 
     def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:
         """Make the log group of the access log; return the stage's property that refers to it."""
-        # Under /aws/vendedlogs/ an API adds nothing to the account's one policy on logs, which is finite.
+        # A log group under /aws/vendedlogs/ takes no space in the account's one resource policy for logs.
         # A group keeps its class for life, so each class has a group of its own name.
         kind = stage.access_log_class
         group = log_group(
@@ -216,10 +216,10 @@ def _scopes(stage: Stage, operation: Operation) -> list[str] | None:
     return list(stage.jwt_scopes.get(operation.scope, (operation.scope,))) if stage.jwt_issuer else None
 
 
-# Functions' own addresses in place of the gateway: a request costs a dollar a million less.
+# Functions' own URLs in place of the gateway: a million requests cost a dollar less.
 #
-# A URL takes whatever the gateway would route to its function, signed with SigV4. It knows no routes: a policy names
-# functions (`append`, `replay`, `feed`), and there are no tokens, limits of requests, or access logs.
+# A URL takes every request that the gateway would route to its function, signed with SigV4. It has no routes: a policy
+# names functions (`append`, `replay`, `feed`), and there are no tokens, limits of requests, or access logs.
 
 
 def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function], outputs: str) -> None:

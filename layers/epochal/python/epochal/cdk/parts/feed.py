@@ -1,20 +1,20 @@
-"""The indexer: heads from the streams of the layouts' tables in, entries of epochs out (DESIGN §5.7 to
+"""The indexer, which reads heads from the streams of the layouts' tables and writes entries of epochs (DESIGN §5.7 to
 5.10).
 
-One function, because its code is one; an event source mapping for each layout, because each stream has records of its
-own to wait for and to give up on. A mapping decides what a failure costs. The rules of all of them,
-with the numbers below:
+There is one function for all layouts, and an event source mapping for each layout, since each stream has its own
+retries and failures. All mappings have the same rules, with the numbers below:
 
-    only heads wake the function        what else changes is filtered out before it is paid for (below)
-    a batch may fail in part            what the function reports is retried, what came before it stands
-    a batch that raises is halved       until what makes it raise stands alone, and its neighbours have passed
-    nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
-    nothing is lost with it             the stream's next append finds the gap and heals it from the store
+    only heads wake the function        other changes are filtered out before they cost anything (below)
+    a batch may fail in part            failed records are retried, the records before them are done
+    a batch that raises is halved       until the record that makes it raise is alone, and all others are done
+    nothing blocks a shard for a day    retries end; then the whole record goes to a bucket
+    no event is lost by that            the stream's next append finds the gap and heals it from the store
 
-A stage may have its tables send their changes to one Kinesis stream (`feed_kinesis_shards`). Then one mapping takes the
-place of those of the tables' streams, under the same rules.
+A stage may have its tables send their changes to one Kinesis stream (`feed_kinesis_shards`). Then one mapping replaces
+those of the tables' streams, under the same rules.
 
-It tells reactions what it has got to through a topic (below). The auditor looks after what nobody told the indexer.
+The indexer publishes the partitions' new positions to a topic (below). The auditor finds appends that never reached the
+indexer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ POLLING_SECONDS: Final = 1
 the window therefore need not include."""
 
 TIMEOUT: Final = Duration.minutes(2)
-"""A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
+"""Timeout of the indexer. A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
 
 
 class Feed:
@@ -169,7 +169,7 @@ class Feed:
             maximum_retry_attempts=RETRIES,
             maximum_record_age_in_seconds=MAX_AGE_SECONDS,
             destination_config=self._failures.destination(),
-            # Counts what was given up on, which alarms look at.
+            # Counts the records that were given up on, for alarms.
             metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
         )
 
@@ -194,12 +194,12 @@ def _id(heads: TableSpec) -> str:
     return "Heads" if is_first else f"{heads.kind.capitalize()}Heads"
 
 
-# Notices: the indexer tells which partitions have moved, after each batch (FORMATS §5).
+# Notices: after each batch, the indexer publishes which partitions have new entries (FORMATS §5).
 #
-# A notice is a wake-up and carries no data. One that could not be published has its batch delivered once more; then
-# later batches, and reactions' schedules, make up for it: the index does not wait for a topic.
+# A notice is a wake-up and carries no data. If a notice cannot be published, its batch is delivered once more; after
+# that, later batches and reactions' schedules make up for it: the index does not wait for a topic.
 #
-# The topic is FIFO, so that notices of a partition come one after the other, and are deduplicated by what they say.
+# The topic is FIFO, so that notices of a partition arrive one after the other, and are deduplicated by their content.
 
 
 class Notices(Construct):
@@ -231,11 +231,11 @@ class Notices(Construct):
         )
 
 
-# The auditor: on a schedule it compares a bit of every table of heads with the index, and mends the index.
+# The auditor: on a schedule, it compares a part of every table of heads with the index, and repairs the index.
 #
-# Each invocation scans on from where the last one stopped, at a price that does not grow with the store (decision
-# 100). What it finds missing is indexed by then: the alarm asks why nobody had told. It also asks whether the
-# mappings are enabled that bring streams to the indexer: one that is not has no metrics to alarm on.
+# Each invocation continues the scan where the last one stopped, at a price that does not grow with the store (decision
+# 100). Missing events are indexed at once; the alarm is there to find out why they were missing. The auditor also
+# checks whether the indexer's event source mappings are enabled: a disabled mapping has no metrics to alarm on.
 
 SCHEDULE: Final = Duration.hours(1)
 """Interval of audits. Streams keep records for a day, so that records that the indexer gave up on can still be read."""
@@ -306,12 +306,12 @@ class AuditResources(Construct):
             alarms.when(name, description, counted, minutes=ONCE)
 
 
-# Filters of event source mappings: which changes of a table are of heads, and so matter to the indexer.
+# Filters of event source mappings: the changes of a table that concern heads, and so matter to the indexer.
 #
-# Lambda compares them before it wakes the function; what they drop costs nothing and is never seen again. So they
-# look only at what makes an item a head that an append wrote, and drop nothing that the library would index: a head
-# that is malformed elsewhere gets through, and is set aside with its cause. They are made of the conditions that the
-# layouts state (`layout.port.Source`), and mean the same.
+# Lambda applies them before it wakes the function; dropped changes cost nothing and are never seen again. So the
+# filters test only the attributes that make an item a head written by an append, and drop nothing that the library
+# would index: a head that is malformed elsewhere passes, and is set aside with its cause. They are made from the
+# conditions that the layouts declare (`layout.port.Source`), and mean the same.
 #
 # Numbers are text here, as they are in records. Only operators that Lambda documents for filters are used.
 

@@ -1,6 +1,6 @@
-"""A Lambda function as all of Epochal's are: two layers, a role of its own, a log of its own, and alarms.
+"""The common form of Epochal's Lambda functions: two layers, and a role, a log and alarms for each function.
 
-Layer 1 is the library without what only developers use; layer 2 its third-party pins. Each stack makes its
+Layer 1 is the library without modules that only developers use; layer 2 its third-party pins. Each stack makes its
 own layer versions of the same two assets: a version shared across stacks could never be replaced, since
 CloudFormation keeps exports that are in use from changing.
 """
@@ -381,7 +381,7 @@ def settings_of(stage: Stage, stores: Stores) -> Settings:
     return Settings.of(**chosen, **partitions, **own, **places)
 
 
-# Alarms as all of Epochal's are: named after the stage, sent to its topic, quiet where nothing happens.
+# The common form of Epochal's alarms: named after the stage, sent to its topic, quiet without data.
 #
 # Missing data is a good sign everywhere here.
 

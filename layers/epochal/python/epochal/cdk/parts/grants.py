@@ -1,10 +1,10 @@
-"""What a function may do: exact actions on exact resources, as the statements of one inline policy.
+"""Permissions of functions: exact actions on exact resources, as the statements of one inline policy.
 
-CDK's own `grant_*` methods are not used: they give groups of actions with wildcards. A policy inline in its
-role comes into being together with it, so nothing that checks a role when it is attached (an event source
-mapping does) can find it without its permissions.
+CDK's own `grant_*` methods are not used, since they allow groups of actions with wildcards. An inline policy is created
+together with its role, so an event source mapping, which checks the role when it is made, never finds a role without
+its permissions.
 
-    transactions need no action of their own: AWS checks the actions of the writes that they are made of
+    transactions need no action of their own: AWS checks the actions of their single writes
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:
     """Return statements that allow reading tables' streams."""
     return (
         _allow("dynamodb", ("DescribeStream", "GetRecords", "GetShardIterator"), [*arns]),
-        # AWS knows no resource for this one, and refuses a mapping whose role lacks it.
+        # AWS has no resource for this action, and refuses a mapping whose role lacks the action.
         _allow("dynamodb", ("ListStreams",), ["*"]),
     )
 
@@ -90,7 +90,7 @@ def on_kinesis(arn: str) -> tuple[iam.PolicyStatement, ...]:
     actions = ("DescribeStream", "DescribeStreamSummary", "GetRecords", "GetShardIterator", "ListShards")
     return (
         _allow("kinesis", actions, [arn]),
-        # As of tables' streams, a mapping is refused without it.
+        # As with tables' streams, AWS refuses a mapping whose role lacks this action.
         _allow("kinesis", ("ListStreams",), ["*"]),
     )
 
@@ -199,15 +199,15 @@ def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.Po
     return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)
 
 
-# What each function may do, derived from the plans that it runs: exact actions on exact tables and prefixes.
+# Permissions of each function, derived from the plans that it runs: exact actions on exact tables and prefixes.
 #
-#     append    writes in every layout; reads what decides a write, or tells whose it was
+#     append    writes in every layout; reads items that decide a write, or that tell whether a write was applied
 #     replay    reads in every layout
-#     feed      reads the index, and events of every layout for readers who want them filled in; steers groups, by their
+#     feed      reads the index, and events of every layout for readers who ask for events; steers groups, by their
 #               states in the index alone
-#     indexer   writes the index; reads what heals it: types of events, never their contents
-#     auditor   as the indexer, and scans the tables of heads; where a stage says what streams keep, prunes them, and
-#               copies them to archives
+#     indexer   writes the index; reads types of events to heal gaps, never their contents
+#     auditor   as the indexer, and scans the tables of heads; where a stage limits what streams keep, prunes
+#               streams and copies events to archives
 #     timers    appends to streams that it has loaded
 #     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 #
@@ -252,13 +252,13 @@ _FUNCTIONS: Final = {
     ),
     "replay": _May(looks=True),
     "feed": _May(index=_READ, groups=("BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"), writes=True),
-    # Apart from its streams and its failures.
+    # Besides access to its streams and its failures.
     "indexer": _May(index=_INDEX, bodies=(), writes=True),
     "auditor": _May(index=_INDEX, archives="copying", bodies=(), writes=True),
-    # Apart from its queue, its table and its schedules.
+    # Besides access to its queue, its table and its schedules.
     "timers": _May(bodies=("GetObject", "PutObject"), writes=True),
-    # Apart from its queue and from what its handler does. It replaces the state of its group and deletes causes of
-    # parked streams; where a stream ends, which a replay asks, the heads of its store tell.
+    # Besides access to its queue and its handler's permissions. It replaces the state of its group and deletes causes
+    # of parked streams. A replay reads the end of a stream from the heads of its store.
     "reaction": _May(index=(*_INDEX, "DeleteItem"), writes=True),
 }
 

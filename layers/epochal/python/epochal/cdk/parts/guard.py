@@ -1,11 +1,11 @@
 """The guard of a store: a function that refuses a deployment which changes what stored events depend on.
 
-It stands with the tables, and every function of the store waits for it: what is refused changes no function and no
-output, and CloudFormation takes back what else it has changed. It is ours, and loads nothing of a user's: what answers
-CloudFormation has to answer, or a deployment that fails cannot be rolled back.
+It is deployed with the tables, and every function of the store depends on it: a refused deployment changes no function
+and no output, and CloudFormation rolls back the other changes. It loads no code of the user's: a custom resource must
+always answer CloudFormation, or a deployment that fails cannot be rolled back.
 
-The type of its resource has the store's name in it. CloudFormation refuses another type when it reads the template, and
-so another name, before it makes tables of that name, and deletes those that hold the events.
+The type of its resource contains the store's name. CloudFormation refuses another type when it reads the template, and
+so refuses another name before it makes tables of that name and deletes the tables that hold the events.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The second layer's content: wheels for the functions' platform, fetched by pip before synthesis.
+"""The content of layers with packages: wheels for the functions' platform, fetched by pip before synthesis.
 
-pip takes wheels for another platform when told to, so no container has to imitate one, and none whose hash is not
-written beside its pin. (uv would read markers too; pip is what a team has told of its index and certificates.) What was
-fetched is kept in a folder named after everything that decides its content; a folder that exists is complete, because
-it gets its name only then. So synthesis asks a registry once for each set of pins and platform, and never again.
+pip can fetch wheels for another platform, so no container is needed, and it refuses a wheel whose hash is not written
+beside its pin. (uv would read markers too, but teams have configured pip for their index and certificates.) Fetched
+packages are cached in a folder whose name is a hash of everything that decides its content; a folder gets this name
+only when it is complete. So synthesis asks a registry once for each set of pins and platform, and never again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 RECIPE: Final = 4
-"""Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
+"""Version of the folders' content; raise it when `_fetch` or `_arguments` change the content."""
 
 SCHEMAS: Final = "epochal_event_schemas"
 """Name of the module that checks events against the schemas that a stage names."""
@@ -257,10 +257,10 @@ def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[st
 
 # Layers with bytecode, where this machine has the functions' Python.
 #
-# A layer is read-only, so modules without bytecode are compiled at each cold start, which takes nearly half as long
-# again as all that importing takes otherwise. Bytecode fits one version of Python and every processor. It is never
-# compared with its source, whose date does not survive the way into a layer. Without that Python, layers hold sources
-# only: slower to start, and as right.
+# A layer is read-only, so modules without bytecode are compiled at each cold start, which makes imports take nearly
+# half as long again. Bytecode fits one version of Python and every processor. It is never compared with its source,
+# whose date is lost on the way into a layer. Without that Python, layers hold sources only: slower to start, but
+# correct.
 
 LITTER: Final = ("__pycache__", "*.pyc", "*.egg-info", ".*")
 """Patterns of files in a checkout that belong to no layer."""
@@ -317,7 +317,7 @@ def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
         below: path of the folder's content in the layer; empty for the whole layer.
     """
     interpreter = interpreter_of(python)
-    # Without a dot: what comes after one CDK would take for the file's type.
+    # Without a dot, since CDK would take the text after a dot for the file's type.
     kind = f"{layer.name}-py{python.replace('.', '')}-{'bytecode' if interpreter else 'sources'}-"
     folder = cache / (kind + _digest(layer, below))
     if not folder.exists():

@@ -1,8 +1,8 @@
-"""Who may be granted something: whoever has an identity policy in the account of what is granted.
+"""Checks of grantees, which must have an identity policy in the store's account.
 
-A role, a user or a group takes the statements into its own policy, and so does what stands for a role: a function, a
-task, a state machine. Others, such as a service or another account, would need a resource policy, which tables of
-DynamoDB do not get here; CDK takes a statement for them and drops it, so that a program would be refused at run time.
+A role, a user or a group gets the statements in its own policy, and so does a construct with a role: a function, a
+task, a state machine. Other grantees, such as a service or another account, would need a resource policy, which Epochal
+does not give to tables; CDK takes a statement for them and drops it, so that a program would be refused at run time.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""What a deployment keeps, made or found by name: tables, and the bucket of large bodies and projection states. They
-must outlive everything else.
+"""The stored data of a deployment, made or found by name: tables, and the bucket of large bodies and projection states.
+They must outlive all other resources.
 
-Names are explicit, so that a table that outlived its stack is found again, by hand or by `existing_tips` and its like
-(docs/deploy.md). They are the same in every deployment of a stage, so a stack needs no export of another to use what is
-there. That is how all stacks of Epochal's know each other: CloudFormation refuses to take away or change an export as
-long as it is imported, and every table may be left out or taken over one day.
+Names are explicit, so that a table that outlived its stack is found again, by hand or by settings such as
+`existing_tips` (docs/deploy.md). They are the same in every deployment of a stage, so a stack needs no export of
+another stack to use its resources. All stacks of Epochal's find each other in this way: CloudFormation refuses to
+delete or change an export as long as it is imported, and every table may be left out or taken over one day.
 
-What a stream is called, its table's name does not tell: the stack that makes the table puts the ARN where the one that
-follows it looks, into a parameter of Parameter Store. CloudFormation reads it while it plans an update, so it sees that
-nothing has changed where nothing has; `Fn::GetStackOutput` is read too late for that, and a mapping would be replaced.
+The ARN of a table's stream cannot be derived from the table's name: the stack that makes the table writes the ARN to a
+parameter of Parameter Store, from which other stacks read it. CloudFormation reads the parameter while it plans an
+update, so it sees whether the ARN has changed; `Fn::GetStackOutput` is read too late for that, and an unchanged mapping
+would be replaced.
 """
 
 from __future__ import annotations
@@ -238,16 +239,16 @@ def _unclaimed() -> list[s3.LifecycleRule]:
     ]
 
 
-# A table from its specification, and the promises a deployment adds to it: recovery, encryption, retention.
+# Tables from their specifications, with the recovery, encryption and retention that a deployment adds.
 #
-# `TableV2`, always with a name of its own: a second region then is a property of this resource instead of a new
+# Each is a `TableV2` with an explicit name: a second region then is a property of this resource instead of a new
 # table, and a table that outlived its stack can be found again. An existing table is referenced by its stream's
 # ARN, which names the table as well, or by its own where it needs no stream.
 #
-# A replica is what the table is: keys, indexes, expiry, recovery, protection. A table of several regions has to have
-# a stream, and DynamoDB gives it none in the update that adds a region. So every table has one from the beginning;
-# where nobody reads it, it costs nothing and holds keys alone. A table that sends its changes to Kinesis keeps its
-# stream: a stage that stops sending them finds the changes of the last day in the stream.
+# A replica has the properties of its table: keys, indexes, expiry, recovery, protection. A table of several regions
+# has to have a stream, and DynamoDB gives it none in the update that adds a region. So every table has one from the
+# beginning; a stream without readers costs nothing and holds keys alone. A table that sends its changes to Kinesis
+# keeps its stream: a stage that stops sending them finds the changes of the last day in the stream.
 
 _TYPES = {
     "S": dynamodb.AttributeType.STRING,
@@ -424,22 +425,24 @@ def _tidy() -> s3.LifecycleRule:
 # The bucket to which mappings of streams write records that their function gave up on. It keeps the records themselves
 # for a while (decision 24).
 #
-# The records are evidence, not data: events are in the store, gaps heal from there, and notices are made up for.
+# The records are evidence, not data: events are in the store, gaps heal from there, and later notices replace lost
+# ones.
 
 RETRIES: Final = 20
-"""Functions wait out throttling by themselves, and the indexer sets poison aside. What still raises is a crash, which
-fails within seconds and stands alone after ten halvings that do not count, or an outage, through which twenty attempts
-last for the better part of an hour. More would let one record hold up its shard; fewer would empty a shard into the
-bucket."""
+"""Retries of a batch. Functions wait out throttling by themselves, and the indexer sets malformed records aside. The
+remaining errors are a crash, which fails within seconds and is alone after ten halvings that do not count, and an
+outage, in which twenty attempts last for the better part of an hour. More retries would let one record block its
+shard; fewer would empty a shard into the bucket."""
 
 MAX_AGE_SECONDS: Final = 22 * 60 * 60
-"""Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting. Not less, even
-where old ones matter little: a new mapping begins with all that the stream has, which would be given up unseen."""
+"""Age in seconds at which a record is given up, two hours before its stream deletes it, so that it always reaches the
+bucket. A lower age would not do: a new mapping begins with all records of the stream, and would give up old ones
+unread."""
 
 DAYS: Final = 90
 
 PREFIX: Final = "aws/lambda/"
-"""Lambda chooses the keys of what it puts there; all begin with this."""
+"""Prefix of the keys of all records that Lambda writes to the bucket."""
 
 
 class Failures:
@@ -452,7 +455,7 @@ class Failures:
     def __init__(self, scope: Construct, *, stage: Stage, key: kms.IKey | None) -> None:
         """Make the bucket, whose objects expire after `DAYS` days."""
         rule = s3.LifecycleRule(id="evidence", expiration=Duration.days(DAYS))
-        # Straight in the stack: its logical id is from when nothing else had failures.
+        # A direct child of the stack, so that its logical id stays as it was when no other part had failures.
         self.bucket: Final = private_bucket(
             scope, "Failures", kind="failures", stage=stage, key=key, rules=[rule]
         )

@@ -1,19 +1,19 @@
-"""A dashboard, and alarms from the first deployment on: what someone should be told before users tell them.
+"""A dashboard, and alarms from the first deployment on, which tell operators of failures before users do.
 
-    the feed lags            the age of the last record the indexer got to
-    a record was set aside   nothing can be made of it; an operator decides
-    records were given up    the failure destination got something, or could not be reached
-    changes wait             Kinesis takes no more of what tables send, or DynamoDB is behind with it, or gave it up
-    a function failed        handlers answer every foreseen failure, so an error is a fault of code or set-up
+    the feed lags            the indexer's last record is minutes old
+    a record was set aside   the record cannot be indexed; an operator decides
+    records were given up    the failure destination got a record, or could not be reached
+    changes wait             Kinesis throttles the tables' changes, or DynamoDB is late with them, or gave some up
+    a function failed        handlers answer every foreseen failure, so an error is a fault of code or configuration
     a replica lags           a second region is further behind than usual
-    something throttled      functions or tables at a ceiling: the stage's, or the account's
+    something throttled      functions or tables at a limit: the stage's, or the account's
     the API answers 5xx      as a share of requests: one in a million is no reason to wake anyone
 
 What to do about each is in docs/runbook.md.
 
-Metrics know mappings and the gateway by what AWS calls them, which is another name whenever they are made anew. So
-their alarms are made where they are, in one update with them: elsewhere they would look at what is gone until somebody
-deploys that as well. Everything else has names that stay.
+Metrics name mappings and the gateway by ids that AWS chooses, which change whenever these are made anew. So their
+alarms are in the same stack and update: in another stack they would watch a deleted resource until that stack is
+deployed as well. All other resources have names that stay.
 """
 
 from __future__ import annotations
@@ -288,15 +288,15 @@ def _sum(names: Iterable[str]) -> str:
     return f"SUM([{', '.join([first, *others])}])" if others else first
 
 
-# The dashboard of a stage: what the alarms look at, over time, and what they do not: how much passes through.
+# The dashboard of a stage: graphs of the alarms' metrics, and of throughput.
 #
-#     how late      the indexer behind its streams, reactions behind the feed, wake-ups that wait
-#     how much      events indexed, notices, events handled
-#     what failed   records set aside, streams parked, wake-ups given up, errors
-#     at a ceiling  throttles of tables and functions
-#     what it takes units of tables, and conditions that failed: writers that were in each other's way
+#     lag           the indexer behind its streams, reactions behind the feed, wake-ups that wait
+#     throughput    events indexed, notices, events handled
+#     failures      records set aside, streams parked, wake-ups given up, errors
+#     limits        throttles of tables and functions
+#     load          units of tables, and conditions that failed because of concurrent writers
 #
-# Reactions here are those that the stage declares; one in a stack of one's own has its metrics under the same names.
+# It shows the reactions that the stage declares; a reaction in another stack has metrics of the same names.
 
 TAKEN = (
     ("Write units", "ConsumedWriteCapacityUnits"),
