@@ -464,7 +464,7 @@ class Waker(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
-        """Make the function.
+        """Make the Lambda function that sends wake-ups to the queues of a stack's reactions.
 
         Args:
             shared: settings, stores and code of the function.

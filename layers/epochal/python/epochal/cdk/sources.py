@@ -55,7 +55,7 @@ class Target(Enum):
 
 
 def target_from(name: object) -> Target:
-    """Parse the name of a target.
+    """Parse the name of a target, `aws` or `embedded`.
 
     Raises:
         BadSetting: there is no such target.

@@ -76,7 +76,7 @@ class Store(Construct):
         code: MakeCode,
         layers: Layers | None = None,
     ) -> None:
-        """Make the construct; subclasses add the resources.
+        """Make a construct that refers to a store; `EventStore` adds the store's resources.
 
         Args:
             scope: the stack, or a construct in it.
@@ -414,7 +414,7 @@ def _stage(name: str, preset: Preset, target: Target, options: Mapping[str, Any]
 
 
 def _made_of(scope: Construct, id_: str) -> str:
-    """Make a store's name of the stack's name and the construct's path, shortened with a hash.
+    """Make a store's name of the stack's name and the construct's path; a long name is cut and hashed.
 
     Raises:
         BadSetting: the stack's name is not known yet, as that of a nested stack.

@@ -211,7 +211,7 @@ class Notices(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
-        """Make the topic."""
+        """Make the FIFO topic of notices and the statement that allows publishing to it."""
         super().__init__(scope, id_)
         stage = shared.stage
         self.topic: Final = sns.Topic(

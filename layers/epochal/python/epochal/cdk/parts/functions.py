@@ -104,7 +104,10 @@ class Layers(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, *, code: Code) -> None:
-        """Make the layer versions, without the modules that only developers use."""
+        """Make layer versions of the library, its pins, and, where the code has them, boto3 and layouts.
+
+        Modules that only developers use are left out.
+        """
         super().__init__(scope, id_)
         left_out = [
             f"python/epochal/{each}"

@@ -36,7 +36,7 @@ class SettingsGuard(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
-        """Make the function and the custom resource."""
+        """Make the Lambda function of the guard, and the custom resource that calls the function."""
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
         heads = {layout.table: stores.tables[layout.port.heads.kind] for layout in stage.deployed_layouts()}
