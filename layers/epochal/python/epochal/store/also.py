@@ -69,7 +69,7 @@ _SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
 
 
 def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
-    """Write a whole item. It replaces the one that is there.
+    """Make a write of a whole item, which replaces an existing item with the same key.
 
     Args:
         when: a condition on the item that is there: `Absent`, `Present`, `BeginsWith` or `compare` of an attribute, or
@@ -93,7 +93,7 @@ def update(
     removes: Sequence[str] = (),
     when: Condition | None = None,
 ) -> Update:
-    """Change an item, or create it.
+    """Make a write that changes attributes of an item, or creates the item.
 
     Args:
         sets: attributes that get a value.
@@ -131,37 +131,56 @@ def update(
 
 
 def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
-    """Delete an item, if it is there. `when` is as of `put`; raises as `update` does."""
+    """Make a write that deletes an item, if the item exists.
+
+    Args:
+        when: as of `put`.
+
+    Raises:
+        InvalidInput: as `update`.
+    """
     return Delete(table=_table(table), key=_key(key), condition=_when(when))
 
 
 def check(table: str, key: Values, when: Condition) -> Check:
-    """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `update` does."""
+    """Make a check that a condition holds on an item that is not written; else nothing is appended.
+
+    Args:
+        when: the condition, as of `put`.
+
+    Raises:
+        InvalidInput: as `update`.
+    """
     _check_condition(when, "when")
     return Check(table=_table(table), key=_key(key), condition=when)
 
 
 def compare(name: str, operator: Comparison, value: object) -> Compare:
-    """The condition that an attribute is there and compares so with a value of its type. Raises as `put` does."""
+    """Make the condition that an attribute exists and compares so with a value of its type.
+
+    Raises:
+        InvalidInput: as `put`; the operator is none of `Comparison`.
+    """
     if operator not in get_args(Comparison):
         raise InvalidInput("operator", f"must be one of {', '.join(get_args(Comparison))}")
     return Compare(name, operator, _value(value, name, -1))  # which may go a level deeper than in an item
 
 
 def plain(item: Item) -> dict[str, Any]:
-    """An item as Python's values; numbers are `int` where they are whole, else `Decimal`."""
+    """Convert a DynamoDB item to Python values; whole numbers become `int`, others `Decimal`."""
     return {name: _plain(value) for name, value in item.items()}
 
 
 def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[TransactionWrite, ...]:
-    """What goes with an append, if it can.
+    """Return the writes that go with an append as a tuple, after checking them.
 
     Args:
-        own: the store's tables.
+        also: puts, updates, deletes and checks.
+        own: names of the store's own tables, which such writes must not touch.
 
     Raises:
-        InvalidInput: something else than these writes; an item of the store's; one item twice.
-        TooLarge: more than an item, or a transaction, may have.
+        InvalidInput: something that is no such write; an item in a table of the store's; two writes on one item.
+        TooLarge: more items or bytes than DynamoDB allows in an item or a transaction.
     """
     must_be_list(object, also, "also")
     if len(also) >= TRANSACTION_ITEMS:
@@ -189,12 +208,18 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
 
 
 def digest(also: Sequence[TransactionWrite]) -> bytes:
-    """What tells it from others under an idempotency key; nothing of nothing."""
+    """Compute the digest of the writes that go with an append; empty bytes for no writes.
+
+    Under an idempotency key the digest tells a repeat from an append with other writes.
+    """
     return hashlib.sha256(repr([*also]).encode()).digest() if also else b""
 
 
 def _one_item(left: TransactionWrite, right: TransactionWrite) -> bool:
-    """Whether two writes are known to be on one item. Which attributes of a `put` are its key, only the table knows."""
+    """Whether two writes are known to be on the same item.
+
+    Only the table knows which attributes of a `put` are the key, so two puts count as one item only if they are equal.
+    """
     if left.table != right.table:
         return False
     if isinstance(left, Put) and isinstance(right, Put):
@@ -206,6 +231,7 @@ def _one_item(left: TransactionWrite, right: TransactionWrite) -> bool:
 
 
 def _size(write: TransactionWrite) -> int:
+    """Compute the bytes that a write adds to a transaction: item, or key and changed attributes."""
     if isinstance(write, Put):
         return item_size(write.item)
     changes = {each.name: each.value for each in write.sets} if isinstance(write, Update) else {}
@@ -218,6 +244,11 @@ def _table(name: str) -> str:
 
 
 def _key(values: Values) -> dict[str, AttributeValue]:
+    """Convert a mapping of Python values to the key of a DynamoDB item.
+
+    Raises:
+        InvalidInput: a value that is neither a number nor non-empty text or bytes.
+    """
     key = _item(values)
     for name, value in key.items():
         if not any(map(value.get, "SNB")):
@@ -226,17 +257,27 @@ def _key(values: Values) -> dict[str, AttributeValue]:
 
 
 def _item(values: Values, within: str = "", depth: int = 0) -> dict[str, AttributeValue]:
+    """Convert a mapping of Python values to a DynamoDB item, with its attributes sorted by name.
+
+    Args:
+        within: name of the attribute that the mapping lies in, for error messages; empty for a whole item.
+        depth: level of nesting.
+
+    Raises:
+        InvalidInput: a name that is no text, or a value that DynamoDB does not have.
+    """
     must_be(Mapping, values, "also", "a mapping of attributes")
     for name in values:
         must_be(str, name, "also", "a mapping of attributes by their names")
         if not name and not depth:
             raise InvalidInput("also", "must have names of attributes that are not empty")
         _utf8(name, "also")
-    # In one order, whatever the caller's: a repeat under a key is told by it.
+    # Sorted, so that a repeat under an idempotency key has the same digest whatever the caller's order is.
     return {name: _value(values[name], within or name, depth) for name in sorted(values)}
 
 
 def _check_number(value: Decimal, name: str) -> None:
+    """Raise `InvalidInput` unless DynamoDB can hold a number: finite, 38 digits, 1E-130 to 1E125."""
     if not value.is_finite():
         raise InvalidInput(name, "must be a finite number")
     digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
@@ -247,6 +288,15 @@ def _check_number(value: Decimal, name: str) -> None:
 
 
 def _value(value: object, name: str, depth: int = 0) -> AttributeValue:
+    """Convert a Python value to a DynamoDB attribute value.
+
+    Args:
+        name: name of the attribute, for error messages.
+        depth: level of nesting, less than 32.
+
+    Raises:
+        InvalidInput: a value that DynamoDB does not have.
+    """
     if depth >= LEVELS:
         raise InvalidInput(name, f"has more than {LEVELS} levels of lists and mappings")
     match value:
@@ -279,7 +329,10 @@ def _when(condition: Condition | None) -> Condition | None:
 
 
 def _check_condition(condition: object, field: str) -> None:
-    """Raise `InvalidInput` naming the part that is none, or that only DynamoDB would refuse."""
+    """Raise `InvalidInput` unless a condition is well-formed, with the field of the faulty part.
+
+    Conditions that only DynamoDB would refuse are refused here, too.
+    """
     match condition:
         case All(conditions=parts) | AnyOf(conditions=parts):
             must_be((list, tuple), parts, f"{field}.conditions", "a list of conditions")
@@ -306,6 +359,14 @@ def _check_condition(condition: object, field: str) -> None:
 
 
 def _utf8(text: str, name: str) -> str:
+    """Return a text, if UTF-8 can encode it.
+
+    Args:
+        name: name of the attribute, for error messages.
+
+    Raises:
+        InvalidInput: the text has lone surrogates.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -314,6 +375,11 @@ def _utf8(text: str, name: str) -> str:
 
 
 def _set(values: AbstractSet[object], name: str) -> AttributeValue:
+    """Convert a set to a DynamoDB attribute value, with its members sorted.
+
+    Raises:
+        InvalidInput: members of different types, or of types that DynamoDB has no sets of.
+    """
     members = [_value(each, name) for each in values]
     kinds = {kind for each in members for kind in each}
     if len(kinds) > 1 or not kinds <= _SETS.keys():
@@ -323,6 +389,7 @@ def _set(values: AbstractSet[object], name: str) -> AttributeValue:
 
 
 def _plain(value: AttributeValue) -> Any:
+    """Convert a DynamoDB attribute value to a Python value."""
     ((kind, content),) = value.items()
     match kind:
         case "NULL":

@@ -54,11 +54,13 @@ from epochal.store.tagged import TaggedEvents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forbidden:
-    """Events that an append must not meet: those that match, but for those that a position has seen.
+    """The append condition of a call: a query that must match no event beyond a position.
 
     Attributes:
-        takes: how many of them a conflict brings; None is all.
-        also: goes with the append, to tables of the caller's own.
+        fail_if: the query; None for no condition on events.
+        after: position up to which matching events do not count; None: all events count.
+        takes: function that says whether a conflict brings one more of the matching events; None: it brings all.
+        also: writes to tables of the caller's own, in the transaction of the append.
     """
 
     fail_if: Query | None = None
@@ -67,7 +69,12 @@ class Forbidden:
     also: Also = ()
 
     def checked(self, store: Streams) -> Forbidden:
-        """The same; raises as `epochal.store.also.checked` does, where this store cannot be appended to with that."""
+        """Return the same condition with its writes `also` checked against a store.
+
+        Raises:
+            InvalidInput: the layout cannot append in a transaction, or `also` is malformed.
+            TooLarge: as `epochal.store.also.checked`.
+        """
         if not self.also:
             return self
         several(store.layout, "also")
@@ -76,7 +83,7 @@ class Forbidden:
 
 
 def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
-    """`Streams.try_append`."""
+    """Append to one stream with tags, a query or other writes; return the outcome (`Streams.try_append`)."""
     outcome = _made(store, [append], forbidden.checked(store), key)
     if not outcome.streams:
         return outcome
@@ -89,7 +96,7 @@ def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: 
 def try_append_all(
     store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None
 ) -> Outcome:
-    """`Streams.try_append_all`."""
+    """Append to several streams, all or nothing; return the outcome (`Streams.try_append_all`)."""
     forbidden = forbidden.checked(store)
     _check(appends, key, len(forbidden.also))
     several(store.layout)
@@ -123,8 +130,16 @@ def append_on(
     forbidden: Forbidden,
     key: DecisionKey | str | None,
 ) -> Mapping[str, Result[Head] | None] | Conflict:
-    """Append events with tags, or under a query, on exactly what is known of these streams and of others that are only
-    read: what came of each stream, or what is in the way of the query or of `also`. The key is of the decision.
+    """Append events with tags, or under a query, on exactly the known heads of streams.
+
+    Args:
+        known: known heads of the streams that are appended to, and of others that are only read and must be unchanged.
+        forbidden: the condition, and writes to other tables.
+        key: idempotency key of the decision.
+
+    Returns:
+        The result for each stream; or a `Conflict` with the events that match the query, or the items that `also`
+        forbids.
     """
     forbidden, given = forbidden.checked(store), list[StreamAppend]()
     for each in appends:
@@ -149,7 +164,14 @@ def append_tagged_on(
     key: DecisionKey | str | None,
     also: Also,
 ) -> Mapping[str, Result[Head] | None]:
-    """`Streams.append_on` of events with tags."""
+    """Append events with tags on exactly the known heads of streams (`Streams.append_on`).
+
+    Returns:
+        The result for each stream.
+
+    Raises:
+        ConditionUnmet: a condition of `also` does not hold.
+    """
     came = append_on(store, known, appends, Forbidden(also=also), key)
     if isinstance(came, Conflict):  # of which no query is the cause, since there is none
         raise in_the_way(came)
@@ -163,7 +185,18 @@ def append_all_on(
     key: str | None,
     also: Also,
 ) -> Mapping[str, Result[Head] | None] | DecidedBefore:
-    """`Streams.append_on`, where one conditional write is not enough."""
+    """Append batches on exactly the known heads of streams, in one transaction (`Streams.append_on`).
+
+    Args:
+        writes: batches with the known heads of their streams.
+        known: known heads of these streams, and of others that are only read.
+
+    Returns:
+        The result for each stream, or what an earlier decision under the key left in each.
+
+    Raises:
+        ConditionUnmet: a condition of `also` does not hold.
+    """
     also = Forbidden(also=also).checked(store).also
     writing = [batch.stream for batch, _ in writes]
     reads = [(stream, head) for stream, head in known.items() if stream not in writing]
@@ -179,7 +212,11 @@ def append_all_on(
 
 
 def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
-    """The layout, which can append to several streams. Raises `InvalidInput` where it cannot."""
+    """Return the layout, if it can append to several streams in one transaction.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
     if isinstance(layout, SeveralStreams):
         return layout
     raise InvalidInput(field, f"cannot be one append where streams are stored as {layout.name}")
@@ -187,7 +224,12 @@ def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
 
 @contextmanager
 def _placed(place: int, of: int = 2) -> Iterator[None]:
-    """Add the append's place to the field of an `InvalidInput`, where there are several `of` them."""
+    """Prefix the field of an `InvalidInput` raised in the block with the place of the append.
+
+    Args:
+        place: index of the append in the call.
+        of: number of appends in the call; with one append the field stays as it is.
+    """
     try:
         yield
     except InvalidInput as error:
@@ -204,7 +246,12 @@ def batches(
     *,
     tagged: bool = False,
 ) -> list[Batch]:
-    """The batches of one append; `tagged` where its events may have tags."""
+    """Encode the appends of one call as batches that share an etag and an append id.
+
+    Args:
+        key: idempotency key that the append id derives from; None for a random id.
+        tagged: whether events may have tags.
+    """
     now, etag = store.now(), store.fresh(16).hex()
     identity = store.fresh(16) if key is None else b""
     made = list[Batch]()
@@ -216,7 +263,14 @@ def batches(
 
 
 def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
-    """Raise `InvalidInput` for what cannot be one append, with so many items `also`, whatever is stored."""
+    """Raise `InvalidInput` or `TooLarge` unless appends can form one transaction.
+
+    Nothing is read: only the arguments are checked.
+
+    Args:
+        key: idempotency key, whose record takes one more item where there are several streams.
+        also: number of writes to other tables.
+    """
     must_be_list(StreamAppend, appends, "appends")
     if not appends:
         raise InvalidInput("appends", "must not be empty")
@@ -236,7 +290,7 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
 
 
 def _made(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None) -> Outcome:
-    """What came of each stream; or what kept the append from all of them."""
+    """Append to streams under a condition, all or nothing; return the outcome of the whole append."""
     concerned = forbidden.fail_if is not None or forbidden.after is not None
     if concerned or any(event.tags for each in appends for event in each.events):
         concerned = True
@@ -276,7 +330,7 @@ def _made(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden,
 
 
 def _check_tags(store: Streams, events: Sequence[Event]) -> None:
-    """Raise `InvalidInput` for tags that cannot be, and where there are none at all."""
+    """Raise `InvalidInput` for malformed tags, or if the store's layout keeps no tags."""
     if not isinstance(store.layout, TaggedStreams):
         place = next((place for place, event in enumerate(events) if event.tags), None)
         field = "fail_if" if place is None else f"events[{place}].tags"
@@ -297,7 +351,16 @@ def _with_tags(
     *,
     reads: Mapping[str, Known[Head]] | None = None,
 ) -> tuple[Mapping[str, Any], Appended | Conflict | None]:
-    """What came of each stream, and of the tags of all events. A decision has `reads`, and the key is its own."""
+    """Run an append of events with tags; return the result for each stream and the outcome for the tags.
+
+    Args:
+        reads: known heads of streams that a decision only read; None where this append is no decision.
+        key: idempotency key of the append, or of the decision.
+
+    Returns:
+        The result for each stream; and an `Appended` with positions in tags, a `Conflict`, or None where a stream was
+        refused.
+    """
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
     result: MixedResult | Unmet = store.driver.run(
@@ -325,7 +388,7 @@ def _with_tags(
 
 
 def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list[Batch]:
-    """The batches, whose events say their tags, and their places in the whole append."""
+    """Return the batches with a label on each tagged event: its tags and its place in the append."""
     places, labelled = count(), list[Batch]()
     for append, batch in zip(appends, batches, strict=True):
         given = zip(append.events, batch.events, places, strict=False)
@@ -338,7 +401,11 @@ def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list
 
 
 def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Also) -> TaggedBatch:
-    """The events of all streams, with their homes, and what goes with them."""
+    """Make one tagged batch of the events of all streams, each with its stream and place there.
+
+    Args:
+        also: writes to other tables in the same transaction.
+    """
     first = batches[0]
     stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
     return TaggedBatch(
@@ -356,13 +423,16 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Als
 
 
 def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
-    """An event with its own time, where it has one, as that is stored; an id is kept in its home alone."""
+    """Return an event for the tags: with its stored timestamp if it has one, and without its id.
+
+    The id is kept only in the event's stream.
+    """
     given = event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
     return given if given.id is None else replace(given, id=None)
 
 
 def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
-    """What is told of tags where an earlier call had made the append."""
+    """Make the outcome for the tags of an append that an earlier call had made: their current counts."""
     events: list[Event] = [event for each in appends for event in each.events if event.tags]
     versions = tagged.counts(own_tags(events)) if events else {}
     return Appended(position=forbidden.after or Position(), versions=versions)

@@ -83,12 +83,12 @@ Answer = Outcome | EpochalError
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Many appends at once, each for itself.
+    """Makes many appends in one call, each with its own expected version, key and outcome.
 
     Attributes:
-        streams: the store.
-        at_once: streams that are appended to side by side.
-        seconds: that one call may take; what had no turn by then is answered with `NotTried`.
+        streams: the store of named streams.
+        at_once: number of streams that are appended to in parallel.
+        seconds: seconds that one call may take; appends not begun by then are answered with `NotTried`.
     """
 
     streams: Streams
@@ -100,12 +100,14 @@ class Bulk:
         must_be_seconds(self.seconds, "seconds")
 
     def append(self, appends: Sequence[BulkAppend]) -> list[Answer]:
-        """Make each of at most 500 appends; what came of each, in their order. Those to one stream are made in order.
+        """Make up to 500 appends; return an outcome or an error for each, in the same order.
+
+        Appends to the same stream are made in order.
 
         An error of one is its answer, and is not raised. The capacity of a write is shared among its appends.
 
         Raises:
-            InvalidInput: these are no appends, or more than 500; nothing was written.
+            InvalidInput: an element is no append, or there are more than 500; nothing was written.
         """
         must_be_list(BulkAppend, appends, "appends")
         if len(appends) > MAX_APPENDS:
@@ -132,12 +134,14 @@ class Bulk:
 
 @dataclass(slots=True, eq=False)
 class _One:
-    """An append of a call.
+    """One append of a call, with its encoded batch and its answer.
 
     Attributes:
-        batch: of events that can go out with others.
-        alone: it goes out by itself.
-        reserved: the record of its key was put by this call, and the stream has only this call's writes since.
+        append: the append as the caller gave it.
+        batch: its encoded events, if it can be written together with others.
+        alone: whether it is written by itself.
+        reserved: whether this call has put the record of its key, with only this call's writes in the stream since.
+        told: its outcome or error; None as long as it is not known.
     """
 
     append: BulkAppend
@@ -148,19 +152,22 @@ class _One:
 
     @property
     def answer(self) -> Answer:
-        """What came of it."""
-        assert self.told is not None  # noqa: S101  each is told
+        """The outcome or the error of the append."""
+        assert self.told is not None  # noqa: S101  every append has an answer by now
         return self.told
 
     @property
     def size(self) -> int:
-        """Bytes of its events, about."""
+        """Approximate bytes of the append's encoded events."""
         events = self.batch.events if self.batch else ()
         return sum(len(each.data.data) + len(each.meta.data) + len(each.type) for each in events)
 
 
 def _appended(store: Streams, ones: Sequence[_One]) -> None:
-    """Make the appends to one stream, in their order."""
+    """Make the appends to one stream in order, and set the answer of each.
+
+    Appends not begun before the deadline are answered with `NotTried`.
+    """
     for one in ones:
         one.alone = len(ones) == 1 or not _can_join(store, one)
     driver = store.driver
@@ -175,7 +182,10 @@ def _appended(store: Streams, ones: Sequence[_One]) -> None:
 
 
 def _can_join(store: Streams, one: _One) -> bool:
-    """Whether it may go out with others. What is wrong with it is found where it goes out alone."""
+    """Whether an append may be written together with others.
+
+    Malformed appends may not: their errors are found when they are made alone.
+    """
     append = one.append
     try:
         must_be_list(Event, append.events, "events")
@@ -188,6 +198,7 @@ def _can_join(store: Streams, one: _One) -> bool:
 
 
 def _alone(store: Streams, one: _One) -> None:
+    """Make one append by itself, and set its outcome or error as its answer."""
     append = one.append
     try:
         one.told = store.try_append(
@@ -205,7 +216,10 @@ def _alone(store: Streams, one: _One) -> None:
 
 
 def _together(store: Streams, ones: Sequence[_One]) -> None:
-    """Make the first of these appends to a stream, up to one that goes out alone."""
+    """Make the first appends to a stream in joint writes, up to an append that must go alone.
+
+    The capacity is shared among the appends that were answered.
+    """
     for one in ones:
         if one.batch is None and not one.alone:
             try:
@@ -229,12 +243,14 @@ def _together(store: Streams, ones: Sequence[_One]) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Line:
-    """Appends to one stream, in their order.
+    """Appends to one stream, in their order, that joint writes make.
 
     Attributes:
-        layout: can write several at once.
-        since: clock reading before them.
-        writing: those that the request under way is about.
+        table: name of the table of streams.
+        layout: the layout, which can write several appends at once.
+        ones: the appends.
+        since: clock reading before the first request.
+        writing: appends of the request under way.
     """
 
     table: str
@@ -244,7 +260,7 @@ class _Line:
     writing: Sequence[_One] = ()
 
     def steps(self) -> Steps[None]:
-        """Make them, up to the first that goes out alone."""
+        """Run joint writes until all appends are answered or the next append must go alone."""
         self._lose_sight()
         if not self.ones or self.ones[0].alone:
             return
@@ -262,7 +278,10 @@ class _Line:
             known = yield from self._written(known, played)
 
     def failed(self, error: EpochalError) -> None:
-        """Tell those that it happened to; the others are as they were."""
+        """Set an error as the answer of the appends of the failed request; others stay unanswered.
+
+        After `InvalidInput` for several appends nothing was written, and each is made alone.
+        """
         if isinstance(error, InvalidInput) and len(self.writing) > 1:
             # It may be about one of them, or all of them together; in either case nothing was written.
             for one in self.writing:
@@ -273,12 +292,20 @@ class _Line:
             one.told.__cause__ = error.__cause__
 
     def _lose_sight(self) -> None:
-        """Others may have written to the stream, under keys that this call has put records of."""
+        """Mark appends with reserved keys to go alone, since other writers may have used the keys."""
         for one in self.ones:
             one.alone = one.alone or one.reserved
 
     def _played(self, known: Known[Head], left: Sequence[_One]) -> list[tuple[_One, bool]]:
-        """Those that can be told next, and whether each is as expected after those before it."""
+        """List the next appends to write or refuse, each with whether its expected version is met.
+
+        Each append is compared with the stream as the appends before it leave it. The list ends at an append that must
+        go alone, and at 100 appends or 32 KB.
+
+        Args:
+            known: known head of the stream.
+            left: appends without an answer.
+        """
         played, version, room, going = list[tuple[_One, bool]](), version_of(known), JOINED_BYTES, 0
         for one in left:
             if one.alone or going == JOINED_APPENDS or (going and one.size > room):
@@ -295,7 +322,10 @@ class _Line:
     def _reserved(
         self, known: Known[Head], played: list[tuple[_One, bool]]
     ) -> Steps[list[tuple[_One, bool]]]:
-        """Those before the first whose key has been used; the records of the others' keys are there."""
+        """Put records of new idempotency keys; return the appends before the first key already used.
+
+        That append is marked to go alone.
+        """
         keyed = [one for one, _ in played if one.append.idempotency_key is not None and not one.reserved]
         keys = [one.append.idempotency_key for one in keyed]
         new = [
@@ -311,6 +341,7 @@ class _Line:
         return played[:until]
 
     def _reserve(self, one: _One, version: int) -> Steps[Remembered | None]:
+        """Put the record of an append's idempotency key; return the record that was there, or None."""
         batch, key = one.batch, one.append.idempotency_key
         assert batch is not None  # noqa: S101  it goes out with others
         assert key is not None  # noqa: S101  as was asked
@@ -318,7 +349,10 @@ class _Line:
         return remember(self.table, record, version)
 
     def _written(self, known: Known[Head], played: Sequence[tuple[_One, bool]]) -> Steps[Any]:
-        """Write those that are as expected, and tell all; what is known then."""
+        """Write the appends whose expected version is met, and set answers; return the new known head.
+
+        After a refusal nothing is answered, and the head that came back is returned.
+        """
         going = [one for one, met in played if met]
         results: Sequence[Result[Head]] = ()
         if going:
@@ -342,7 +376,11 @@ class _Line:
         return left
 
     def _behind(self, one: _One, known: Known[Head]) -> Conflict:
-        """In conflict with what is known, or with what those before it have left."""
+        """Make the conflict of an append whose expected version is not met.
+
+        Args:
+            known: head or token of the stream after the appends before it.
+        """
         if isinstance(known, Token):
             return Conflict(version=known.version, token=known)
         count, _ = refusals_of(one.append.expected)
@@ -355,7 +393,13 @@ class _Line:
 
 
 def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, moved: bool) -> bool:
-    """Whether a stream is as expected: as is known, or `moved` from there to a version by what goes out ahead."""
+    """Whether a stream meets an expected version.
+
+    Args:
+        known: known head of the stream.
+        version: version after the writes ahead of this one.
+        moved: whether there are writes ahead of this one, so that `known` is no longer the end of the stream.
+    """
     if not moved and not isinstance(known, Token):
         return accepts(expected, known)
     if isinstance(expected, Token):
@@ -365,7 +409,7 @@ def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, move
 
 
 def _each(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
-    """Several that ask for one request each, at once."""
+    """Run steps of one request each in parallel; return their results in the same order."""
     asked: list[Any] = [next(each) for each in steps]
     replies, answers = (yield Several(ops=tuple(asked))) if asked else [], list[T]()
     for each, reply in zip(steps, replies, strict=True):

@@ -23,14 +23,24 @@ from epochal.store.encoding import AMBIENT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The metadata that a block adds to events. An event's own metadata win."""
+    """The metadata that a `metadata` block adds to events; an event's own metadata takes precedence.
+
+    Attributes:
+        correlation_id: for events that have none; None adds none.
+        causation_id: for events that have none; None adds none.
+        members: JSON values that the events' `meta` gets as members of an object.
+    """
 
     correlation_id: str | None = None
     causation_id: str | None = None
     members: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, event: Event, /) -> Event:
-        """The event, with what it does not say itself; raises `InvalidInput` where its own `meta` is no object."""
+        """Return an event with the block's metadata added where the event has none of its own.
+
+        Raises:
+            InvalidInput: members are to be added, and the event's own `meta` is no JSON object.
+        """
         return replace(
             event,
             meta=self._meta(event) if self.members else event.meta,
@@ -39,7 +49,7 @@ class Context:
         )
 
     def within(self, outer: Context) -> Context:
-        """The same inside of another block."""
+        """Combine the metadata of a block with that of the block around it; the inner block takes precedence."""
         return Context(
             correlation_id=self.correlation_id or outer.correlation_id,
             causation_id=self.causation_id or outer.causation_id,
@@ -47,6 +57,11 @@ class Context:
         )
 
     def _meta(self, event: Event) -> bytes:
+        """Return an event's `meta` with the block's members added.
+
+        Raises:
+            InvalidInput: the `meta` is no JSON object.
+        """
         found = None if isinstance(event.meta, Claim) else json.with_members(event.meta, self.members)
         if found is None:
             rule = f"of {event.type} must be a JSON object where `metadata` adds to it"
@@ -58,7 +73,7 @@ class Context:
 def metadata(
     *, correlation_id: str | None = None, causation_id: str | None = None, **members: Any
 ) -> Iterator[None]:
-    """Add metadata to every event of named streams, and every tagged event, that is appended within the block.
+    """Add metadata to all events of named streams and all tagged events appended in the block.
 
         with metadata(user="ada", correlation_id=request_id):
             doors.handle("Door-UA1545", board("Ada"))
@@ -91,6 +106,7 @@ def metadata(
 
 
 def _check(name: str, value: Any) -> None:
+    """Raise `InvalidInput` unless a metadata value can be written as JSON."""
     try:
         json.dumps(value)
     except (ValueError, TypeError) as error:
@@ -98,10 +114,10 @@ def _check(name: str, value: Any) -> None:
 
 
 def block_of(given: Mapping[str, Any] | None) -> AbstractContextManager[None]:
-    """The block of `metadata` that a call's own `metadata=` makes; None makes none.
+    """Return the `metadata` block for a call's `metadata=` argument; for None a block without effect.
 
     Raises:
-        InvalidInput: no mapping from names to values; on entering it, what the block raises.
+        InvalidInput: the argument is no mapping with keys of text. Entering the block raises as `metadata` does.
     """
     if given is None:
         return nullcontext()
@@ -112,10 +128,10 @@ def block_of(given: Mapping[str, Any] | None) -> AbstractContextManager[None]:
 
 
 def new_key(prefix: str = "") -> str:
-    """A key for one call and all its repeats: a prefix, as the name of a client, and a UUIDv7 of now.
+    """Make an idempotency key for one call and its repeats: a prefix and a UUIDv7 of now.
 
-    Make it just before the first call, and keep it for the repeats. `uuid.uuid7()` of Python 3.14 makes as good ones;
-    this is for older versions, too. A key has at most 255 characters, of visible ASCII.
+    Make the key just before the first call, and keep it for the repeats. `uuid.uuid7()` of Python 3.14
+    makes as good ones; this is for older versions, too. A key has at most 255 characters, of visible ASCII.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | int.from_bytes(os.urandom(10))

@@ -28,7 +28,7 @@ from epochal.plan import costs, failures, ops
 from epochal.plan.values import Item, Units
 from epochal.settings import REQUEST_SECONDS
 
-# Where calls run side by side, and how one waits for another: in threads, or as tasks of an event loop where
+# How calls run in parallel, and how one call waits for another: in threads, or as tasks of an event loop if
 # `epochal.aio` runs the caller.
 
 
@@ -37,16 +37,16 @@ POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=
 
 
 class Turn(Protocol):
-    """Something that one caller waits for until another sets it: an event of threads, or of tasks."""
+    """Something that one caller waits for until another caller sets it: an event of threads or of tasks."""
 
     def wait(self, timeout: float | None = None) -> object:
-        """Until it is set, or so many seconds are over."""
+        """Wait until the turn is set, or `timeout` seconds are over."""
 
     def set(self) -> None:
-        """Let whoever waits go on."""
+        """Set the turn, so that the waiting callers go on."""
 
     def is_set(self) -> bool:
-        """Whether it was."""
+        """Whether the turn was set."""
 
 
 TURN: Final[ContextVar[Callable[[], Turn]]] = ContextVar("turn", default=threading.Event)
@@ -54,12 +54,12 @@ TURN: Final[ContextVar[Callable[[], Turn]]] = ContextVar("turn", default=threadi
 
 
 def pool(at_once: int) -> Executor:
-    """An executor that runs up to `at_once` calls at the same time."""
+    """Make an executor that runs up to `at_once` calls at the same time."""
     return POOL.get()(at_once)
 
 
 def turn() -> Turn:
-    """A new `Turn`, which is not set."""
+    """Make a `Turn` that is not set."""
     return TURN.get()()
 
 
@@ -70,7 +70,10 @@ B = TypeVar("B")
 
 
 def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[B]:
-    """`map`, with up to `at_once` calls under way, each on a thread; `items` are taken on the caller's own."""
+    """Yield the result of a function for each item, in order, with up to `at_once` calls in parallel.
+
+    Calls run on threads or tasks of a pool; the items are taken on the caller's own thread.
+    """
     if at_once == 1:
         yield from map(make, items)
         return
@@ -90,13 +93,13 @@ _WRITES = (ops.Put, ops.Update, ops.Delete, ops.Transact)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long and how eagerly to try again.
+    """How long and how often a failed request is retried.
 
     Attributes:
-        seconds: after this no further try is made, and `Unavailable` is raised.
-        first: longest wait before the second try, in seconds; doubled for each further one.
-        longest: no wait is longer.
-        retries: at most so many further tries of one request; None for as many as the time allows.
+        seconds: seconds after which no further try is made, and `Unavailable` is raised.
+        first: longest wait before the first retry, in seconds; doubled for each further retry.
+        longest: upper limit of any wait, in seconds.
+        retries: largest number of retries of one request; None for as many as the time allows.
     """
 
     seconds: float = REQUEST_SECONDS
@@ -109,7 +112,11 @@ class Patience:
         return self.retries is not None and tries > self.retries
 
     def wait(self, tries: int, luck: float) -> float:
-        """Seconds to wait after `tries` failures; `luck` from 0 to 1 spreads writers out (full jitter)."""
+        """Return the seconds to wait after `tries` failures, with full jitter.
+
+        Args:
+            luck: random number from 0 to 1, which spreads writers out.
+        """
         return luck * min(self.longest, self.first * 2.0 ** min(tries - 1, 30))
 
 
@@ -128,12 +135,12 @@ PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
 
 
 class Meter:
-    """Counts requests and capacity units; safe under threads.
+    """Counts requests and capacity units; may be shared among threads.
 
-    An error that passes through it as a context carries what was counted by then.
+    As a context manager, a meter sets `capacity` of each `EpochalError` that is raised in the block.
 
     Args:
-        within: a meter of more than this one, which counts all that this one does.
+        within: an outer meter, which also counts everything that this meter counts.
     """
 
     def __init__(self, within: Meter | None = None) -> None:
@@ -143,7 +150,11 @@ class Meter:
         self.units = Units()
 
     def add(self, units: Units, requests: int = 1) -> None:
-        """Count a request that cost `units`; with 0 requests, units that earlier requests turned out to have cost."""
+        """Count a request that cost `units`.
+
+        Args:
+            requests: number of requests; 0 adds units that earlier requests turned out to have cost.
+        """
         with self._lock:
             self.requests += requests
             self.units += units
@@ -152,7 +163,7 @@ class Meter:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity that was consumed so far."""
+        """The capacity units and requests counted so far."""
         with self._lock:
             return Capacity(read=self.units.read, write=self.units.write, requests=self.requests)
 
@@ -169,7 +180,7 @@ _PLACES: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictiona
 
 
 def _place_of(execute: ops.Execute) -> int:
-    """A number that no other interpreter has, or has had."""
+    """Return a number that identifies the owner of an `execute` function; no other owner ever gets it."""
     owner: object = getattr(execute, "__self__", execute)
     try:
         return _PLACES.setdefault(owner, next(_NUMBERS))
@@ -187,13 +198,22 @@ or by another's write, which its layout finds out, and not this driver.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """Runs steps on an interpreter. Time, sleep and luck are parameters, so that tests own them.
+    """Runs the steps of a layout on an interpreter, with retries, a deadline and a capacity meter.
+
+    Clock, sleep and random numbers are parameters, so that tests can control them.
 
     Attributes:
+        execute: function that sends one operation to the store and returns the reply.
+        meter: counts requests and capacity.
+        patience: how long and how often requests are retried.
+        clock: function that returns seconds of a monotonic clock.
+        sleep: function that waits for so many seconds.
+        luck: function that returns a random number from 0 to 1.
         deadline: clock reading at which to give up whatever is left of `patience`; None for none.
-        at_once: requests that may be under way at the same time, where steps ask for several.
-        place: a number for where the interpreter's tables are; None gives each interpreter one of its own.
-        after_write: what runs here only tells of a write that was made before: an error says that it may have been.
+        at_once: number of requests that may be under way at the same time, where steps ask for several.
+        place: number that tells interpreters of different accounts or regions apart; None for a new number.
+        after_write: whether the steps run here only look up a write that was made before; an `Unavailable` then says
+            that a write may have been applied.
     """
 
     execute: ops.Execute
@@ -212,11 +232,11 @@ class Driver:
             object.__setattr__(self, "place", _place_of(self.execute))
 
     def run(self, steps: ops.Steps[T]) -> T:
-        """Perform every operation of `steps`; their outcome.
+        """Perform every operation of `steps`, with retries; return the value that the steps return.
 
         Raises:
-            Unavailable: the store kept failing until the time allowed was over, or the deadline has passed; or it
-                refused what would tell what became of a write whose response was lost.
+            Unavailable: the store kept failing until the time allowed was over, or the deadline has passed; or a
+                request failed that would find out whether a write whose response was lost was applied.
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
@@ -251,11 +271,22 @@ class Driver:
     ) -> ops.Done | ops.Refusal | ops.Overflow: ...
 
     def ask(self, op: ops.Op) -> ops.Reply:
-        """Perform a single operation; its reply. Raises as `run` does."""
+        """Perform a single operation, with retries; return the reply.
+
+        Raises:
+            Unavailable: as `run`.
+        """
         return self.run(_alone(op))
 
     def pages(self, op: ops.Query | ops.Scan) -> Iterator[ops.Items]:
-        """Every page of a query or a scan from `op` on, each asked for when it is wanted. Raises as `run` does."""
+        """Yield every page of a query or a scan, each requested when the caller wants it.
+
+        Args:
+            op: the operation that requests the first page.
+
+        Raises:
+            Unavailable: as `run`.
+        """
         while True:
             page = self.ask(op)
             yield page
@@ -264,28 +295,43 @@ class Driver:
             op = replace(op, after=page.last)
 
     def metered(self) -> tuple[Driver, Meter]:
-        """The same driver for one call, and a meter of that call; this driver's meter counts it, too."""
+        """Return a copy of the driver with a new meter for one call, and that meter.
+
+        This driver's meter counts the same requests, too.
+        """
         meter = Meter(within=self.meter)
         return replace(self, meter=meter), meter
 
     def measured(self, steps: ops.Steps[T]) -> tuple[T, Capacity]:
-        """`run`, with what it consumed."""
+        """Run steps as `run` does; return their value and the capacity that was consumed."""
         driver, meter = self.metered()
         with meter:
             return driver.run(steps), meter.capacity
 
     def telling(self) -> Driver:
-        """The same driver, for what is asked about a write that was made."""
+        """Return a copy of the driver for requests that look up a write that was made before.
+
+        Their errors say that a write may have been applied.
+        """
         return replace(self, after_write=True)
 
     def within(self, seconds: float) -> Driver:
-        """The same driver, giving up `seconds` from now, whatever it is doing then."""
+        """Return a copy of the driver that gives up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
 
     def _replies(self, asked: tuple[ops.Op, ...], limit: float, doubt: _Doubt) -> list[ops.Reply]:
-        """Replies in the order of what was asked. After a failure no further request is begun."""
+        """Perform operations, several in parallel; return their replies in the same order.
+
+        After a failure no further request is begun.
+
+        Args:
+            asked: the operations.
+            limit: clock reading at which to give up.
+            doubt: writes of these steps whose response was lost.
+        """
 
         def answer(op: ops.Op) -> ops.Reply:
+            """Perform one operation, unless the deadline has passed; return the reply."""
             self._check_deadline(doubt)
             return self._perform(op, limit, doubt)
 
@@ -294,12 +340,19 @@ class Driver:
         return list(ahead(answer, asked, self.at_once))
 
     def _check_deadline(self, doubt: _Doubt) -> None:
-        """Steps that never fail may still never end: an append may lose every race."""
+        """Raise `Unavailable` if the deadline has passed.
+
+        Steps whose requests all succeed may still never end, as an append that loses every race.
+        """
         if self.deadline is not None and self.clock() > self.deadline:
             raise Unavailable("the time allowed is over", maybe_applied=bool(doubt))
 
     def _perform(self, op: ops.Op, limit: float, doubt: _Doubt) -> ops.Reply:
-        """The reply, which is ambiguous where a response to this very write was lost."""
+        """Perform one operation; split the request where the reply has no room for the items.
+
+        Returns:
+            The reply, which is ambiguous if a response to this same write was lost.
+        """
         lost = object()
         reply = self._answer(op, limit, doubt, lost)
         if not isinstance(reply, ops.Oversized):
@@ -318,7 +371,14 @@ class Driver:
         return outcome
 
     def _answer(self, op: ops.Op, limit: float, doubt: _Doubt, lost: object) -> ops.Reply:
-        """The reply to one request; `lost` stands in `doubt` for an earlier try of the same write."""
+        """Send one request until there is a reply, with retries after failures; return the reply.
+
+        Args:
+            lost: the mark that stands in `doubt` for an earlier try of the same write whose response was lost.
+
+        Raises:
+            Unavailable: retries are exhausted, or an error follows a lost response.
+        """
         tries = 0
         while True:
             try:
@@ -343,6 +403,12 @@ class Driver:
             return reply
 
     def _wait(self, tries: int, limit: float, failure: failures.RequestFailure, doubt: _Doubt) -> None:
+        """Wait before a retry, or raise `Unavailable` if no further retry is allowed.
+
+        Args:
+            tries: number of failures so far.
+            limit: clock reading at which to give up.
+        """
         pause = self.patience.wait(tries, self.luck())
         wrong = isinstance(failure, failures.Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
@@ -355,7 +421,11 @@ class Driver:
 
 
 def _read_in_halves(op: ops.TransactGet, ask: Callable[[ops.Op], ops.Reply]) -> ops.Together:
-    """All of the items: the first half, and then the rest."""
+    """Read the items of a transactional read in two smaller reads, split again where needed.
+
+    Args:
+        ask: performs an operation.
+    """
     items: list[Item | None] = []
     middle = len(op.keys) // 2
     for keys in (op.keys[:middle], op.keys[middle:]):
@@ -370,11 +440,18 @@ def _read_in_halves(op: ops.TransactGet, ask: Callable[[ops.Op], ops.Reply]) -> 
 def _refuse_in_halves(
     op: ops.Transact, oversized: ops.Oversized, ask: Callable[[ops.Op], ops.Reply]
 ) -> ops.Reply:
-    """What came of a transaction whose refusal had no room for the items that stood in its way.
+    """Repeat a refused transaction until all items that made conditions fail have been returned.
 
-    It is sent again, with the same conditions, and asks for some of the items; so another try is as safe as a retry
-    after a lost response, and may be applied. Where it is refused for writes whose items were asked for by another try,
-    the next one asks for those.
+    The refusal had no room for these items. Each repeat has the same conditions and asks for some of the items, so it
+    is as safe as a retry after a lost response, and may be applied. Where a repeat is refused for writes whose items
+    another repeat asks for, the next one asks for those.
+
+    Args:
+        oversized: the refusal.
+        ask: performs an operation.
+
+    Returns:
+        The refusal with all items, or the reply to a repeat that was applied or refused as reused.
     """
     items: list[Item | None] = [None] * len(op.writes)
     failed = [False] * len(op.writes)
@@ -398,8 +475,9 @@ def _refuse_in_halves(
 
 
 def _uncounted(replies: list[ops.Reply], outcome: ops.Reply) -> Units:
-    """Units of these requests that were not counted: each request costs the write of all items, and a reply that is
-    refused has the cost of the items that it returns.
+    """Compute the write units of these requests that were not counted when they were made.
+
+    Each request costs the write of all items, and a refusal has counted only the items that it returned.
     """
     whole = costs.refusal_units(outcome.items, 2) if isinstance(outcome, ops.Refusal) else outcome.units
     return Units(write=sum(max(0.0, whole.write - reply.units.write) for reply in replies))

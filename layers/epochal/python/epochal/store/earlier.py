@@ -16,7 +16,18 @@ from epochal.store.streams import Streams
 
 
 def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fetch: bool) -> StreamState:
-    """The stream of a head as it was, with its events from `since` on; raises as `Streams.load` does."""
+    """Return the state of a stream at an earlier version or moment, with the events from `since` on.
+
+    Args:
+        head: the head of the stream.
+        since: index of the first event that is returned.
+        as_of: a version, or a moment.
+        fetch: whether bodies in the bucket are fetched.
+
+    Raises:
+        EventsPruned: an event from `since` on is gone.
+        InvalidInput: `since` or `as_of` is beyond the end.
+    """
     whole = store._state(head, head.version, fetch=fetch)  # noqa: SLF001  of one store
     if head.deleted:
         return whole
@@ -31,10 +42,12 @@ def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fet
 
 
 def version_at(reader: Reader, stream: str, head: Head | None, as_of: int | Moment) -> int:
-    """A version that a stream has had: the one given, or that with its last event of a moment or before.
+    """Return the version that a stream had at a moment, or check a version that is given.
+
+    The version at a moment is that after the last event that happened at the moment or before; 0 if there is none.
 
     Raises:
-        InvalidInput: it is neither, or beyond the end.
+        InvalidInput: `as_of` is neither a moment nor a version, or is a version beyond the end.
     """
     if not isinstance(as_of, Moment):
         must_be_whole(as_of, "as_of", 0)
@@ -50,6 +63,12 @@ def version_at(reader: Reader, stream: str, head: Head | None, as_of: int | Mome
 
 
 def _events(reader: Reader, head: Head, since: int, end: int) -> Iterator[Recorded]:
+    """Yield the events of a stream from index `since` to `end - 1`.
+
+    Raises:
+        EventsPruned: one of them is gone.
+        InvalidInput: `since` is above `end`.
+    """
     if since > end:
         raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {end}")
     limit = None if end == head.version else end - since

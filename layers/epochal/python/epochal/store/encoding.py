@@ -43,7 +43,8 @@ from epochal.model.versions import StreamAppend
 from epochal.plan.limits import ITEM_BYTES
 from epochal.store.driver import pool
 
-# Bodies between users and items: encoded on the way in, claimed where they are too large, fetched on the way out.
+# Bodies of events are encoded when they are stored, moved to the bucket where they are too large, and fetched from
+# there when they are read.
 
 
 _ADVICE: Final = "in a store that is opened with bucket=… larger bodies go there"
@@ -53,45 +54,59 @@ FETCHES = 8
 
 
 class Bodies(Protocol):
-    """Where bodies are that an item has no room for: S3, or memory in tests."""
+    """A place for bodies that are too large for an item: S3, or memory in tests."""
 
     def put(self, claim: Claim, content: bytes) -> None:
-        """Store `content` under the claim's key; doing so again changes nothing."""
+        """Store `content` under the claim's key; storing it again changes nothing."""
 
     def get(self, claim: Claim) -> bytes:
-        """The content a claim names, verified; raises `MissingBody`, `DeniedBody` or `CorruptData`."""
+        """Return the verified content that a claim names.
+
+        Raises:
+            MissingBody, DeniedBody: there is no such object, or it may not be read.
+            CorruptData: the content is not the one that was claimed.
+        """
 
     def keep(self, claim: Claim) -> bool:
-        """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
+        """Whether the bucket keeps an object of the claimed size; an upload of that size is made permanent."""
 
 
 class Objects(Protocol):
-    """Where a plug-in keeps what is too large for an item, each in one object: S3, or memory in tests."""
+    """A place for content of plug-ins that is too large for an item, in one object each: S3, or memory."""
 
     def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a file's content under `key`."""
+        """Store the content of a file under `key`."""
 
     def get(self, key: str) -> Iterator[bytes]:
-        """An object's content in chunks; raises `MissingBody`."""
+        """Yield the content of an object in chunks.
+
+        Raises:
+            MissingBody: there is no such object.
+        """
 
     def delete(self, key: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object, if it exists."""
 
     def old_keys(self, prefix: str) -> Iterator[str]:
-        """Keys of the objects below a prefix that were written too long ago to be part of a write under way."""
+        """Yield keys below a prefix of objects too old to be part of a write under way."""
 
 
 def codec_of(bodies: Bodies | None) -> BodyCodec:
-    """How bodies of streams are read and written where these are; None where there is no bucket."""
+    """Make the codec for bodies of streams; without a bucket (None) all bodies stay in the items."""
     return BodyCodec(bodies=bodies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyCodec:
-    """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large.
+    """Encodes bodies for storage and decodes them again, moving the largest ones to a bucket.
+
+    Without a bucket everything stays in the items, and the bodies may be too large.
 
     Attributes:
-        compress_from: bytes from which on a body is compressed by itself; smaller ones too where all would not fit.
+        bodies: the bucket; None for none.
+        compress: whether bodies are compressed.
+        compress_from: bytes from which on a body is compressed by itself; smaller bodies are, too, where all of them
+            would not fit.
     """
 
     bodies: Bodies | None = None
@@ -120,7 +135,15 @@ class BodyCodec:
     def unpack(
         self, bodies: Iterable[Encoded], *, fetch: bool = True, limit: int = MAX_DECODED
     ) -> list[Body]:
-        """Decode bodies, of at most `limit` bytes; claims are fetched, several at once, or left as they are."""
+        """Decode bodies of at most `limit` bytes; fetch those in the bucket, several in parallel.
+
+        Args:
+            fetch: False leaves bodies in the bucket as claims.
+
+        Raises:
+            CorruptData: a body cannot be decoded, or is larger than `limit`.
+            MissingBody, DeniedBody: an object is gone, or may not be read.
+        """
         opened = [body.data if body.encoding == DIRECT else decode(body, limit) for body in bodies]
         if not fetch or Claim not in map(type, opened):
             return opened
@@ -128,6 +151,11 @@ class BodyCodec:
             return list(fetches.map(self._fetch, opened))
 
     def _encode(self, body: Body, field: str) -> Encoded:
+        """Encode one body; for a claim of the caller's, make its object permanent first.
+
+        Raises:
+            InvalidInput: a claim names no object of that size, or one that expires.
+        """
         if isinstance(body, bytes):
             return encode(body, compress=self.compress and len(body) >= self.compress_from)
         try:
@@ -141,14 +169,21 @@ class BodyCodec:
         return encode_claim(body)
 
     def _by_itself(self, body: Encoded) -> Encoded:
+        """Compress a body that was left uncompressed."""
         return encode(body.data, compress=self.compress) if body.encoding == DIRECT else body
 
     def _move(self, bucket: Bodies, body: Encoded) -> Encoded:
+        """Store an encoded body in the bucket; return the claim for the body, encoded."""
         claim = claim_for(body)
         bucket.put(claim, body.data)
         return encode_claim(claim)
 
     def _fetch(self, body: Body) -> Body:
+        """Return a body with its content; a claim's content is fetched from the bucket.
+
+        Raises:
+            CorruptData: there is no bucket, or the object is itself a claim check.
+        """
         if isinstance(body, bytes):
             return body
         if self.bodies is None:
@@ -160,7 +195,12 @@ class BodyCodec:
 
 
 def check_sizes(bodies: Sequence[Body], field: str) -> None:
-    """Raise `TooLarge` where a body, data or metadata by turns, is larger than any reader takes."""
+    """Raise `TooLarge` if a body is larger than any reader takes.
+
+    Args:
+        bodies: data and metadata of events, by turns.
+        field: name of the argument that holds the events.
+    """
     for place, body in enumerate(bodies):
         if isinstance(body, bytes) and len(body) > MAX_DECODED:
             name = f"{field}[{place // 2}].{'meta' if place % 2 else 'data'}"
@@ -168,7 +208,11 @@ def check_sizes(bodies: Sequence[Body], field: str) -> None:
 
 
 def verified(claim: Claim, content: bytes) -> bytes:
-    """`content`, if it is what was claimed; raises `CorruptData` otherwise."""
+    """Return `content`, if its SHA-256 is that of the claim.
+
+    Raises:
+        CorruptData: it is not.
+    """
     if hashlib.sha256(content).hexdigest() != claim.sha256:
         raise CorruptData(f"the body {claim.key} is not the one that was claimed")
     return content
@@ -190,7 +234,7 @@ AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epocha
 
 
 def with_metadata(events: Sequence[Event]) -> Sequence[Event]:
-    """The events, with what the blocks around the call add to them."""
+    """Return events with the metadata that the `metadata` blocks around the call add."""
     adding = AMBIENT.get()
     return events if adding is None else [adding(event) for event in events]
 
@@ -198,13 +242,18 @@ def with_metadata(events: Sequence[Event]) -> Sequence[Event]:
 def store_events(
     events: Sequence[Event], now: str, codec: BodyCodec, room: int, *, tagged: bool = False
 ) -> tuple[EncodedEvent, ...]:
-    """Check and encode events; raises `InvalidInput` naming the event and field.
+    """Check and encode events for storage.
 
     Events get the metadata of the block around the call (`metadata`).
 
     Args:
+        now: timestamp for events that have none.
+        codec: encodes the bodies.
         room: bytes that the events may take.
-        tagged: they may have tags, which the caller has checked, and stores.
+        tagged: whether events may have tags, which the caller has checked and stores.
+
+    Raises:
+        InvalidInput: names the event and the field.
     """
     events = with_metadata(events)
     for position, event in enumerate(events):
@@ -226,14 +275,24 @@ def store_events(
 
 
 def named(event: Event, data: Encoded) -> Encoded:
-    """An event's data as it is stored: a claim check has the name of the timer that is set, if its object gets lost."""
+    """Return an event's data as it is stored: a claim check also gets the name of the timer it sets.
+
+    So the name is known even if the object in the bucket gets lost.
+    """
     if event.type == TIMER_SET and data.encoding == CLAIM and isinstance(claim := decode(data), Claim):
         return encode_claim(replace(claim, timer=json.loads(content_of(event.data))["name"]))
     return data
 
 
 def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[EncodedUnfold, ...]:
-    """Check and encode unfolds; the version is set when the index is known."""
+    """Check and encode unfolds for storage, with version 0 until the index is known.
+
+    Args:
+        now: timestamp for unfolds that have none.
+
+    Raises:
+        InvalidInput: names the unfold and the field.
+    """
     for position, unfold in enumerate(unfolds):
         must_be_text(unfold.type, MAX_TYPE_BYTES, f"unfolds[{position}].type")
     bodies = _packed(unfolds, codec, UNFOLDS_INLINE, "unfolds")
@@ -252,7 +311,7 @@ def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tupl
 def _packed(
     given: Sequence[Event] | Sequence[Unfold], codec: BodyCodec, room: int, field: str
 ) -> Iterator[tuple[Encoded, Encoded]]:
-    """Data and metadata of each."""
+    """Encode the bodies of events or unfolds; yield data and metadata of each."""
     bodies = iter(codec.pack([body for each in given for body in (each.data, each.meta)], room, field))
     return zip(bodies, bodies, strict=True)
 
@@ -266,8 +325,16 @@ def recorded_events(
     fetch: bool = True,
     limit: int = MAX_DECODED,
 ) -> list[Recorded]:
-    """Decode events, which have these indices. Raises as `unpack` does; `CorruptData` names the event, unless several
-    were to be decoded within a `limit` of the caller's, who then decodes one after another.
+    """Decode the events of a stream that have the given indices.
+
+    `CorruptData` names the event, unless several were to be decoded within a `limit` of the caller's, who then decodes
+    one after another.
+
+    Args:
+        limit: largest bytes of a body.
+
+    Raises:
+        CorruptData, MissingBody, DeniedBody: as `BodyCodec.unpack`.
     """
     try:
         packed = [body for event in events for body in (event.data, event.meta)]
@@ -295,7 +362,7 @@ _NO_LABEL: Final = ((), "", "")
 def recorded_unfolds(
     unfolds: Iterable[EncodedUnfold], codec: BodyCodec, *, fetch: bool = True
 ) -> tuple[RecordedUnfold, ...]:
-    """Decode unfolds."""
+    """Decode unfolds; without `fetch` bodies in the bucket are left as claims."""
     listed = list(unfolds)
     bodies = iter(
         codec.unpack([body for unfold in listed for body in (unfold.data, unfold.meta)], fetch=fetch)
@@ -309,17 +376,20 @@ def recorded_unfolds(
 
 
 def check_key(key: str) -> None:
-    """Raise `InvalidInput` for what is no idempotency key."""
+    """Raise `InvalidInput` unless a text can be an idempotency key: 1 to 4,096 bytes."""
     must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
 
 
 def whose(stream: str, key: str) -> bytes:
-    """The half of an append's id that a key gives it in one stream."""
+    """Return the first 8 bytes of an append's id, which an idempotency key gives it in one stream."""
     return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
 
 
 def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> bytes:
-    """The append id that follows from a key, the streams in any order, the contents, and what goes with them."""
+    """Compute the 16-byte append id from an idempotency key, the appends and the writes with them.
+
+    The order of the streams does not matter. The first half tells keys apart, the second half contents.
+    """
     check_key(key)
     going = b""
     if also:
@@ -336,10 +406,10 @@ def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> b
 
 
 def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:
-    """8 bytes over what a caller wants appended, to tell a retry from a key used twice.
+    """Compute 8 bytes that tell the contents of an append from others under the same key.
 
     Args:
-        also: tells what goes with it.
+        also: digest of the writes to other tables; empty for none.
     """
     digest = hashlib.sha256(also)
     for event in append.events:
@@ -357,6 +427,7 @@ def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:
 
 
 def _feed(digest: hashlib._Hash, kind: str, data: Body, meta: Body, timestamp: str | None) -> None:
+    """Add the fields of an event or unfold to a digest, each with its length before it."""
     for part in (kind.encode(), _bytes(data), _bytes(meta), (timestamp or "").encode()):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
@@ -367,13 +438,18 @@ def _bytes(body: Body) -> bytes:
 
 
 def _label_of(event_id: str, field: str) -> bytes:
+    """Make the label of an event with an id and no tags.
+
+    Raises:
+        InvalidInput: the id is no UUID.
+    """
     from epochal.model.tags import parse_event_id  # noqa: PLC0415  most events in streams have no id
 
     return IDENTIFIED + bytes.fromhex(parse_event_id(event_id, field).replace("-", ""))
 
 
 def _of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
-    """What a recorded event has for its tags and its id, and its place."""
+    """Return the tags, the id and the place of a stored event, which its label tells."""
     if event.label.startswith(IDENTIFIED):
         return (), id_in(event.label), ""
     from epochal.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags

@@ -43,11 +43,13 @@ TOKENS: Final = 1_000
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """An append that is to be written, by its own caller or another.
+    """One append that waits to be written, by its own caller or by another that leads.
 
     Attributes:
-        done: nobody writes it any more, and
-        told: this is what came of it.
+        batch: its encoded events.
+        done: whether its outcome is final.
+        told: its outcome or error, once `done`.
+        turn: set when the append is done, or when its caller is to lead.
     """
 
     batch: Batch
@@ -57,12 +59,15 @@ class Waiting:
 
     @property
     def size(self) -> int:
-        """Bytes of its events, about."""
+        """Approximate bytes of the append's encoded events."""
         return sum(len(each.data.data) + len(each.meta.data) + len(each.type) for each in self.batch.events)
 
 
 class Line:
-    """Appends to one stream that wait, and whether someone is writing. Holds no lock, and waits for nothing."""
+    """The appends to one stream that wait, and whether a caller is writing for them.
+
+    It holds no lock, and waits for nothing.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[Waiting] = deque()
@@ -70,17 +75,17 @@ class Line:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Number of appends that wait."""
         return len(self._waiting)
 
     def join(self, one: Waiting) -> bool:
-        """Wait behind the others; whether the caller is to lead."""
+        """Add an append behind the others; return whether its caller is to lead."""
         self._waiting.append(one)
         leads, self._led = not self._led, True
         return leads
 
     def take(self) -> list[Waiting]:
-        """The appends of the next write: the first that waits, and those after it while there is room."""
+        """Remove and return the appends of the next write: the first one, and more while there is room."""
         taken = [self._waiting.popleft()]
         room = JOINED_BYTES - taken[0].size
         while self._waiting and len(taken) < JOINED_APPENDS and self._waiting[0].size <= room:
@@ -89,14 +94,14 @@ class Line:
         return taken
 
     def give_up(self, one: Waiting) -> bool:
-        """Wait no longer; whether it was still waiting."""
+        """Remove an append; return whether it was still waiting."""
         if one not in self._waiting:
             return False
         self._waiting.remove(one)
         return True
 
     def leave(self) -> Waiting | None:
-        """The leader is done: who leads now. None: nobody waits."""
+        """End the leader's turn; return the append whose caller leads next, or None if nobody waits."""
         if self._waiting:
             return self._waiting[0]
         self._led = False
@@ -104,7 +109,10 @@ class Line:
 
 
 class Writes:
-    """Writes of several appends each. Remembers where streams end, so as not to read that. Safe under threads."""
+    """Makes writes of several appends each; may be shared among threads.
+
+    It remembers the tokens of streams, so that their ends need not be read.
+    """
 
     def __init__(self, streams: Streams) -> None:
         if not isinstance(streams.layout, JoinedWriters):
@@ -117,7 +125,10 @@ class Writes:
         self._lock = threading.Lock()
 
     def write(self, stream: str, taken: Sequence[Waiting]) -> None:
-        """Write appends to a stream, together if that can be, and say of each what came of it."""
+        """Write appends to a stream, together if possible, and set the outcome or error of each.
+
+        A joint write that is refused as invalid is repeated one append at a time.
+        """
         try:
             outcomes = self._written(stream, taken)
         except InvalidInput as error:
@@ -136,6 +147,10 @@ class Writes:
                 each.told = outcome
 
     def _written(self, stream: str, taken: Sequence[Waiting]) -> list[Outcome]:
+        """Write appends to a stream in one write; return an outcome for each.
+
+        The capacity is shared among them, and the stream's new token is remembered.
+        """
         with self._lock:
             start = self._tokens.pop(stream, None)
         driver, meter = self._streams.driver.metered()
@@ -156,10 +171,9 @@ class Writes:
 
 
 class JoinedAppends:
-    """Appends to streams of a store, joined where they meet. Safe under threads; share one among all of a process.
+    """Appends to streams of a store, joining concurrent appends to a stream in one write.
 
-    Args:
-        streams: the store, whose layout can write several appends at once. Raises `InvalidInput` where it cannot.
+    May be shared among threads; share one among all threads of a process.
     """
 
     def __init__(self, streams: Streams) -> None:
@@ -169,11 +183,13 @@ class JoinedAppends:
         self._lock = threading.Lock()
 
     def append(self, stream: str, events: Sequence[Event]) -> Appended:
-        """`Streams.append` of events, whatever the stream's version is. Events with ids go out by themselves.
+        """Append events to the end of a stream, in one write with concurrent appends to it.
+
+        Any version of the stream is accepted. Events with ids are written by themselves.
 
         The capacity of a write is shared among its appends; its requests are counted with the first of them. A token is
-        of what the append has left; where others came with it, the stream has moved on, and an append on it is in
-        conflict.
+        of the state right after the append; if other appends followed in the same write, an append that expects that
+        token gets a conflict.
 
         Raises:
             InvalidInput, TooLarge, StreamDeleted, OutcomeUndetermined, Unavailable: as `Streams.append`.
@@ -184,7 +200,7 @@ class JoinedAppends:
         raise not_made(stream, outcome, ANY)
 
     def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
-        """`append` that answers a conflict: the stream was deleted."""
+        """Append events as `append` does; return a conflict where the stream was deleted."""
         own = Waiting(batch=self._streams.batch(stream, events))
         if any(each.label for each in own.batch.events):
             return self._streams.try_append(stream, events)
@@ -199,7 +215,10 @@ class JoinedAppends:
         return own.told
 
     def _wait(self, stream: str, own: Waiting) -> None:
-        """Until it is done, or the first of those who wait."""
+        """Wait until the append is done, or its caller is to lead.
+
+        After an interrupt the append is withdrawn, unless it is too late.
+        """
         try:
             own.turn.wait()
         except BaseException:
@@ -211,7 +230,7 @@ class JoinedAppends:
             raise
 
     def _lead(self, stream: str) -> None:
-        """One write, for the caller and those who wait behind; then the next is woken to lead."""
+        """Write the append of the caller and those behind it in one write; then let the next caller lead."""
         with self._lock:
             taken = self._lines[stream].take()
         try:
@@ -224,6 +243,7 @@ class JoinedAppends:
                 each.turn.set()
 
     def _hand_on(self, stream: str) -> None:
+        """Wake the next caller to lead, or forget the stream's line if nobody waits."""
         following = self._lines[stream].leave()
         if following is None:
             del self._lines[stream]
@@ -232,7 +252,7 @@ class JoinedAppends:
 
 
 def shares(capacity: Capacity, parts: int) -> list[Capacity]:
-    """What a write took, shared among its appends; its requests are the first one's."""
+    """Divide the capacity of a write among its appends; all requests are counted with the first."""
     units = Capacity(read=capacity.read / parts, write=capacity.write / parts)
     first = Capacity(read=units.read, write=units.write, requests=capacity.requests)
     return [first, *[units] * (parts - 1)]

@@ -49,18 +49,18 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCount:
-    """A group and how many tags it has."""
+    """A group of tags, with the number of tags in it."""
 
     group: str
     tags: int
 
 
 class Listings(ABC):
-    """What a store of tagged events holds.
+    """Lists the events and tags that a store of tagged events holds.
 
     Attributes:
-        groups_are_indexed: whether an index lists the tags of a group; else they are found as those of all groups are,
-            by a scan.
+        groups_are_indexed: whether an index lists the tags of a group; without one they are found by a scan.
+        store: the store of tagged events.
     """
 
     __slots__ = ()
@@ -76,33 +76,36 @@ class Listings(ABC):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Every event after the place `since`, in order of places.
+        """Yield every event after the place `since`, in order of places.
 
         Args:
-            max_count: where to stop; all events of the last one's place come with it, so that going on `since` that
-                place loses none.
+            since: place of the last event that is not wanted; None for the beginning.
+            max_count: number of events after which the listing ends. All events with the place of the last one are
+                included, so that a listing `since` that place loses none.
+            progress: called after each page with the number of events read.
+            page: number of events that a request reads at most.
         """
 
     @abstractmethod
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[Recorded]:
-        """A tag's events after `since`, in order."""
+        """Yield the events of a tag after the place `since`, in order."""
 
     @abstractmethod
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
-        """A tag's entries after `since`, in order: its events without their bodies."""
+        """Yield the entries of a tag after the place `since`, in order: its events without their bodies."""
 
     @abstractmethod
     def latest(self, tag: str) -> TagEntry | None:
-        """A tag's newest entry; None where it has none."""
+        """Return the newest entry of a tag; None if the tag has none."""
 
     @abstractmethod
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """How many events there are after `since`."""
+        """Count the events after the place `since`."""
 
     def counted(self, tags: list[str]) -> list[TagCount]:
-        """Tags with their numbers of events."""
+        """Return the given tags, each with its number of events."""
         must_be_texts(tags, MAX_ASKED_BYTES, "tags")
         counts = self.store.counts(list(dict.fromkeys(tags)))
         return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
@@ -111,38 +114,56 @@ class Listings(ABC):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """The tags of a group that follow `beyond`, in order, by what a request brings."""
+        """Yield the names of a group's tags after `beyond`, in order, a list for each request."""
 
     @abstractmethod
     def tags_page(self, group: str | None = None) -> Scan:
-        """The first page of what tells which tags there are, of a group or of all."""
+        """Make the scan for the first page of items that name the tags of a group, or all tags."""
 
     @abstractmethod
     def read_tag(self, item: Item) -> TagCount | None:
-        """A tag, of an item of `tags_page`, and what that tells of its number of events; None where it is reserved."""
+        """Read a tag and its number of events from an item of `tags_page`; None for a reserved tag.
+
+        The number may be that of a part of the tag's events; `settled` returns the whole.
+        """
 
     @abstractmethod
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """Tags with their numbers of events, of what `read_tag` has told of them."""
+        """Return tags with their numbers of events, from the numbers that `read_tag` found.
+
+        Args:
+            found: sum of the numbers that `read_tag` returned, by tag.
+        """
 
     def exists(self, tag: str) -> bool:
         """Whether a tag has any event."""
         return self.latest(tag) is not None
 
     def tags(self, group: str) -> list[TagCount]:
-        """Every tag of a group, in order, with its number of events."""
+        """Return every tag of a group, in order, with its number of events."""
         return self.counted([tag for page in self.tag_name_pages(group) for tag in page])
 
     def all_tags(self, *, progress: Progress | None = None) -> list[TagCount]:
-        """Every tag, in order, with its number of events. Reads through the whole table."""
+        """Return every tag, in order, with its number of events.
+
+        Reads the whole table.
+        """
         return self._scanned(None, progress)
 
     def groups(self) -> list[GroupCount]:
-        """Every group, in order, with its number of tags. Reads through the whole table."""
+        """Return every group, in order, with its number of tags.
+
+        Reads the whole table.
+        """
         counts = Counter(group_of(count.tag) for count in self.all_tags())
         return [GroupCount(group=group, tags=counts[group]) for group in sorted(counts)]
 
     def _scanned(self, group: str | None, progress: Progress | None = None) -> list[TagCount]:
+        """Scan the table for the tags of a group, or all tags; return each with its number of events.
+
+        Args:
+            progress: called after each page with the number of tags found.
+        """
         counts: Counter[str] = Counter()
         read = 0
         for page in self.store.driver.pages(self.tags_page(group)):
@@ -156,21 +177,21 @@ class Listings(ABC):
 
 
 class ListedStore(Protocol):
-    """A plug-in's store, which says itself how it is listed."""
+    """A plug-in's store that brings its own listings."""
 
     @property
     def listings(self) -> Listings: ...  # noqa: D102  as it has them
 
 
 def listings_of(store: TaggedStore) -> Listings:
-    """What lists the events and the tags of a store."""
+    """Return what lists the events and tags of a store."""
     if isinstance(store, TaggedEvents):
         return TaggedListings(store=store)
     return cast("ListedStore", store).listings
 
 
 def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
-    """Events or entries until there are `least` of them, and no other has the place of the last."""
+    """Yield at least `least` events or entries, ending where the next one has another place."""
     last = ""
     for place, each in enumerate(found):
         if place >= least and each.place != last:
@@ -180,12 +201,16 @@ def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
 
 
 def checked_since(since: str | None) -> str | None:
-    """Where to go on; an empty id is the beginning, as in Sekiban's library."""
+    """Parse the place to continue after; an empty text is the beginning, as in Sekiban's library.
+
+    Raises:
+        InvalidInput: the text is no place.
+    """
     return None if since is None or since == "" else parse_place(since)
 
 
 def check_group(group: str) -> None:
-    """Raise `InvalidInput` for what is no group."""
+    """Raise `InvalidInput` unless a text can be the name of a group."""
     check_tag(group, "group")
     if ":" in group:
         raise InvalidInput("group", "ends before the first : of its tags")
@@ -215,7 +240,7 @@ class TaggedListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Every event after the place `since`, in order of places.
+        """Yield every event after the place `since`, in order of places.
 
         Raises:
             InvalidInput: the store was not opened with `everything`.
@@ -230,20 +255,20 @@ class TaggedListings(Listings):
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[Recorded]:
-        """A tag's events after `since`, in order."""
+        """Yield the events of a tag after the place `since`, in order."""
         yield from self._events(check_tag(tag, "tag"), since, progress, page)
 
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
-        """A tag's entries after `since`, in order: its events without their bodies."""
+        """Yield the entries of a tag after the place `since`, in order: its events without their bodies."""
         for found in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
             yield from map(entry_of, found)
 
     def latest(self, tag: str) -> TagEntry | None:
-        """A tag's newest entry; None where it has none."""
+        """Return the newest entry of a tag; None if the tag has none."""
         return self.store.driver.run(latest(self.store.site, check_tag(tag, "tag")))
 
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """How many events there are after `since`.
+        """Count the events after the place `since`.
 
         Raises:
             InvalidInput: the store was not opened with `everything`.
@@ -257,30 +282,31 @@ class TaggedListings(Listings):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """Names of a group's tags after `beyond`: one page of all, since only a scan finds them."""
+        """Yield one page with all names of a group's tags after `beyond`, since only a scan finds them."""
         check_group(group)
         must_be_whole(page, "page", 1)
         yield [each.tag for each in self._scanned(group) if beyond is None or each.tag > check_tag(beyond)]
 
     def tags(self, group: str) -> list[TagCount]:
-        """The tags of a group with their numbers of events; scans the whole table."""
+        """Return the tags of a group with their numbers of events; scans the whole table."""
         check_group(group)
         return self._scanned(group)
 
     def tags_page(self, group: str | None = None) -> Scan:
-        """The scan that finds all tags, or those of a group."""
+        """Make the scan that finds the tags of a group, or all tags."""
         return tags_page(self.store.site, group)
 
     def read_tag(self, item: Item) -> TagCount | None:
-        """The tag whose first page an item is, with its count, which is 0 where the tag has several pages."""
+        """Read the tag whose first page an item is, with its count; 0 if the tag has several pages."""
         return read_tag(self.store.site, item)
 
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """Tags that a scan found, with counts: those of several pages are counted by their last page."""
+        """Return the tags that a scan found; tags of several pages are counted by their last page."""
         long = {each.tag: each.events for each in self.counted([tag for tag in found if not found[tag]])}
         return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
 
     def _check_everything(self) -> None:
+        """Raise `InvalidInput` unless the store was opened with `everything`."""
         if EVERYTHING not in self.store.site.type_heads:
             raise InvalidInput(
                 "tag",
@@ -290,7 +316,10 @@ class TaggedListings(Listings):
     def _events(
         self, tag: str, since: str | None, progress: Progress | None, page: int
     ) -> Iterator[Recorded]:
+        """Yield the events of a tag after a place, with their bodies, read page by page."""
+
         def recorded(entries: list[EventOfTag]) -> Sequence[Recorded]:
+            """Read the events of tag entries, each with its place."""
             events = self.store.driver.run(recorded_all(self.store.site, entries))
             return list(map(placed, events, entries))
 
@@ -304,7 +333,13 @@ class TaggedListings(Listings):
     def _parts(
         self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[U]]
     ) -> Iterator[Sequence[U]]:
-        """A tag's events after a place, by what a request brings."""
+        """Yield the events of a tag after a place, up to 100 at a time, as `shown` makes them of entries.
+
+        Args:
+            since: place after which the events come; None for the beginning.
+            page: number of entries that a request reads at most.
+            shown: function that makes the results of the entries.
+        """
         after, driver, site = checked_since(since), self.store.driver, self.store.site
         must_be_whole(page, "page", 1)
         page = min(page, PAGE)

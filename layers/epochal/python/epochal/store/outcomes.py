@@ -45,7 +45,13 @@ NAMED: Final = 3
 
 
 def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
-    """The conflict with what was to go with an append (`also`): the items in the way, as Python's values."""
+    """Make the conflict of an append whose `also` conditions failed, with the items in the way.
+
+    The items are Python values.
+
+    Args:
+        refused: the layout's answer, with the items by their places in `also`.
+    """
     from epochal.store.also import plain  # noqa: PLC0415  few appends have anything with them
 
     items = {place: None if item is None else plain(item) for place, item in refused.items.items()}
@@ -53,7 +59,7 @@ def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
 
 
 def all_of(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
-    """One outcome of the whole append, from those of its streams."""
+    """Combine the outcomes of an append's streams into one outcome of the whole append."""
     if conflicts := _those(outcomes, Conflict):
         return Conflict(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):
@@ -63,7 +69,7 @@ def all_of(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
 
 
 def in_the_way(outcome: Conflict) -> EpochalError:
-    """The error of an append that conditions forbid: those of `also`, or its query."""
+    """Make the error for an append that its query or a condition of `also` forbids."""
     if outcome.unmet:
         return ConditionUnmet(list(outcome.unmet), outcome)
     named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
@@ -73,7 +79,7 @@ def in_the_way(outcome: Conflict) -> EpochalError:
 
 
 def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
-    """The error of what was not written to a stream."""
+    """Make the error for an append to one stream that was not made, or whose outcome is unknown."""
     if isinstance(outcome, Undetermined):
         error = OutcomeUndetermined(stream, outcome.first)
         error.capacity = outcome.capacity
@@ -86,7 +92,10 @@ def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVe
 
 
 def all_not_made(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
-    """The error of an append that was not made. It speaks of the first stream; a conflict carries all of them."""
+    """Make the error for an append to several streams that was not made.
+
+    The error names the first stream; a conflict carries the outcomes of all streams.
+    """
     if isinstance(outcome, Conflict) and not outcome.streams:
         return in_the_way(outcome)
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
@@ -99,7 +108,7 @@ def all_not_made(appends: Sequence[StreamAppend], outcome: Conflict | Undetermin
 
 
 def said(expected: ExpectedVersion) -> str:
-    """An expectation in words."""
+    """Describe an expected version in words, for an error message."""
     match expected:
         case Expected.ANY:
             return "any stream there is"
@@ -113,7 +122,14 @@ def said(expected: ExpectedVersion) -> str:
 
 @contextmanager
 def going_with(also: Also) -> Iterator[None]:
-    """Name what only DynamoDB knows of it: which attributes are a table's key."""
+    """Turn DynamoDB's errors in the block into errors that name the write of `also` at fault.
+
+    Only DynamoDB knows which attributes are a table's key, so such faults show only there.
+
+    Raises:
+        InvalidInput: two writes on one item, or a key that is not that of the table.
+        MissingTable: a table of `also` does not exist.
+    """
     try:
         yield
     except InvalidRequest as error:
@@ -152,15 +168,16 @@ _SHORT: Final = 2
 
 
 def give_way(driver: Driver, refused: int, since: float) -> bool:
-    """Wait before a decision that has been refused so often is made again.
+    """Wait with growing pauses before a refused decision is made again on a newer state.
 
     Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.
 
     Args:
+        refused: number of refusals in a row.
         since: clock reading before the append that was refused.
 
     Returns:
-        Whether what came back with the refusal will do; else the next decision is on what is read now.
+        Whether the head that came back with the refusal can be used; else the stream must be read again.
     """
     if refused > 1:
         slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)

@@ -46,16 +46,17 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
-    """What a stream's head has.
+    """The state of a stream as its head has it: version, unfolds and events.
 
     Attributes:
+        stream: name of the stream.
         version: the stream's next index.
-        token: names this state; expecting it makes the next append one request.
-        unfolds: all that are stored.
-        events: with `since` those from there on; else those in the head, which are the stream's newest.
-        deleted: the stream takes no more events.
-        low_water: events below are pruned. Another library's pruning leaves no mark, and a prune under way tells at its
-            end: a read tells what is gone.
+        token: token of this state; an append that expects it takes one request.
+        unfolds: all unfolds that are stored.
+        events: with `since` the events from there on; else those in the head, which are the stream's newest.
+        deleted: whether the stream takes no more events.
+        low_water: index below which events are pruned. Another library's pruning leaves no mark, and a prune under way
+            sets the mark at its end; a read finds what is gone.
     """
 
     stream: str
@@ -70,7 +71,7 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """Events `first` to `end - 1` of a stream: pruned, and in no archive."""
+    """Events `first` to `end - 1` of a stream, which are pruned and in no archive."""
 
     first: int
     end: int
@@ -78,7 +79,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An event that is there, and whose contents cannot be decoded or fetched; `fault` is the error."""
+    """An event that is stored but cannot be decoded or fetched; `fault` is the error."""
 
     index: int
     type: str
@@ -88,11 +89,14 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnopenedEvent:
-    """An event that may be large, as it is stored: it is opened only by those who have room for it.
+    """A stored event that may be large, decoded only when a caller has room for it.
 
     Attributes:
-        span: that holds it, at `offset`.
-        fetch: bodies that lie in the bucket are fetched.
+        stream: name of the stream.
+        span: the span that holds the event.
+        offset: position of the event in the span.
+        codec: decodes the bodies.
+        fetch: whether bodies in the bucket are fetched.
     """
 
     stream: str
@@ -103,11 +107,15 @@ class UnopenedEvent:
 
     @property
     def index(self) -> int:
-        """Its index in the stream."""
+        """Index of the event in the stream."""
         return self.span.base + self.offset
 
     def open(self, largest: int = MAX_DECODED) -> Recorded | Unreadable | None:
-        """The event; None where its data or its metadata have more than `largest` bytes."""
+        """Decode the event; None if its data or its metadata have more than `largest` bytes.
+
+        Returns:
+            The event; an `Unreadable` with the error if the event cannot be decoded or fetched.
+        """
         try:
             stored = self.span.read(self.offset)
             if any(
@@ -122,10 +130,15 @@ class UnopenedEvent:
             return Unreadable(index=self.index, type=type_, timestamp=time, fault=fault)
 
     def outline(self) -> Recorded:
-        """The event without its bodies. Raises `CorruptData`."""
+        """Decode the event without its bodies.
+
+        Raises:
+            CorruptData: the event cannot be decoded.
+        """
         return self._recorded(self.span.read(self.offset)._replace(data=EMPTY, meta=EMPTY), ONE_BLOCK)
 
     def _recorded(self, stored: EncodedEvent, largest: int) -> Recorded:
+        """Decode a stored event of this index; bodies may have `largest` bytes."""
         indices = range(self.index, self.index + 1)
         (event,) = recorded_events(
             self.stream, indices, [stored], self.codec, fetch=self.fetch, limit=largest
@@ -135,17 +148,18 @@ class UnopenedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some events of a stream, in the order asked for, none left out between them.
+    """Some events of a stream, in the order of the read, without omissions between them.
 
     Attributes:
-        next: index to ask for next; None at the end of the stream (or its beginning, backward).
-        hole: events that were asked for before these, and are gone; None where there are none. A page ends where a hole
-            begins, and the next one tells of it.
+        events: events of the page.
+        next: index at which the next page starts; None at the end of the stream (or its beginning, backward).
+        hole: requested events before these that are gone; None where there are none. A page ends where a hole begins,
+            and the next page has the hole.
         version: the stream's next index when the page was read.
-        low_water: events below are pruned.
-        exists: False where there is no such stream.
-        deleted: the stream carries a tombstone, and has no events any more.
-        omitted: indices of events that come without their bodies, since these are larger than was asked for.
+        low_water: index below which events are pruned.
+        exists: whether there is such a stream.
+        deleted: whether the stream carries a tombstone, and has no events any more.
+        omitted: indices of events without their bodies, since these are larger than the requested limit.
     """
 
     events: tuple[Recorded, ...]
@@ -161,12 +175,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which events of a stream are wanted: of these types, and of these times of their own, which an append may give
-    as it likes. So no place in the stream follows from a time, and all events between are read.
+    """Selects events of a stream by their types and by the time that each event carries.
+
+    An append may give events any time, so no place in the stream follows from a time, and all events between are read.
 
     Attributes:
-        since: what happened then or later.
-        until: what happened before.
+        types: types of the selected events; None for all types.
+        since: earliest time of the selected events; None for no limit.
+        until: time before which the selected events happened; None for no limit.
     """
 
     types: frozenset[str] | None = None
@@ -180,7 +196,11 @@ class Selection:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
     ) -> Selection | None:
-        """What is asked for; None for all. Raises `InvalidInput` for what is no list of types or no time."""
+        """Parse the arguments `types`, `since` and `until` of a read; None if all of them are None.
+
+        Raises:
+            InvalidInput: `types` is no list of names, or a time cannot be parsed.
+        """
         if types is None and since is None and until is None:
             return None
         if types is not None:
@@ -192,7 +212,7 @@ class Selection:
         )
 
     def __call__(self, event: Recorded) -> bool:
-        """Whether an event is wanted; one whose time cannot be read is of every time."""
+        """Whether an event is selected; an event whose time cannot be parsed matches any times."""
         if self.types is not None and event.type not in self.types:
             return False
         if self.since is None and self.until is None:
@@ -206,7 +226,15 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """Events below `low_water` are gone for readers. Call again until `done`: items are deleted a part at a time."""
+    """The progress of pruning a stream: events below `low_water` are gone for readers.
+
+    Items are deleted a part at a time: call again until `done`.
+
+    Attributes:
+        low_water: index below which events are gone.
+        deleted: number of items that this call deleted.
+        done: whether all their items are deleted.
+    """
 
     low_water: int
     deleted: int
@@ -228,11 +256,17 @@ _Places = tuple[EventSpan, range]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reads one table of streams, and its archive.
+    """Reads the streams of one table, and the archive for events that were pruned.
 
     Attributes:
-        consistent: False reads what is before a head that is in hand for half, where a replica has all of it.
-        unopened: events that may be large come as `UnopenedEvent`s.
+        driver: runs the requests.
+        table: name of the table of streams.
+        layout: how streams are stored in the table.
+        codec: decodes bodies.
+        fetch: whether bodies in the bucket are fetched.
+        archive: reader of the archive; None where there is none.
+        consistent: False reads events before a head that is known at half the cost, where a replica has all of them.
+        unopened: whether events that may be large are returned as `UnopenedEvent`s.
     """
 
     driver: Driver
@@ -247,7 +281,15 @@ class Reader:
     def events(
         self, stream: str, start: int | None, limit: int | None, direction: Direction
     ) -> Iterator[Recorded]:
-        """Events from `start` on, at most `limit`. Raises `EventsPruned` at a hole, `CorruptData` and `MissingBody`."""
+        """Yield the events of a stream from `start` on, at most `limit`.
+
+        Args:
+            start: index of the first event; None for the first, or backward the last.
+
+        Raises:
+            EventsPruned: there is a hole in the read.
+            CorruptData, MissingBody: an event cannot be decoded or fetched.
+        """
         walk = self._begin(stream, start, limit, direction)
         found = iter(()) if walk is None else self._without_holes(walk, start)
         return found if limit is None else islice(found, limit)
@@ -255,7 +297,7 @@ class Reader:
     def found(
         self, stream: str, start: int, direction: Direction = "forward", limit: int | None = None
     ) -> Iterator[Found]:
-        """Events from `start` on, those that cannot be read too, and none where one is gone.
+        """Yield the events from `start` on, including unreadable ones, and omitting pruned ones.
 
         Args:
             limit: about so many are wanted; more may come.
@@ -266,7 +308,9 @@ class Reader:
     def onward(
         self, head: Head, start: int | None, direction: Direction, limit: int | None = None
     ) -> Iterator[Recorded | Hole]:
-        """Events from `start` on of the stream that `head` heads: no request for what the head itself carries.
+        """Yield events and holes from `start` on in the stream of a head that the caller has.
+
+        No request is made for the events that the head itself carries.
 
         Args:
             limit: about so many are wanted; more may come.
@@ -285,7 +329,11 @@ class Reader:
         *,
         largest: int = MAX_DECODED,
     ) -> Page:
-        """Events up to a limit or a size, at least one. Bodies of more than `largest` bytes are left out."""
+        """Read one page: events up to `limit` or `max_bytes`, but at least one.
+
+        Args:
+            largest: an event with a body of more bytes comes without its bodies, as `omitted` says.
+        """
         cursor = self._stand(stream, start, direction, limit)
         if cursor is None:
             return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
@@ -329,12 +377,12 @@ class Reader:
         )
 
     def leaving_unopened(self) -> Reader:
-        """The same reader, which leaves events that may be large unopened."""
+        """Return a copy of the reader that leaves events that may be large undecoded."""
         archive = None if self.archive is None else self.archive.leaving_unopened()
         return replace(self, archive=archive, unopened=True)
 
     def _begin(self, stream: str, start: int | None, limit: int | None, direction: Direction) -> _Walk | None:
-        """A walk through a stream that has events."""
+        """Begin a walk through a stream; None if it does not exist or was deleted."""
         cursor = self._stand(stream, start, direction, limit)
         if cursor is None or cursor.head.deleted:
             return None
@@ -343,11 +391,16 @@ class Reader:
     def _stand(
         self, stream: str, start: int | None, direction: Direction, limit: int | None
     ) -> ReadCursor | None:
+        """Read the head of a stream; return a cursor before event `start`, or None without a stream."""
         steps = self.layout.begin(self.table, stream, start, forward=direction == "forward", limit=limit)
         cursor: ReadCursor | None = self.driver.run(steps)
         return cursor
 
     def _without_holes(self, walk: _Walk, start: int | None) -> Iterator[Recorded]:
+        """Yield the events of a walk; a hole raises `EventsPruned`.
+
+        Without an archive the stream may begin with a hole, unless `start` lies in it.
+        """
         for each in walk.told():
             if not isinstance(each, Hole):
                 yield _readable(each)
@@ -355,31 +408,36 @@ class Reader:
                 raise EventsPruned(walk.cursor.head.stream, each.first, each.end)
 
     def _next(self, last: int, cursor: ReadCursor) -> int | None:
-        """The index at which the page after event `last` begins; None at the end."""
+        """Return the index at which the page after event `last` begins; None at the end."""
         if cursor.forward:
             return last + 1 if last + 1 < cursor.head.version else None
         return last - 1 if last > self._lowest(cursor) else None
 
     def _beginning(self, taken: Sequence[Recorded], cursor: ReadCursor) -> Hole | None:
-        """The hole below the last page of a backward read; None where nothing is gone."""
+        """Return the hole below the last page of a backward read; None if nothing is gone."""
         ends = not cursor.forward and taken and 0 < taken[-1].index <= self._lowest(cursor)
         return Hole(first=0, end=taken[-1].index) if ends else None
 
     def _lowest(self, cursor: ReadCursor) -> int:
+        """Return the index of the first event that can be read: 0 with an archive, else the low-water mark."""
         return cursor.head.low_water if self.archive is None else 0
 
 
 def _walk(reader: Reader, cursor: ReadCursor, start: int | None, limit: int | None) -> _Walk:
+    """Begin a walk at a cursor; `start` is the first index wanted, or None."""
     first = (start or 0) if cursor.forward else cursor.at - 1
     return _Walk(reader, cursor, first, limit)
 
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk under way.
+    """A read of one stream under way, part by part.
 
     Attributes:
-        start: forward, the first event wanted; backward, the last.
+        reader: the reader that runs the requests.
+        cursor: position of the read.
+        start: forward, index of the first event wanted; backward, of the last one.
+        limit: number of events wanted; None for all.
     """
 
     reader: Reader
@@ -388,18 +446,19 @@ class _Walk:
     limit: int | None
 
     def told(self) -> Iterator[Found | Hole]:
-        """Everything wanted: what is found, and the holes between."""
+        """Yield every event that is found, and the holes between."""
         return chain.from_iterable(self._told())
 
     def found(self) -> Iterator[Found]:
-        """Everything that is found."""
+        """Yield every event that is found."""
         return chain.from_iterable(self._rows())
 
     def _rows(self) -> Iterator[Sequence[Found]]:
-        """The same, in rows of neighbours."""
+        """Yield the events in rows of neighbours."""
         return self._forward() if self.cursor.forward else self._backward()
 
     def _forward(self) -> Iterator[Sequence[Found]]:
+        """Yield rows of events from `start` on; the archive fills the gaps."""
         at = self.start
         while not self.cursor.at_end:
             yield from self._archived(at, self.cursor.at)
@@ -407,6 +466,7 @@ class _Walk:
         yield from self._archived(at, self.cursor.head.version)
 
     def _backward(self) -> Iterator[Sequence[Found]]:
+        """Yield rows of events from `start` back; the archive continues below the table's events."""
         at = self.start + 1
         while not self.cursor.at_end:
             at = yield from self._part(at)
@@ -414,6 +474,7 @@ class _Walk:
             yield from _singly(self.reader.archive.found(self.cursor.head.stream, at - 1, "backward"))
 
     def _told(self) -> Iterator[Sequence[Found | Hole]]:
+        """Yield rows of events, with a row for each hole between them."""
         forward = self.cursor.forward
         at = self.start if forward else self.start + 1
         for row in self._rows():
@@ -424,12 +485,16 @@ class _Walk:
         yield _hole(at, self.cursor.head.version) if forward else _hole(0, at)
 
     def _part(self, at: int) -> Generator[Sequence[Found], None, int]:
-        """One part more, from `at` on, in rows, and forward what the archive has of what the part lacks: a page that
-        was pruned in part shows it only once it is read. Nothing of a part is held once it has been consumed: in wire
-        form it is large.
+        """Read one part and yield its events in rows; forward, the archive fills gaps inside.
+
+        A page that was pruned in part shows this only once it is read. No event of a part is held once it has been
+        consumed, since in wire form a part is large.
+
+        Args:
+            at: index at which the part begins.
 
         Returns:
-            where the part ends.
+            Index at which the part ends.
         """
         reader, stream, forward = self.reader, self.cursor.head.stream, self.cursor.forward
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
@@ -456,14 +521,17 @@ class _Walk:
 
     @property
     def _left(self) -> int | None:
-        """How many events of those wanted are still to be read. Whoever goes on beyond them wants as many again."""
+        """Number of wanted events that are still to be read; None for all.
+
+        A caller who goes on beyond them wants as many again.
+        """
         if self.limit is None:
             return None
         passed = abs(self.cursor.at - self.start)
         return self.limit - passed if passed < self.limit else self.limit
 
     def _archived(self, first: int, end: int) -> Iterable[Sequence[Found]]:
-        """The events `first` to `end - 1` that the archive has."""
+        """Return rows of the events `first` to `end - 1` that the archive has."""
         if self.reader.archive is None or first >= end:
             return ()
         found = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
@@ -475,7 +543,7 @@ _singly: Final[Callable[[Iterable[Found]], Iterator[tuple[Found]]]] = zip
 
 
 def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
-    """Neighbours that take no codec; nothing where one of them may."""
+    """Return the events of neighbouring places if none needs the codec; else nothing."""
     row: list[Found] = []
     for span, offsets in chunk:
         some = span.recorded(stream, offsets)  # type: ignore[attr-defined]  # one has it, and so all
@@ -488,8 +556,13 @@ def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
 def _decoded(
     reader: Reader, stream: str, chunk: list[_Places], *, together: bool
 ) -> Iterator[Sequence[Found]]:
-    """Neighbours together. Where one of them cannot be decoded, or is large, one by one, as they are wanted, or
-    unopened: spaces by the megabyte are stored in a few bytes.
+    """Yield rows of decoded events: all places together if possible, else one by one on demand.
+
+    Events are decoded one by one where one of them cannot be decoded or is large, since megabytes may be stored in a
+    few bytes. A reader that leaves large events unopened gets `UnopenedEvent`s.
+
+    Args:
+        together: whether to try all of them at once.
     """
     (span, offsets), step = chunk[0], chunk[0][1].step
     first = span.base + offsets[0]
@@ -520,7 +593,11 @@ def _decoded(
 
 
 def _readable(found: Found) -> Recorded:
-    """An event that was found; raises what keeps it from being read."""
+    """Return an event, decoding it if needed.
+
+    Raises:
+        CorruptData, MissingBody, DeniedBody: the fault that keeps the event from being read.
+    """
     if isinstance(found, UnopenedEvent):
         return _readable(found.open() or found)
     if isinstance(found, Unreadable):
@@ -529,7 +606,7 @@ def _readable(found: Found) -> Recorded:
 
 
 def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator[list[_Places]]:
-    """The events of spans, in the order of reading, so many neighbours at a time."""
+    """Yield the places of events in spans, in the order of reading, up to `size` neighbours at a time."""
     chunk: list[_Places] = []
     room, end = size, -1
     for span in spans:
@@ -551,9 +628,11 @@ def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator
 
 
 def _hole(first: int, end: int) -> Sequence[Hole]:
+    """Return a row with the hole from `first` to `end - 1`; an empty row if nothing is missing."""
     return (Hole(first=first, end=end),) if first < end else ()
 
 
 def _size(event: Recorded) -> int:
+    """Estimate the bytes of an event: its bodies, and 200 for the other fields."""
     bodies = sum(body.size if isinstance(body, Claim) else len(body) for body in (event.data, event.meta))
     return _FIELDS + bodies

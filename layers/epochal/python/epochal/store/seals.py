@@ -51,10 +51,12 @@ _missed: Final[dict[tuple[int, str], Ticks]] = {}
 def sealed(
     table: str, stream: str, token: Token, now: Ticks, fresh: Callable[[int], bytes] | None
 ) -> Steps[Token]:
-    """The token as it may go outside: with a seal, if it is of a full page and this process knows that it is true.
+    """Return a token with a seal, if it is of a full page and this process knows that it is true.
+
+    A seal lets the token go outside and come back. Any other token stays as it is.
 
     Args:
-        fresh: gives random bytes, for a key where the table has none; None for who may not write.
+        fresh: function that returns random bytes, for a key where the table has none; None for readers.
     """
     if not is_own(table, stream, token) or not _is_full(token):
         return token
@@ -63,7 +65,7 @@ def sealed(
 
 
 def believed(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
-    """The token as one of this process, if its seal is right; else as it is."""
+    """Return the token as one of this process if its seal is right; any other token as it is."""
     if not token.seal or not _is_full(token):
         return token
     key = yield from _key(table, now, None)
@@ -73,17 +75,22 @@ def believed(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
 
 
 def _is_full(token: Token) -> bool:
+    """Whether a token is of a full page."""
     state = place_of(token)
     return state is not None and state.full
 
 
 def _seal(key: bytes, table: str, stream: str, token: Token) -> str:
+    """Compute the seal of a token: the first 16 bytes of an HMAC, in hex."""
     said = "\0".join(("token", table, stream, token.bare, str(token.low_water)))
     return hmac.digest(key, said.encode(), "sha256")[:_SEAL_BYTES].hex()
 
 
 def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[bytes | None]:
-    """The table's key: asked for once a process, put where there is none and `fresh` is given."""
+    """Return the table's key, reading it once per process; None if the table has none.
+
+    With `fresh` a key is put where there is none. Without it, a missing key is looked for again after 60 seconds.
+    """
     place = (table.place if isinstance(table, PlacedName) else 0, str(table))
     if place in _known:
         return _known[place]
@@ -104,17 +111,20 @@ def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[
 
 
 PATIENCE: Final = 1.0
-"""Seconds that the key is waited for. Without it the next append reads once."""
+"""Seconds that the key is waited for. Without the key the next append reads once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seals:
-    """Tokens as they go outside, and as they come back: with the seals of a table, within one request.
+    """Seals tokens that go outside, and checks tokens that come back, within one request.
 
     A token that is not of a page stays as it is, and costs nothing.
 
     Attributes:
-        fresh: gives random bytes, for the key of a table that has none; None for who may not write.
+        driver: runs the requests for the key.
+        table: name of the table, which seals are of.
+        now: time of the request.
+        fresh: function that returns random bytes, for the key of a table that has none; None for readers.
     """
 
     driver: Driver
@@ -124,19 +134,27 @@ class Seals:
 
     @classmethod
     def of(cls, store: Streams, *, writes: bool) -> Seals:
-        """Those of a store's table; `writes` where this may put a key."""
+        """Make the seals of a store's table.
+
+        Args:
+            writes: whether a missing key may be put.
+        """
         now = from_unix_nanoseconds(store.now())
         return cls(driver=store.driver, table=store.table, now=now, fresh=store.fresh if writes else None)
 
     def sealed(self, stream: str, token: Token) -> Token:
-        """The token with its seal; without, where the key cannot be had: what was appended is appended."""
+        """Return the token with its seal; without, if the key cannot be read.
+
+        An append whose token cannot be sealed is not failed by that.
+        """
         return self._run(sealed(self.table, stream, token, self.now, self.fresh)) or token
 
     def believed(self, stream: str, token: Token) -> Token:
-        """The token as one of this process, if its seal is right."""
+        """Return the token as one of this process if its seal is right; else as it is."""
         return self._run(believed(self.table, stream, token, self.now)) or token
 
     def _run(self, steps: Steps[Token]) -> Token | None:
+        """Run steps for at most a second; None if they fail."""
         try:
             return self.driver.within(PATIENCE).run(steps)
         except EpochalError:

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
-    """The streams of a deployment, and their archive, if there is one."""
+    """Open the streams of a deployment, with their archive if the settings name one."""
     from epochal.pages.streams import Pages  # noqa: PLC0415  other layouts do without
 
     layout, archive = Pages(), settings.streams_archive_table
@@ -104,23 +104,23 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """A table of streams.
+    """The store of named streams in one table: appends, reads, prunes and deletes.
+
+    Any method may raise `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`, `Refused`,
+    `CorruptData`, and `MissingBody` where a body is gone from the bucket, besides the errors that the method names.
 
     Attributes:
         driver: runs requests; carries the interpreter, the meter and the patience.
-        table: a table of streams.
-        layout: how they are stored in it.
-        codec: where bodies too large for an item go, and whether bodies are compressed.
-        tombstones: whether deleted streams may keep one. Equinox appends past it, and nobody would be told: where its
-            applications use the table too, streams are deleted with `leave_open`.
-        archive: streams of the same names and layout to read from where this table's events have been pruned.
-        types: the types that a query may name without a tag, as of `open_tagged_events`.
-        everything: whether a query may ask for all events with tags, likewise.
-        now: nanoseconds since 1970.
-        fresh: random bytes, for etags and append ids.
-
-    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
-    `Refused`, `CorruptData`, and `MissingBody` where a body is gone from the bucket.
+        table: name of the table of streams.
+        layout: how streams are stored in the table.
+        codec: encodes bodies: where those too large for an item go, and whether bodies are compressed.
+        tombstones: whether deleted streams may keep a tombstone. Equinox appends past a tombstone without notice: where
+            its applications use the table too, streams are deleted with `leave_open`.
+        archive: store with the same streams and layout, read where this table's events have been pruned; or None.
+        types: event types that a query may name without a tag, as of `open_tagged_events`.
+        everything: whether a query may ask for all events with tags, as of `open_tagged_events`.
+        now: function that returns the time in nanoseconds since 1970.
+        fresh: function that returns so many random bytes, for etags and append ids.
     """
 
     driver: Driver
@@ -152,34 +152,34 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended:
-        """Append events, replace unfolds, or both, in one atomic write.
+        """Append events to a stream, replace its unfolds, or both, in one atomic write.
 
-        Events may carry tags: then queries of `tagged` find them, with their stream and index. If all have ids and no
-        tags, a batch that is there already is answered as the append that wrote it, `replayed`: where the stream was
-        expected to be, however far back; where anything is expected, if it is on the last 8 pages.
+        Events may carry tags: then queries of `tagged` find them, with their stream and index. If all events have ids
+        and no tags, a repeat of a batch that is stored already gets the outcome of the append that wrote it,
+        `replayed`. With an expected version the batch is found however far back; with `ANY`, on the last 8 pages.
 
         Args:
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Where they
                 have tags, the different tags of events and condition, the stream and the key are at most 100.
-            unfolds: None keeps those stored, an empty sequence removes them.
-            expected: what the stream must be; a token makes this one request.
-            fail_if: a query over tags. If an event that matches it is there, nothing is appended.
+            unfolds: unfolds that replace the stored ones; None keeps those, an empty sequence removes them.
+            expected: expected version of the stream; with a token the append takes one request.
+            fail_if: a query over tags. If an event that matches is stored, nothing is appended.
             after: the position of a read of that query, or of a broader one: events up to it do not count for
                 `fail_if`. None: all events count.
-            idempotency_key: makes one append of all repeats to the stream, for 24 hours: a call with the same key,
-                events and unfolds is answered like the first, whatever it expects, from any caller. One that ends with
-                a UUIDv7 costs nothing, where streams are stored as pages.
-            also: is written to tables of your own with the events, all or nothing (`epochal.store.also`). The append is
-                then a transaction, which costs twice as much, of at most 100 items and 4 MB.
+            idempotency_key: key that makes all repeats to the stream one append, for 24 hours: a call with the same
+                key, events and unfolds gets the outcome of the first, whatever version it expects, from any caller. A
+                key that ends with a UUIDv7 costs nothing, where streams are stored as pages.
+            also: writes to tables of your own, made with the events, all or nothing (`epochal.store.also`). The append
+                is then a transaction, which costs twice as much, of at most 100 items and 4 MB.
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other contents; tags or a query,
-                where the layout has no tags; where any stream is expected, ids of which some are there.
+                where the layout has no tags; with `ANY`, ids of which some are stored already.
             TooLarge: the events do not fit an item, or have too many tags.
-            ConflictError: the stream is not what was expected, or events match; carries a `Conflict`. `StreamDeleted`
-                is one.
+            ConflictError: the stream is not at the expected version, or events match `fail_if`; carries a `Conflict`.
+                `StreamDeleted` is a subclass.
             ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
-            OutcomeUndetermined: a response was lost, and the events that would tell have been pruned since.
+            OutcomeUndetermined: a response was lost, and the events that would show the outcome have been pruned since.
             Unavailable: see `maybe_applied`.
         """
         outcome = self.try_append(
@@ -211,10 +211,11 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """`append` for those who go on from a conflict: it is answered, not raised.
+        """Append as `append` does, but return a conflict instead of raising an error.
 
         Args:
-            takes: whether a conflict brings one more of the events that match: the first always; None brings all.
+            takes: function that says whether a conflict brings one more of the events that match; the first always
+                comes. None brings all.
         """
         check_expected(expected)
         must_be_list(Event, events, "events")
@@ -240,21 +241,24 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended:
-        """Append to several streams, all or nothing; to one alone, as `append` does.
+        """Append to several streams in one transaction, all or nothing.
+
+        To one stream alone it appends as `append` does.
 
         Args:
             appends: at most 100, each of another stream, with an expectation of its own; 4 MB in all.
-            fail_if, after: as for `append`; one condition of all of them.
-            idempotency_key: as for `append`, of all streams together, which are then at most 99.
-            also: as for `append`; they count among the 100.
+            fail_if, after: as for `append`; one condition for all appends.
+            idempotency_key: as for `append`, for all streams together, which are then at most 99.
+            also: as for `append`; these writes count among the 100.
 
         Raises:
             InvalidInput: as for `append`; a stream is named twice; the layout can append to one stream at a time only.
             TooLarge: the events of a stream do not fit an item, or all of them a transaction.
-            ConflictError: a stream is not what was expected; its `outcome` names all that were found. Or
-                events match, which it carries.
+            ConflictError: a stream is not at its expected version; `outcome` names all such streams. Or events match
+                `fail_if`; `outcome` has the events.
             ConditionUnmet: as for `append`.
-            OutcomeUndetermined: a response was lost, and what would tell is gone from every stream.
+            OutcomeUndetermined: a response was lost, and the events that would show the outcome are gone from every
+                stream.
             Unavailable: see `maybe_applied`.
         """
         outcome = self.try_append_all(
@@ -276,7 +280,7 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """`append_all` for those who go on from conflicts: they are answered, not raised."""
+        """Append as `append_all` does, but return a conflict instead of raising an error."""
         from epochal.store import appending  # noqa: PLC0415  most append to one stream
 
         forbidden = appending.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
@@ -291,23 +295,25 @@ class Streams:
         refused: Conflict | None = None,
         fetch: bool = True,
     ) -> StreamState | None:
-        """The stream's head, in one strongly consistent request; None where there is no such stream.
+        """Read the current state of a stream, in one strongly consistent request; None without a stream.
 
-        With `since=0` all events come along: of a short stream in the same request.
+        The state has the stream's unfolds and newest events.
+
+        With `since=0` all events are included: of a short stream in the same request.
 
         Args:
-            as_of: the stream as it was at a version; or at a moment (`epochal.at`), which is with its last event that
-                happened by then, and those before it. All its events come along, or those from `since` on; unfolds only
-                if they are from then. An append that expects its token is in conflict, unless that is the end.
-            since: bring the events from this index on: those that a state lacks which was folded from those before.
-            refused: what an append on what was known was answered with. Nothing that came with it is read again, and
-                from the second refusal in a row on the load waits, as deciders do, so that writers give way; from the
-                third on it reads after that.
+            as_of: version or moment (`epochal.at`) whose state is returned. The state at a moment ends with the last
+                event that happened by then. All its events are included, or those from `since` on; unfolds only if
+                they are from then. An append that expects its token gets a conflict, unless it is the current state.
+            since: index from which on events are included: those that are missing in a state folded before.
+            refused: conflict of an append on an earlier state. The head that came with the conflict is not read again.
+                From the second refusal in a row on the load waits, as deciders do, so that writers give way; from the
+                third on the head is read after the wait.
             fetch: False leaves bodies that lie in the bucket as claims.
 
         Raises:
-            EventsPruned: some of those from `since` on are gone.
-            InvalidInput: the stream, or what is wanted of it, ends before `since` or `as_of`; `refused` is of another
+            EventsPruned: some of the events from `since` on are gone.
+            InvalidInput: the stream, or its state at `as_of`, ends before `since` or `as_of`; `refused` is of another
                 stream.
         """
         if since is not None:
@@ -339,17 +345,24 @@ class Streams:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
     ) -> Iterator[Recorded]:
-        """Every event from `start` on, page by page as they are consumed: of these types, from the time `since` on, and
-        before `until`, where they are given. Others are read all the same, and do not count for the limit.
+        """Yield every event of a stream from `start` on, reading pages as they are consumed.
 
-        The head is read first: what is appended later is not part of the read. A stream that was pruned goes on with
-        its archive, and without one it begins with the first event there is, where no `start` is given. A stream that
-        was deleted has no events, archived or not, nor has one that never was; `page` and `load` tell.
+        The head is read first: events appended later are not part of the read. Events that were pruned come from the
+        archive; without an archive, a read without `start` begins with the first event there is. A stream that was
+        deleted or never existed has no events, archived or not; `page` and `load` tell the difference.
+
+        Args:
+            start: index of the first event; None is the first, or backward the last.
+            limit: number of events at most; None for all.
+            types: types of the events that are yielded; None for all types. Other events are read all the same, and do
+                not count for the limit.
+            since: time from which on events are yielded; None for no limit.
+            until: time before which events are yielded; None for no limit.
 
         Raises:
             EventsPruned: the event at `start` is gone, or events between those read, since a prune has overtaken the
-                read; where the store has an archive, any that were asked for: they were pruned unarchived. The read can
-                begin at `low_water`.
+                read; where the store has an archive, any requested event that was pruned unarchived. The read can begin
+                at `low_water`.
         """
         check_range(start, limit, direction)
         selected = Selection.of(types, since, until)
@@ -372,14 +385,16 @@ class Streams:
         until: datetime | str | None = None,
         largest: int = MAX_DECODED,
     ) -> Page:
-        """Events up to `limit` or `max_bytes`, and where to go on. What is gone of what was asked for is its `hole`.
+        """Read one page of a stream: events up to `limit` or `max_bytes`, and the index of the next page.
+
+        Requested events that are gone are named in the page's `hole`.
 
         Args:
-            types, since, until: as `read` has them. A page of so many events has those that are wanted, or none.
+            types, since, until: as for `read`. Of `limit` events the page has those that are selected, perhaps none.
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
-            largest: an event with more bytes of data, or of metadata, in the table comes without them, as the page's
-                `omitted` says.
+            largest: largest bytes of data, or of metadata, in the table; an event with more comes without its bodies,
+                as the page's `omitted` says.
         """
         check_range(start, limit, direction)
         must_be_whole(max_bytes, "max_bytes", 1)
@@ -394,13 +409,14 @@ class Streams:
         return replace(found, events=events, capacity=meter.capacity)
 
     def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
-        """Make the events below index `before` gone, for good. None where there is no such stream.
+        """Delete the events below index `before` permanently; None if there is no such stream.
 
         Args:
-            unarchived: even those that the archive has not, where the store was given one.
+            before: index of the first event that is kept.
+            unarchived: whether to delete events that the store's archive does not have.
 
         Raises:
-            InvalidInput: the archive has not all of them, or has others; nothing was pruned.
+            InvalidInput: the archive lacks some of these events, or has other events; nothing was pruned.
         """
         must_be_whole(before, "before")
         store, meter = self.metered()
@@ -412,7 +428,9 @@ class Streams:
         return None if found is None else _pruned(found, meter.capacity)
 
     def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
-        """`prune`, of what has been copied to the archive by then; without an archive, `prune`.
+        """Copy events below `before` to the archive, then prune the copied ones; None without a stream.
+
+        Without an archive it only prunes.
 
         Where time runs out, a part may be copied and nothing pruned; another call goes on.
 
@@ -428,14 +446,15 @@ class Streams:
         return None if found is None else replace(found, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Prune all of the stream and leave a tombstone, so that its name takes no more events.
+        """Prune all of a stream and leave a tombstone, so that its name takes no more events.
 
         Args:
-            leave_open: no tombstone; the stream goes on at its next index.
+            expected: expected version of the stream.
+            leave_open: whether to leave no tombstone; the stream then continues at its next index.
 
         Raises:
             InvalidInput: a tombstone in a table that Equinox applications use too.
-            ConflictError: the stream is not what was expected, or there is none.
+            ConflictError: the stream is not at the expected version, or does not exist.
         """
         outcome = self.try_delete(stream, expected=expected, leave_open=leave_open)
         if isinstance(outcome, Pruned):
@@ -447,7 +466,7 @@ class Streams:
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
     ) -> Pruned | Conflict:
-        """`delete` that answers a conflict."""
+        """Delete as `delete` does, but return a conflict instead of raising an error."""
         check_expected(expected)
         if not leave_open and not self.tombstones:
             rule = "must be true: other applications use this table too, and append past a tombstone"
@@ -460,7 +479,7 @@ class Streams:
         return _pruned(found, capacity)
 
     def copy_to_archive(self, stream: str, before: int) -> int:
-        """Copy the events below `before` to the archive, so that they may be pruned; the version it has reached.
+        """Copy the events below `before` to the archive, for a later prune; return the archive's version.
 
         Raises:
             InvalidInput: there is no archive, its stream was deleted or has other events, or events were pruned before
@@ -476,23 +495,30 @@ class Streams:
         return self.driver.run(self.layout.archive(self.table, into, stream_name(stream), before, etags))
 
     def within(self, seconds: float) -> Streams:
-        """The same store, whose calls give up `seconds` from now."""
+        """Return a copy of the store whose calls give up `seconds` from now."""
         archive = self.archive and self.archive.within(seconds)
         return replace(self, driver=self.driver.within(seconds), archive=archive)
 
     def metered(self) -> tuple[Streams, Meter]:
-        """The same store, and a meter of what it consumes: for `read`, which has no outcome, and for several
-        calls. The meter of this store counts it, too.
+        """Return a copy of the store, and a meter of the capacity that the copy consumes.
+
+        The meter serves `read`, which has no outcome, and several calls together. The meter of this store counts the
+        same requests, too.
         """
         driver, meter = self.driver.metered()
         return self.on(driver), meter
 
     def on(self, driver: Driver) -> Streams:
-        """The same store, with all its requests through another driver, those to its archive too."""
+        """Return a copy of the store that sends all requests, also those to its archive, through a driver."""
         return replace(self, driver=driver, archive=self.archive and self.archive.on(driver))
 
     def reader(self, *, fetch: bool = True, consistent: bool = True) -> Reader:
-        """A reader of this table and its archive; without `fetch`, bodies in the bucket stay claims."""
+        """Make a reader of this table and its archive.
+
+        Args:
+            fetch: False leaves bodies in the bucket as claims.
+            consistent: as of `Reader`.
+        """
         archive = None if self.archive is None else self.archive.reader(fetch=fetch, consistent=consistent)
         return Reader(
             driver=self.driver,
@@ -505,10 +531,13 @@ class Streams:
         )
 
     def head(self, stream: str, *, consistent: bool = True, whole: bool = False) -> Head | None:
-        """`load` in the layout's terms, for stores built on this one; not `consistent`, it may be an older one.
+        """Read the head of a stream as the layout has it; None if there is no such stream.
+
+        It is `load` for stores built on this one.
 
         Args:
-            whole: all events are wanted; those of a short stream may come with it.
+            whole: whether all events are wanted; those of a short stream may come with the head.
+            consistent: False may return an older head.
         """
         steps = self.layout.load(self.table, stream_name(stream), consistent=consistent, whole=whole)
         found: Head | None = self.driver.run(steps)
@@ -522,14 +551,19 @@ class Streams:
         key: DecisionKey | str | None = None,
         also: Also = (),
     ) -> Mapping[str, Result[Head] | None] | DecidedBefore:
-        """Append on exactly what is known of the heads of these streams, and of others that are only read, in the
-        layout's terms: a rejection brings a head. Without appends, look if all are as known.
+        """Append on exactly the known heads of streams; return the layout's result for each stream.
+
+        Heads of streams without an append are only checked. A rejection carries the current head. Without appends, the
+        heads are checked against the store.
 
         Args:
-            key: all of it is one decision under this key: of one stream, on a head that `layout.once` has answered.
+            known: known head of each stream, by name.
+            appends: appends to some of these streams.
+            key: key of the decision that the appends form: of one stream, on a head that `layout.once` has returned.
+            also: writes to other tables in the same transaction.
 
         Raises:
-            ConditionUnmet: a condition of what goes with it does not hold.
+            ConditionUnmet: a condition of `also` does not hold.
         """
         if any(event.tags for each in appends for event in each.events):
             from epochal.store import appending  # noqa: PLC0415  most appends need none of it
@@ -551,7 +585,7 @@ class Streams:
         return appending.append_all_on(self, writes, known, key if isinstance(key, str) else None, also)
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
-        """The key of a decision on a stream, made of the caller's."""
+        """Make the key of a decision on a stream from the caller's idempotency key."""
         from epochal.layout.once import DecisionKey, KeyRecord  # noqa: PLC0415  few decisions have one
 
         check_key(key)
@@ -567,7 +601,7 @@ class Streams:
 
     @property
     def tagged(self) -> TaggedEvents:
-        """The tags of this table, and all events that carry some: those of streams, and those that have tags alone.
+        """The store of all events with tags in this table: those of streams, and those without a stream.
 
         Raises:
             InvalidInput: the layout has no tags.
@@ -577,7 +611,7 @@ class Streams:
         return beside(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
-        """The results of a decision under a key in each of these streams, or None if there is none."""
+        """Return the results of a decision under a key in each of these streams, or None if there is none."""
         from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
 
         now = from_unix_nanoseconds(self.now())
@@ -593,12 +627,12 @@ class Streams:
         key: str | None = None,
         tagged: bool = False,
     ) -> Batch:
-        """An append in the layout's terms. Raises what `append` does of it.
+        """Check and encode one append for the layout; raise what `append` raises for its arguments.
 
         Args:
-            now: of the append, in nanoseconds since 1970; None asks the clock.
-            key: that it is known by.
-            tagged: its events may have tags.
+            now: time of the append, in nanoseconds since 1970; None reads the clock.
+            key: idempotency key that the append id derives from; None for a random id.
+            tagged: whether events may have tags.
         """
         no_step(stream_name(stream), "stream")
         must_be_list(Event, events, "events")
@@ -645,7 +679,12 @@ class Streams:
         return self.fresh(16).hex()
 
     def newest(self, stream: str, refused: Conflict | None, *, whole: bool) -> Head | None:
-        """The head that came back with a refusal, after a pause where there were more; or as it is read."""
+        """Return the newest head: the one that came with a conflict, after a pause, or one read now.
+
+        Args:
+            refused: conflict of an append; None for none.
+            whole: whether all events are wanted.
+        """
         if refused is not None:
             from epochal.store.outcomes import give_way  # noqa: PLC0415  few are refused
 
@@ -659,6 +698,7 @@ class Streams:
         return self.head(stream, whole=whole)
 
     def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
+        """Make the state of a stream from a head, with the events in the head or those from `since` on."""
         if since is None or head.deleted:
             span = head.span
             indices = range(span.base, span.next)
@@ -677,7 +717,12 @@ class Streams:
         )
 
     def _events_since(self, head: Head, since: int, *, fetch: bool) -> Iterator[Recorded]:
-        """Of the stream that `head` heads; no request for what it carries."""
+        """Yield the events from `since` on of a stream; those in the head take no request.
+
+        Raises:
+            EventsPruned: one of them is gone.
+            InvalidInput: `since` is beyond the end.
+        """
         if since > head.version:
             raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {head.version}")
         for found in self.reader(fetch=fetch).onward(head, since, "forward"):
@@ -687,19 +732,30 @@ class Streams:
 
 
 def keyed(layout: AnyStreamLayout) -> KeyedStreams:
-    """The layout, which knows keys. Raises `InvalidInput` where it does not."""
+    """Return the layout, if it supports idempotency keys.
+
+    Raises:
+        InvalidInput: it does not.
+    """
     if isinstance(layout, KeyedStreams):
         return layout
     raise InvalidInput("idempotency_key", f"must not be given where streams are stored as {layout.name}")
 
 
 def token_of(known: Known[Head]) -> Token | None:
-    """The token of a known head, without its events."""
+    """Return the token of a known head, without its events; None if there is no stream."""
     return known if known is None or isinstance(known, Token) else known.token()
 
 
 def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
-    """The layout, which can prune. Raises `InvalidInput` where it cannot, and so nothing can be `done`."""
+    """Return the layout, if it can prune.
+
+    Args:
+        done: what cannot be done otherwise, for the error message.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
     if isinstance(layout, PrunedStreams):
         return layout
     raise _unable(layout, done)
@@ -710,8 +766,13 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
 
 
 def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
-    """How far the archive has got, which only grows: so far, and `before`, may be pruned. Where one of the tables was
-    restored, it may have what another history had: its last event tells.
+    """Return the version that the archive has reached, which only grows; check that its events match.
+
+    Up to that version, and `before`, a stream may be pruned. Where one of the tables was restored, the archive may
+    have events of another history: its last event is compared.
+
+    Raises:
+        InvalidInput: the archive has other events, or lacks some below `before`.
     """
     copy = archive.head(stream)
     reached = 0 if copy is None or copy.deleted else copy.version
@@ -730,7 +791,7 @@ def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) ->
 
 
 def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
-    """Raise `InvalidInput` where one of them cannot be of a read."""
+    """Raise `InvalidInput` unless `start`, `limit` and `direction` can be arguments of a read."""
     for name, number, least in (("start", start, 0), ("limit", limit, 1)):
         if number is not None:
             must_be_whole(number, name, least)
@@ -740,7 +801,13 @@ def check_range(start: int | None, limit: int | None, direction: Direction) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Refused:
-    """What a refusal brought, how many there were in a row, and the clock's reading before the append."""
+    """The head that came with a conflict, the number of refusals in a row, and when the append began.
+
+    Attributes:
+        head: the current head; None if there is no stream.
+        times: number of refusals in a row.
+        since: clock reading before the append.
+    """
 
     head: Head | None
     times: int
@@ -748,18 +815,18 @@ class _Refused:
 
 
 def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
-    """How often an append has been refused up to what it expects now, and that without the number."""
+    """Return how often appends were refused up to an expected version, and the version without that."""
     if not isinstance(expected, Token) or not expected.refused:
         return 0, expected
     return expected.refused, replace(expected, refused=0)
 
 
 def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
-    """What a layout answered, as an outcome.
+    """Convert a layout's answer to an append to an outcome.
 
     Args:
         since: clock reading before the append.
-        refused: how often it has been refused before.
+        refused: number of refusals before.
     """
     match result:
         case Written(first=first, version=version, token=token, replayed=replayed):
@@ -778,11 +845,12 @@ def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf,
 
 
 def conflict_of(head: Head | None, capacity: Capacity) -> Conflict:
-    """The conflict with a head that is not as expected."""
+    """Make the conflict of an append with a head that does not have the expected version."""
     if head is None:
         return Conflict(version=0, capacity=capacity)
     return Conflict(version=head.version, token=head.token(), deleted=head.deleted, capacity=capacity)
 
 
 def _pruned(pruned: PruneProgress, capacity: Capacity) -> Pruned:
+    """Convert a layout's progress of a prune to a result, with the capacity consumed."""
     return Pruned(low_water=pruned.low_water, deleted=pruned.deleted, done=pruned.done, capacity=capacity)

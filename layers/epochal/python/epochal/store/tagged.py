@@ -93,16 +93,17 @@ A = TypeVar("A", Seen, TaggedPage, BackwardPage)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedStore(ABC):
-    """A store of tagged events: appends on conditions, and queries.
+    """A store of tagged events: appends under conditions, and queries by tags and types.
+
+    Any method may raise `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`, `Refused` and
+    `CorruptData`, besides the errors that the method names.
 
     Attributes:
-        now: nanoseconds since 1970.
-        fresh: random bytes, for ids.
-        fetch: whether bodies in the bucket are fetched from there; else events come with claims.
-        most_events: of one append over HTTP.
-
-    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
-    `Refused` and `CorruptData`.
+        driver: runs requests.
+        now: function that returns the time in nanoseconds since 1970.
+        fresh: function that returns so many random bytes, for ids.
+        fetch: whether bodies in the bucket are fetched; else events have claims.
+        most_events: largest number of events in one append over HTTP.
     """
 
     driver: Driver
@@ -120,29 +121,29 @@ class TaggedStore(ABC):
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended:
-        """Append events, unless an event that matches `fail_if` is beyond `after`.
+        """Append events atomically, unless an event beyond `after` matches the query `fail_if`.
 
-        They get the metadata of the block around the call (`epochal.metadata`). Events that are repeated by their ids
-        keep those of the first call.
+        The events get the metadata of the block around the call (`epochal.metadata`). Events repeated by their ids keep
+        the metadata of the first call.
 
         Args:
             events: all in one transaction of at most 100 items and 4 MB. It has an item for each different tag of
                 events and condition, and for each id; in Sekiban's tables for each event and each tag of each, too.
-            fail_if: a query. If an event that matches it is there, nothing is appended. None appends in any case.
+            fail_if: a query. If an event that matches is stored, nothing is appended. None appends in any case.
             after: the position of a read, or of an event, of the same query or of a broader one: events up to it do
                 not count for `fail_if`. None: all events count. Then up to 20,000 events of a tag are read, and if none
                 of them matches and the tag has more, the append is refused.
-            idempotency_key: makes one append of all repeats in the store: a call with the same key and events is
-                answered like the first, whatever its condition, as long as the events are there. The events get ids
-                from the key, and have none of their own.
-            also: is written to tables of your own in this transaction (`epochal.store.also`); it counts among the 100
+            idempotency_key: key that makes all repeats in the store one append: a call with the same key and events
+                gets the outcome of the first, whatever its condition, as long as the events are stored. The events get
+                ids from the key, and have none of their own.
+            also: writes to tables of your own in this transaction (`epochal.store.also`), which count among the 100
                 items.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition without tags
                 for whose types the store was not opened, a position of another query, a key used for other contents.
-            TooLarge: an event, or the transaction.
-            ConflictError: such events are there; carries a `Conflict` with them.
+            TooLarge: an event or the transaction is too large.
+            ConflictError: events match `fail_if`; carries a `Conflict` with these events.
             ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
         """
         outcome = self.try_append(
@@ -162,10 +163,11 @@ class TaggedStore(ABC):
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended | Conflict:
-        """`append` for those who go on from a conflict: it is answered, not raised.
+        """Append as `append` does, but return a conflict instead of raising an error.
 
         Args:
-            takes: whether a conflict brings one more of the events in the way: the first always; None brings all.
+            takes: function that says whether a conflict brings one more of the matching events; the first always comes.
+                None brings all.
         """
         must_be_list(Event, events, "events")
         condition = self.condition(fail_if, after, takes)
@@ -191,7 +193,11 @@ class TaggedStore(ABC):
     def condition(
         self, fail_if: Query | None, after: Position | None, takes: Takes | None = None
     ) -> Condition | None:
-        """The condition of an append, in the layout's terms. Raises `InvalidInput` as `append` does of it."""
+        """Make the layout's condition for an append from its arguments; None without a query.
+
+        Raises:
+            InvalidInput: `after` without a query; or as `append`.
+        """
         if fail_if is None:
             if after is not None:
                 raise InvalidInput("after", "needs a query to go with")
@@ -199,7 +205,10 @@ class TaggedStore(ABC):
         return Condition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
 
     def appended(self, idempotency_key: str) -> tuple[Recorded, ...]:
-        """The events that were appended under a key; none where it is free. One request where it is, or two."""
+        """Return the events that were appended under an idempotency key; none if the key is unused.
+
+        It takes one request if the key is unused, and two for a few events.
+        """
         check_key(idempotency_key)
         found: list[Recorded] = []
         for first, end in pairwise(_LOOKED_FOR):
@@ -218,15 +227,17 @@ class TaggedStore(ABC):
         limit: int | None = None,
         direction: Literal["forward", "backward"] = "forward",
     ) -> Seen:
-        """The events that match, in order, with the position to append after; or those new since `after`.
+        """Read the events that match a query, in order, with the position to append after.
 
-        Each event has a position too, which has seen the events up to it.
+        With `after`, only events that are new since that position are read.
+
+        Each event has a position too, which includes the events up to this event.
 
         Args:
             after: the position of a read, or of an event, of this query or of a broader one.
-            limit: events at most. Requests are bounded by what it takes to find so many.
-            direction: backward is newest first. With a limit these are the last ones; the position has then seen all
-                before them, too.
+            limit: number of events at most; None for all. No more requests are made than it takes to find so many.
+            direction: `backward` reads the newest events first. With a limit these are the last ones; the position then
+                includes all events before them, too.
         """
         fenced = self._fence(query, "query", after)
         check_range(None, limit, direction)
@@ -241,12 +252,13 @@ class TaggedStore(ABC):
         takes: Takes,
         limit: int = ENTRIES,
     ) -> TaggedPage:
-        """A bounded part of what `read` returns; all pages together are one read.
+        """Read one page of the events that `read` returns; all pages together are one read.
 
         Args:
-            rest: of the page before, which had the same query and `after`.
-            takes: whether there is room for one more event; the first is taken in any case.
-            limit: events that are wanted: little more is read than what holds so many.
+            after: position of a read, or of an event, as of `read`.
+            rest: `rest` of the page before, which had the same query and `after`; None for the first page.
+            takes: function that says whether there is room for one more event; the first is taken in any case.
+            limit: number of events wanted: little more is read than what holds so many.
         """
         fenced = self._fence(query, "query", after)
         return self._answered(read_page(self._reads(fenced), after, rest, takes, limit))
@@ -260,62 +272,73 @@ class TaggedStore(ABC):
         takes: Takes,
         limit: int = ENTRIES,
     ) -> BackwardPage:
-        """`page`, newest first. Its position is that of the whole read on each page."""
+        """Read one page as `page` does, newest events first.
+
+        The position of each page is that of the whole read.
+        """
         fenced = self._fence(query, "query", after)
         return self._answered(read_page_back(self._reads(fenced), after, rest, takes, limit))
 
     def _answered(self, steps: Steps[A]) -> A:
-        """The result of a read, with large bodies and the capacity that it consumed."""
+        """Run a read; return its result with large bodies and the capacity that it consumed."""
         found, capacity = self.driver.measured(steps)
         return replace(found, events=self.whole(found.events), capacity=capacity)
 
     def beginning(self, query: Query) -> Position:
-        """The position of a query that has seen nothing."""
+        """Return the position of a query before any event was read."""
         fenced = self._fence(query, "query", None)
         return Position(seen={tag: Reached() for tag in fenced.all_tags}, items=fenced.marks)
 
     def event(self, event_id: str) -> Recorded | None:
-        """One event, of an id that `events` finds; None where there is none."""
+        """Return one event by the id that its caller chose; None if there is none."""
         wanted = parse_event_id(event_id)
         return self.events([wanted]).get(wanted)
 
     @property
     @abstractmethod
     def type_heads(self) -> TypeHeads:
-        """The reserved tags, or whether there are any, that a condition by type alone can rest on."""
+        """The reserved tags that a condition by type alone can rest on; or whether there are any."""
 
     def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
-        """`events`, once no append of them is under way: of one append all are found, or none."""
+        """Return events by id, once no append of them is under way: all events of an append, or none."""
         return self.events(ids)
 
     @abstractmethod
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """How many events tags have; "" is that of events without any."""
+        """Return the number of events of each tag; "" is the tag of events without any."""
 
     @abstractmethod
     def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
-        """Events by id, at most 100; those that never were are missing."""
+        """Return events by id, at most 100; ids without an event are missing in the result."""
 
     def sealed(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
-        """The position as it may go outside, and come back to save requests; `writes` where this may put a key."""
+        """Return the position with seals, so that it may go outside and save requests when it comes back.
+
+        Args:
+            writes: whether a missing key for seals may be put.
+        """
         return position
 
     def believed(self, position: Position) -> Position:
-        """A position from outside, as one of this process as far as its seals are right."""
+        """Return a position from outside with those tokens trusted whose seals are right."""
         return position
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-        """The events with all of their bodies, as a layout has read them."""
+        """Return events with all of their bodies, from events as a layout has read them."""
         return events
 
     def heads_watched(self, query: Query) -> int:
-        """How many heads an append on the condition of this query looks at; raises `InvalidInput` where it names no
-        tags and there are no type heads.
+        """Count the heads that an append conditional on a query looks at.
+
+        Raises:
+            InvalidInput: the query names no tags, and there are no type heads.
         """
         return len(fence(query, type_heads=self.type_heads).all_tags)
 
     def metered(self) -> tuple[Self, Meter]:
-        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+        """Return a copy of the store, and a meter of the capacity that the copy consumes.
+
+        The meter serves reads without an outcome, and several calls together.
 
         The meter of this store counts it, too.
         """
@@ -323,7 +346,11 @@ class TaggedStore(ABC):
         return replace(self, driver=driver), meter
 
     def checked(self, event: Event, field: str) -> Event:
-        """The event as it is to be appended; raises `InvalidInput` naming what is malformed below `field`."""
+        """Check an event before an append; return it with its id and timestamp in their stored form.
+
+        Raises:
+            InvalidInput: names what is malformed below `field`.
+        """
         check_type(event.type, f"{field}.type")
         for tag in event.tags:
             no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
@@ -341,7 +368,11 @@ class TaggedStore(ABC):
     def _append_once(
         self, events: Sequence[Event], condition: Condition | None, key: str, also: Also
     ) -> Appended | Conflict:
-        """Append events whose ids derive from a key. Raises `IdTaken` where it was used for others."""
+        """Append events whose ids derive from an idempotency key; return the outcome.
+
+        Raises:
+            IdTaken: the key was used for other events.
+        """
         try:
             outcome = self.driver.run(self._append(events, condition, also))
             if isinstance(outcome, Conflict) and not outcome.unmet and self.appended(key):
@@ -358,6 +389,11 @@ class TaggedStore(ABC):
         raise IdTaken("idempotency_key", _USED)
 
     def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
+        """Find the tags whose heads fence a query, after a position if there is one.
+
+        Raises:
+            InvalidInput: the query or the position is no such object, or nothing fences an item of the query.
+        """
         must_be(Query, query, field, "a Query")
         must_be((Position, type(None)), after, "after", "a position that a read returned")
         heads = self.type_heads
@@ -374,6 +410,11 @@ class TaggedStore(ABC):
     def _reads(self, fenced: Fence) -> TaggedReads: ...
 
     def _checked_all(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Add ambient metadata to the events of an append and check each; return them.
+
+        Raises:
+            InvalidInput: there are no events, one is malformed, or an id appears twice.
+        """
         if not events:
             raise InvalidInput("events", "must not be empty")
         checked = tuple(
@@ -387,12 +428,12 @@ class TaggedStore(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvents(TaggedStore):
-    """Tagged events in a table of pages.
+    """The store of tagged events in a table of pages.
 
     Attributes, besides those of any store of them:
-        site: the table, and of which types there are streams.
-        codec: where large bodies are.
-        archive: a table of what was pruned of the named streams beside them; empty where there is none.
+        site: the table, and the reserved tags that have streams there.
+        codec: encodes bodies; knows the bucket of large ones.
+        archive: name of the table with pruned events of the named streams beside them; empty where there is none.
     """
 
     site: TagStreams
@@ -405,26 +446,30 @@ class TaggedEvents(TaggedStore):
             object.__setattr__(self, "site", replace(self.site, table=placed))
 
     def checked(self, event: Event, field: str) -> Event:
-        """An event whose fields keep the rules; raises `InvalidInput` with `field` otherwise."""
+        """Check an event before an append; return it with plain fields in their stored form.
+
+        Raises:
+            InvalidInput: names what is malformed below `field`.
+        """
         return super(TaggedEvents, self).checked(event.plain(field), field)  # noqa: UP008  slots
 
     def events(self, ids: Sequence[str]) -> dict[str, Recorded]:
-        """Events by ids that their callers chose, at most 100; those that never were are missing.
+        """Return events by ids that their callers chose, at most 100; ids without an event are missing.
 
-        An id that the store chose is in its event, and nowhere else.
+        An id that the store chose is stored in its event alone, so events are not found by it.
         """
         must_be_texts(ids, MAX_FIELD_BYTES, "ids")
         found = self.driver.run(events_by_id(self.site, ids))
         return {event.id: event for event in self.whole(tuple(found.values()))}
 
     def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:
-        """A tag's events by their index in it, from `first` to `end - 1`, as far as there are any."""
+        """Return the events of a tag by their index in the tag, from `first` to `end - 1`, if they exist."""
         found = self.driver.run(events_between(self.site, tag, first, end))
         return replace(self, fetch=fetch).whole(found)
 
     @property
     def streams(self) -> Streams:
-        """The named streams of this table. Their events may carry tags, and are then among these."""
+        """The store of the named streams of this table, whose events may carry tags."""
         named = Streams(
             driver=self.driver,
             table=self.site.table,
@@ -440,33 +485,37 @@ class TaggedEvents(TaggedStore):
         return replace(named, archive=replace(named, table=self.archive)) if self.archive else named
 
     def count(self, tag: str) -> int:
-        """How many events a tag has."""
+        """Return the number of events of a tag."""
         return self.counts([tag])[tag]
 
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """How many events each tag has."""
+        """Return the number of events of each tag."""
         heads = self.driver.run(heads_of(self.site, list(tags)))
         return {tag: 0 if head is None else head.version for tag, head in heads.items()}
 
     def sealed(self, position: Position, *, writes: bool) -> Position:
-        """With a seal at each token of a full page."""
+        """Return the position with a seal at each token of a full page.
+
+        Args:
+            writes: whether a missing key for seals may be put.
+        """
         return _with_tokens(position, Seals.of(self.streams, writes=writes).sealed)
 
     def believed(self, position: Position) -> Position:
-        """Its tokens are believed where their seals are right."""
+        """Return a position from outside with those tokens trusted whose seals are right."""
         return _with_tokens(position, Seals.of(self.streams, writes=False).believed)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-        """Events with their large bodies, which are fetched from the bucket unless `fetch` is off."""
+        """Return events with their large bodies, which are fetched from the bucket unless `fetch` is off."""
         return tuple(map(self._fetched, events)) if self.fetch else events
 
     @property
     def type_heads(self) -> frozenset[str]:
-        """The types that have a stream, so that a query may name them without a tag."""
+        """The reserved tags of types that have a stream, so that a query may name them without a tag."""
         return self.site.type_heads
 
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
-        """Events that have been checked, as one append of now."""
+        """Encode checked events as one append of now."""
         bodies = [body for event in events for body in (event.data, event.meta)]
         there = [body for body in bodies if isinstance(body, bytes)]
         packed = (
@@ -487,6 +536,7 @@ class TaggedEvents(TaggedStore):
     def _append(
         self, events: Sequence[Event], condition: Condition | None, also: Also
     ) -> Steps[Appended | Conflict]:
+        """Return the steps that append checked events under a condition, with writes to other tables."""
         batch = self.batch(events)
         if also:
             from epochal.store.also import checked, digest  # noqa: PLC0415  few appends have anything with them
@@ -498,6 +548,7 @@ class TaggedEvents(TaggedStore):
         return PageReads(site=self.site, fenced=fenced)
 
     def _fetched(self, event: Recorded) -> Recorded:
+        """Return an event with the bodies that lie in the bucket fetched."""
         data, meta = event.data, event.meta
         if not isinstance(data, Claim) and not isinstance(meta, Claim):
             return event
@@ -508,18 +559,27 @@ class TaggedEvents(TaggedStore):
 
 
 def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:
-    """The tagged events of a deployment, in its table of streams."""
+    """Open the tagged events of a deployment, in its table of streams."""
     return streams_of(settings, driver, codec).tagged
 
 
 def site_of(table: str, types: Sequence[str], *, everything: bool) -> TagStreams:
-    """A table, with the reserved tags that have streams there."""
+    """Make the description of a table with the reserved tags that have streams there.
+
+    Args:
+        types: event types that have a stream each.
+        everything: whether there is a stream of all tagged events.
+    """
     checked = [check_type(kind, "types") for kind in types]
     return TagStreams(table=table, type_heads=reserved_tags(checked, everything=everything))
 
 
 def beside(streams: Streams) -> TaggedEvents:
-    """The tagged events of the table of named streams. Raises `InvalidInput` where their layout has no tags."""
+    """Open the tagged events in the table of named streams.
+
+    Raises:
+        InvalidInput: the layout of the streams has no tags.
+    """
     if not isinstance(streams.layout, TaggedStreams):
         raise InvalidInput("tagged", f"needs streams that are stored as pages, not as {streams.layout.name}")
     return TaggedEvents(
@@ -533,7 +593,10 @@ def beside(streams: Streams) -> TaggedEvents:
 
 
 def _with_tokens(position: Position, change: Callable[[str, Token], Token]) -> Position:
+    """Return a position with each token of its tags changed by a function of stream and token."""
+
     def changed(tags: Mapping[str, Reached]) -> dict[str, Reached]:
+        """Return reached points by tag with their tokens changed."""
         return {
             tag: reached
             if (token := reached.token) is None
@@ -545,18 +608,28 @@ def _with_tokens(position: Position, change: Callable[[str, Token], Token]) -> P
 
 
 def _plain(body: bytes) -> Encoded:
-    """Bodies of an append are compressed together."""
+    """Leave a body uncompressed, since the bodies of an append are compressed together."""
     return Encoded(DIRECT, body)
 
 
 def keyed_id(key: str, number: int) -> str:
-    """The id of an event that is appended under a key, by its number there. It is promised: repeats must find it."""
+    """Compute the id of the event with a number in the append under a key.
+
+    The derivation is promised: repeats must find the events.
+    """
     digest = hashlib.sha256(f"{key}\0{number}".encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
 def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -> tuple[Event, ...]:
-    """Events as they are appended under a key. Raises `InvalidInput` where they have ids already."""
+    """Return checked events with ids derived from an idempotency key.
+
+    Args:
+        given: the events as the caller gave them.
+
+    Raises:
+        InvalidInput: an event has an id already.
+    """
     check_key(key)
     for at, event in enumerate(given):
         if event.id is not None:
@@ -567,7 +640,7 @@ def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -
 
 
 def _placed(events: Sequence[Recorded], versions: Mapping[str, int]) -> tuple[Recorded, ...]:
-    """Events that were just appended, each with the position up to it in its tags."""
+    """Return events that were just appended, each with its position in its tags."""
     counts, placed = dict(versions), list[Recorded]()
     for event in reversed(events):
         own = {tag: counts[tag] for tag in own_tags((event,))}

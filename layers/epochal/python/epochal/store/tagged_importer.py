@@ -40,14 +40,14 @@ _OPENED: Final = b'{"copied":true,'
 
 
 def marked(event: Event) -> Event:
-    """The event, as its copy has it. One that sets no timer is the same."""
+    """Return the event marked as a copy, if it sets a timer; other events as they are."""
     if event.type != TIMER_SET or isinstance(event.data, Claim) or event.data != unmarked(event.data):
         return event
     return replace(event, data=event.data.replace(b"{", _OPENED, 1))
 
 
 def unmarked(body: bytes) -> bytes:
-    """The body of a setting, as its original has it."""
+    """Remove the mark of a copy from the body of a timer's setting."""
     before, opened, rest = body.partition(_OPENED)
     return body if before.strip() or not opened else before + b"{" + rest
 
@@ -59,12 +59,12 @@ future would date all of them."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedEvent:
-    """An event as it was elsewhere.
+    """An event of another store, as it is to be imported.
 
     Attributes:
-        event: with its id.
-        timestamp: when it happened, ISO 8601.
-        place: among all events; None where it had none, or where the tables could not keep it.
+        event: the event, with its id.
+        timestamp: time at which it happened, ISO 8601.
+        place: sortable id among all events; None where it had none, or where the tables could not keep it.
     """
 
     event: Event
@@ -74,13 +74,13 @@ class ImportedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """How far an import has got.
+    """The progress of an import, as counts of events.
 
     Attributes:
-        read: events of the history that are dealt with; a later run may go on there.
-        written: of these, appended.
-        found: of these, there before.
-        renumbered: of the written, those whose place could not be kept.
+        read: number of events of the history that are done; a later run may continue there.
+        written: number of these that were appended.
+        found: number of these that were stored before.
+        renumbered: number of the written events whose place could not be kept.
     """
 
     read: int = 0
@@ -90,12 +90,12 @@ class Imported:
 
 
 def imported(event: Recorded) -> ImportedEvent:
-    """An event of another store of tagged events."""
+    """Convert an event of another store of tagged events for an import."""
     return ImportedEvent(event=event.again(), timestamp=event.timestamp, place=event.place)
 
 
 class Importer(ABC):
-    """Imports into one store."""
+    """Imports a history of events into one store of tagged events."""
 
     __slots__ = ()
     store: TaggedStore
@@ -107,12 +107,12 @@ class Importer(ABC):
         after: Imported | None = None,
         progress: Callable[[Imported], None] | None = None,
     ) -> Imported:
-        """Append what of a history is not there yet.
+        """Append the events of a history that are not stored yet; return the progress.
 
         Args:
-            history: in order of time, the same at every run. Read as it is written.
-            after: how far an earlier run has got, which saves asking for its events; None asks for all.
-            progress: called after every batch with how far it is: that much is stored, whatever happens then.
+            history: events in order of time, the same at every run. They are read while others are written.
+            after: progress of an earlier run, whose events are skipped; None looks for all events.
+            progress: called after every batch with the progress, which is stored whatever happens later.
 
         Raises:
             InvalidInput: a malformed event, named by its place in the history, or an id that exists with other
@@ -128,20 +128,25 @@ class Importer(ABC):
 
     @abstractmethod
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
-        """Parts of the history, each an append within the limits, if its first event is.
+        """Yield parts of the history, each small enough for one append unless its first event is too large.
 
         An id appears once in a part.
         """
 
     @abstractmethod
     def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
-        """What an event would be, if it were the one that was found under its id."""
+        """Return the event as it would be stored if it were the event found under its id."""
 
     @abstractmethod
     def _append(self, new: Sequence[DatedEvent]) -> int:
-        """Append a part; answers how many of its places could not be kept."""
+        """Append a part of the history; return the number of its places that could not be kept."""
 
     def _import(self, batch: Sequence[DatedEvent], done: Imported) -> Imported:
+        """Append the events of a batch that are not stored yet; return the progress after the batch.
+
+        Raises:
+            InvalidInput: an id exists with other contents.
+        """
         stored = self.store.events([dated.event.id or "" for dated in batch])
         new = [dated for dated in batch if dated.event.id not in stored]
         for place, dated in enumerate(batch, done.read):
@@ -158,6 +163,14 @@ class Importer(ABC):
         )
 
     def _dated(self, history: Iterable[ImportedEvent], first: int) -> Iterator[DatedEvent]:
+        """Check the events of a history; yield each with its time and place.
+
+        Args:
+            first: number of the first event in the history, for error messages.
+
+        Raises:
+            InvalidInput: an event is malformed or has no id.
+        """
         for place, each in enumerate(history, first):
             field = f"history[{place}]"
             if each.event.id is None:
@@ -168,6 +181,11 @@ class Importer(ABC):
             yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)
 
     def _place_of(self, each: ImportedEvent, event: Event, happened: Ticks, field: str) -> str:
+        """Return the place that an event asks for, or make one of its time and id.
+
+        Raises:
+            InvalidInput: the place is malformed, or more than a day in the future.
+        """
         if each.place is None:
             chosen = place_of(happened, int((event.id or "").replace("-", ""), 16))
         else:
@@ -192,11 +210,12 @@ _FIELDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedImporter(Importer):
-    """Imports into one store."""
+    """Imports a history into a table of pages."""
 
     store: TaggedEvents
 
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        """Yield parts of up to 200 KB and 100 items of the history, in which each id appears once."""
         taken: list[DatedEvent] = []
         ids, tags, size = set[str | None](), set[str](), 0
         for each in history:
@@ -213,6 +232,7 @@ class TaggedImporter(Importer):
             yield taken
 
     def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+        """Return the event as it would be stored if it were the event found under its id."""
         event = dated.event
         return replace(
             found,
@@ -226,6 +246,7 @@ class TaggedImporter(Importer):
         )
 
     def _append(self, new: Sequence[DatedEvent]) -> int:
+        """Append a part of the history; return the number of places that differ from those wanted."""
         events = [replace(each.event, timestamp=format_ticks(each.happened)) for each in new]
         batch = replace(self.store.batch(events), now=max(each.happened for each in new), dated=True)
         made = self.store.driver.run(append(self.store.site, batch))

@@ -14,33 +14,50 @@ from epochal.store.reading import UnopenedEvent, Unreadable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnopenedHead:
-    """A head, and the codec of the bodies in it. Bodies in the bucket are left as claims."""
+    """A stream's head whose bodies are decoded on demand; those in the bucket stay claims."""
 
     head: Head
     codec: BodyCodec
 
     @property
     def count(self) -> int:
-        """How many events the head carries."""
+        """Number of events that the head carries."""
         return self.head.span.next - self.head.span.base
 
     def unfolds(self) -> tuple[RecordedUnfold, ...]:
-        """The stream's unfolds. Raises `CorruptData`."""
+        """Decode the stream's unfolds.
+
+        Raises:
+            CorruptData: one of them cannot be decoded.
+        """
         return recorded_unfolds(self.head.read_unfolds(), self.codec, fetch=False)
 
     def outlines(self) -> list[Recorded]:
-        """The events that the head carries, each without its bodies. Raises `CorruptData`."""
+        """Return the events that the head carries, without their bodies.
+
+        Raises:
+            CorruptData: one of them cannot be decoded.
+        """
         bare = [event._replace(data=EMPTY, meta=EMPTY) for event in self._stored()]
         return recorded_events(self.head.stream, self._indices, bare, self.codec)
 
     def may_be_large(self, place: int) -> bool:
-        """Whether a body of the event at a place among those that the head carries may be large."""
+        """Whether a body of an event in the head may be large.
+
+        Args:
+            place: position of the event among those that the head carries.
+        """
         stored = self.head.span.read(place)
         return may_be_large(stored.data) or may_be_large(stored.meta)
 
     def event(self, place: int, largest: int) -> Recorded | None:
-        """The event at a place among those that the head carries; None where its data or its metadata have more than
-        `largest` bytes. Raises `CorruptData`.
+        """Decode one event of the head; None if its data or metadata have more than `largest` bytes.
+
+        Args:
+            place: position of the event among those that the head carries.
+
+        Raises:
+            CorruptData: the event cannot be decoded.
         """
         unopened = UnopenedEvent(
             stream=self.head.stream, span=self.head.span, offset=place, codec=self.codec, fetch=False
