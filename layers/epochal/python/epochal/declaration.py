@@ -23,7 +23,12 @@ PREFIX = "EPOCHAL_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Any text; what a stage chooses must match `pattern`, which `meaning` says in words."""
+    """The kind of a setting that is any text; a stage's value must match `pattern`.
+
+    Attributes:
+        pattern: regular expression for the whole value.
+        meaning: the pattern in words, for error messages.
+    """
 
     pattern: str = r"\S*"
     meaning: str = "text without spaces"
@@ -31,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A whole number."""
+    """The kind of a setting that is a whole number from `least` to `most`."""
 
     least: int = 1
     most: int
@@ -39,19 +44,19 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """`true` or `false`."""
+    """The kind of a setting that is `true` or `false`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneOf:
-    """One of several texts. The code that uses it refuses others."""
+    """The kind of a setting that is one of several texts; the code that uses the setting refuses others."""
 
     of: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names separated by commas."""
+    """The kind of a setting that is a list of names, separated by commas."""
 
 
 Kind = Text | Number | Flag | OneOf | Names
@@ -63,17 +68,26 @@ none.
 
 
 def must_stay(before: str, now: str) -> str:
-    """What is stored was written with this value."""
+    """Return the rule that a change of a setting breaks, if the setting must keep its value; else "".
+
+    Stored data depends on the value.
+    """
     return "" if before == now else f"must stay {before or 'unset'}"
 
 
 def must_not_fall(before: str, now: str) -> str:
-    """What is stored may be anywhere below this number."""
+    """Return the rule that a change of a number breaks, if it must not become smaller; else "".
+
+    Stored data may be anywhere below the number.
+    """
     return "" if int(now) >= int(before) else f"must stay at least {before}"
 
 
 def must_keep(before: str, now: str) -> str:
-    """What is stored depends on each of these names, and on none that is added."""
+    """Return the rule that a change of names breaks, if none may be removed; else "".
+
+    Stored data depends on each of the names, and on none that is added.
+    """
     missing = [each for each in before.split(",") if each and each not in now.split(",")]
     return f"must keep {', '.join(missing)}" if missing else ""
 
@@ -83,13 +97,17 @@ class Setting:
     """A setting, as it was declared.
 
     Attributes:
-        help: what it is, in a few words: the command line and the output show them.
-        functions: those that get it in their environment; the others do not.
-        output: of the store's stack; empty for none.
+        name: name of the setting.
+        default: value where nothing else is set.
+        kind: kind of its values.
+        help: description in a few words, which the command line and the output show.
+        functions: names of the functions that get the setting in their environment.
+        output: name of the output of the store's stack; empty for none.
         option: whether the command line has an option of this name.
-        chosen: of what a plug-in declares: by a stage; else its deployment alone knows it.
-        table: the kind of the table that it names; empty where it names none.
-        broken: says which rule a change breaks once there are events; None where it may change at any time.
+        chosen: for a setting of a plug-in, whether a stage chooses its value; else only its deployment knows it.
+        table: kind of the table that it names; empty where it names none.
+        broken: function that returns the rule that a change breaks once there are events; None where it may change at
+            any time.
     """
 
     name: str
@@ -104,7 +122,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """Of the environment of functions and of the command line."""
+        """Name of the environment variable of functions and of the command line."""
         return f"{PREFIX}{self.name.upper()}"
 
     @property
@@ -114,12 +132,19 @@ class Setting:
 
     @property
     def table(self) -> str:
-        """The kind of the table that it names, which its own name tells; empty where it names none."""
+        """Kind of the table that the setting names, derived from its own name; empty where it names none."""
         kind, table, _ = self.name.partition("_table")
         return kind.replace("_", "-") if table else ""
 
     def parse(self, text: str, field: str) -> Any:
-        """Read a value as `text` writes it; raises `InvalidInput` naming `field`."""
+        """Parse a value of the setting from a text.
+
+        Args:
+            field: name of the variable, output or option, for error messages.
+
+        Raises:
+            InvalidInput: the text is no value of this kind; names `field`.
+        """
         match self.kind:
             case Number(least=least, most=most):
                 if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
@@ -138,7 +163,7 @@ class Setting:
                 return text
 
     def text(self, value: Any) -> str:
-        """A value as environments and outputs have it; empty where there is nothing to say."""
+        """Return a value as environments and outputs have it; empty for None."""
         if value is None:
             return ""
         if isinstance(value, bool):
@@ -157,7 +182,12 @@ def setting(
     chosen: bool = True,
     broken: Broken | None = None,
 ) -> Any:
-    """Declare a setting, as the default of a field of a dataclass. An output has the field's name, or the one given."""
+    """Declare a setting, as the default of a dataclass field.
+
+    Args:
+        output: name of the output of the store's stack; True for the field's name in CamelCase, False for none.
+        chosen, broken, functions, option: as of `Setting`.
+    """
     told = {
         "kind": kind,
         "help": help,
@@ -175,7 +205,7 @@ of_tables: Final = partial(setting, output=True, option=True)
 
 
 def declared(each: Field[Any]) -> Setting:
-    """What a field declares."""
+    """Return the setting that a dataclass field declares."""
     output = each.metadata["output"]
     if isinstance(output, bool):
         output = "".join(map(str.capitalize, each.name.split("_"))) if output else ""

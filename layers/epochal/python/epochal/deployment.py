@@ -29,36 +29,45 @@ S = TypeVar("S")
 
 
 class Links(Protocol):
-    """Signs URLs that objects of a bucket can be reached at for so many seconds."""
+    """Signs URLs of objects in a bucket that are valid for so many seconds."""
 
     def download(self, claim: Claim, seconds: int) -> str:
-        """Where the content that `claim` names can be got from."""
+        """Return a URL to download the content that `claim` names."""
 
     def object(self, key: str, seconds: int) -> str:
-        """Where an object can be got from; raises `MissingBody` where there is none."""
+        """Return a URL to download an object.
+
+        Raises:
+            MissingBody: there is no such object.
+        """
 
     def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-        """Where `claim`'s content can be put, and the headers that must be sent with it."""
+        """Return a URL to upload the content of `claim`, and the headers that must be sent with it."""
 
 
 class Bucket(Protocol):
-    """What is too large for an item."""
+    """The bucket of a deployment, for content that is too large for an item."""
 
     @property
     def bodies(self) -> Bodies | None:
-        """Bodies of events; None where there is no bucket, so that large ones are refused."""
+        """The store of event bodies; None where there is no bucket, so that large bodies are refused."""
 
     @property
     def objects(self) -> Objects | None:
-        """What plug-ins keep there; None where there is no bucket."""
+        """The store of plug-ins' objects; None where there is no bucket."""
 
     @property
     def links(self) -> Links:
-        """URLs of both."""
+        """The signer of URLs of bodies and objects."""
 
 
 class Opener(Generic[S]):
-    """A store of a deployment: what opens it, with which of the deployment's attributes."""
+    """An attribute of a deployment that opens a store when it is read.
+
+    Attributes:
+        of: `module:name`, below `epochal`, of the function that opens the store.
+        attributes: names of the deployment's attributes that the function takes.
+    """
 
     def __init__(self, of: str, *attributes: str) -> None:
         self._of, self._attributes = of, attributes
@@ -76,17 +85,20 @@ _STREAMS = (*_TABLES, "codec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Tables and a bucket, as the settings name them.
+    """The stores of a deployment, opened on the tables and the bucket that the settings name.
 
     Attributes:
-        codec: how bodies of streams are read and written.
-        streams: named streams.
-        tagged: tagged events, in the table of streams.
-        read_models: those of reactions.
-        sources: what the feed is indexed from.
-        feed: with the events of every layout.
-        indexer: what indexes it.
-        groups: those of reactions: paused, reset, begun where another is.
+        settings: settings that name the tables.
+        driver: runs requests.
+        bucket: the bucket of large content.
+        codec: encodes and decodes bodies of streams.
+        streams: store of named streams.
+        tagged: store of tagged events, in the table of streams.
+        read_models: read models of reactions.
+        sources: layouts' parts that the feed is indexed from.
+        feed: reader of the feed, with the events of every layout.
+        indexer: indexer of the feed.
+        groups: groups of reactions, which can be paused, reset, or begun where another group is.
     """
 
     settings: Settings
@@ -103,7 +115,7 @@ class Deployment:
     groups: ClassVar[Opener[Groups]] = Opener("reactions.steering:Groups", "feed")
 
     def __getattr__(self, name: str) -> Any:
-        """A store of a plug-in's, by its name there: `tips`, `aggregates`, `dcb`."""
+        """Open a store of a plug-in by its name there: `tips`, `aggregates`, `dcb`."""
         for layout in layouts():
             if (opener := layout.opener(name)) is not None:
                 return opener(self)

@@ -41,7 +41,7 @@ from typing import Any
 
 
 class EpochalError(Exception):
-    """The root: catch it to catch everything Epochal raises on purpose.
+    """The base of all errors that Epochal raises on purpose.
 
     Attributes:
         capacity: the `Capacity` that the call consumed before it failed; None where it was not measured.
@@ -50,17 +50,20 @@ class EpochalError(Exception):
     capacity: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its fields, since it is not made from its words: a worker's error must reach its caller."""
+        """Pickle the error by its fields, so that an error of a worker process reaches the caller.
+
+        The constructor does not take the message, so pickling by arguments would fail.
+        """
         return _bare, (type(self),), {**vars(self), "args": self.args}
 
 
 def _bare(kind: type[EpochalError]) -> EpochalError:
-    """An error that has nothing yet: what unpickling begins with."""
+    """Make an error without fields, for unpickling."""
     return kind.__new__(kind)
 
 
 class InvalidInput(EpochalError, ValueError):
-    """`field` broke `rule`; nothing was written."""
+    """The argument `field` broke the rule `rule`; nothing was written."""
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(f"{field}: {rule}")
@@ -68,13 +71,20 @@ class InvalidInput(EpochalError, ValueError):
         self.rule = rule
 
     def call_it(self, field: str) -> None:
-        """Call the field as the caller does, by a name that its finder did not know."""
+        """Rename the field in the error, to the name by which the caller knows it."""
         self.field = field
         self.args = (f"{field}: {self.rule}",)
 
 
 class TooLarge(InvalidInput):
-    """`field` has `size` (bytes or items); `limit` is the most allowed; `advice` is what would help."""
+    """The argument `field` has `size` bytes or items, more than the `limit`.
+
+    `advice` in the message is what would help.
+
+    Attributes:
+        size: bytes or items of the argument.
+        limit: the most that is allowed.
+    """
 
     def __init__(self, field: str, size: int, limit: int, unit: str = "bytes", advice: str = "") -> None:
         super().__init__(field, f"{size:,} {unit}, at most {limit:,} allowed{advice and f': {advice}'}")
@@ -83,9 +93,9 @@ class TooLarge(InvalidInput):
 
 
 class WrongTable(InvalidInput):
-    """`table` is of the kind `found` (empty: of none with such keys), and not of the kind `wanted`.
+    """The table has the kind `found`, not the kind `wanted`; `found` is empty for other keys or indexes.
 
-    Of a transaction over several tables DynamoDB may not say which it is; then all of them are named.
+    For a transaction over several tables DynamoDB may not tell which table is wrong; then all of them are named.
     """
 
     def __init__(self, table: str, wanted: str = "", found: str = "") -> None:
@@ -97,7 +107,7 @@ class WrongTable(InvalidInput):
 
 
 class BeyondTheEnd(InvalidInput):
-    """`checkpoint` is beyond the end of `partition`: it is of another index, or of one before a rebuild."""
+    """The checkpoint is beyond the end of `partition`: it is of another or a rebuilt index."""
 
     def __init__(self, partition: int, checkpoint: object, field: str = "from") -> None:
         super().__init__(
@@ -110,11 +120,11 @@ class BeyondTheEnd(InvalidInput):
 
 
 class ConflictError(EpochalError):
-    """Nothing was written: another writer was first. Read again, and decide on what is there now.
+    """Another writer was first, and nothing was written: read again, and decide on the new state.
 
     Attributes:
-        outcome: what the call's twin `try_…` answers instead: `Conflict`, `AggregateConflict`, or the `StoredState`
-            that is ahead. None where an error is of more calls than one.
+        outcome: result that the `try_…` variant of the call returns instead: `Conflict`, `AggregateConflict`, or the
+            `StoredState` that is ahead. None where an error is about several calls.
     """
 
     def __init__(self, message: str, outcome: Any = None) -> None:
@@ -124,7 +134,7 @@ class ConflictError(EpochalError):
 
 
 class WrongExpectedVersion(ConflictError):
-    """The stream is at `actual` (0: there may be none), not where the caller expected it."""
+    """The stream is at version `actual` (0: perhaps no stream), not at the version that was expected."""
 
     def __init__(self, stream: str, expected: object, actual: int, outcome: Any = None) -> None:
         there = f"the stream is at version {actual}" if actual else "there is no event"
@@ -135,7 +145,7 @@ class WrongExpectedVersion(ConflictError):
 
 
 class StreamDeleted(ConflictError):
-    """`stream` was deleted at `version`; its name takes no more events, whatever is expected of it."""
+    """The stream was deleted at `version`; its name takes no more events, whatever version is expected."""
 
     def __init__(self, stream: str, version: int, outcome: Any = None) -> None:
         super().__init__(f"{stream}: deleted at version {version}, takes no more events", outcome)
@@ -144,9 +154,9 @@ class StreamDeleted(ConflictError):
 
 
 class ConditionUnmet(ConflictError):
-    """Of what was to go with the events, the conditions of those at `places` in `also` do not hold.
+    """Conditions of the writes at `places` in `also` do not hold, so nothing was appended.
 
-    The `outcome` has, as `unmet`, the item that stands in the way of each.
+    The `outcome` has, as `unmet`, the item that made each of these conditions fail.
     """
 
     def __init__(self, places: Any, outcome: Any = None) -> None:
@@ -164,9 +174,11 @@ class Contended(ConflictError):
 
 
 class EventsPruned(EpochalError, LookupError):
-    """A read or a state of `stream` needs the events from index `needed` on; those below `low_water` are gone.
+    """A read or state needs the events of `stream` from index `needed` on; some of them are pruned.
 
-    `because` says what they are needed for, and what to do.
+    Those below `low_water` are gone.
+
+    `because` in the message says what they are needed for, and what to do.
     """
 
     def __init__(self, stream: str, needed: int, low_water: int, because: str = "") -> None:
@@ -178,7 +190,7 @@ class EventsPruned(EpochalError, LookupError):
 
 
 class GroupMissing(EpochalError, LookupError):
-    """No reaction of that name has a checkpoint in this index."""
+    """No reaction with the name `group` has a checkpoint in this index."""
 
     def __init__(self, group: str) -> None:
         super().__init__(
@@ -188,7 +200,7 @@ class GroupMissing(EpochalError, LookupError):
 
 
 class UnknownType(EpochalError, LookupError):
-    """`stream` holds, at `index`, an event or unfold of a type that the codec given does not know."""
+    """The stream holds, at `index`, an event or unfold of a type that the codec does not know."""
 
     def __init__(self, stream: str, index: int, kind: str) -> None:
         super().__init__(f"{stream}: the codec does not know type {kind} (index {index})")
@@ -198,7 +210,7 @@ class UnknownType(EpochalError, LookupError):
 
 
 class SubjectForgotten(EpochalError, LookupError):
-    """`subject` has been forgotten; it gets no key again."""
+    """The subject was forgotten: its key was destroyed, and it gets no new one."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"{subject}: forgotten, nothing more is sealed for it")
@@ -206,7 +218,7 @@ class SubjectForgotten(EpochalError, LookupError):
 
 
 class OutcomeUndetermined(EpochalError):
-    """The append's response was lost, and what would tell whether it was applied has been pruned since."""
+    """The response to an append was lost, and the events that would show the outcome were pruned."""
 
     def __init__(self, stream: str, version: int) -> None:
         super().__init__(
@@ -217,11 +229,11 @@ class OutcomeUndetermined(EpochalError):
 
 
 class CorruptData(EpochalError):
-    """What is stored contradicts FORMATS: never repaired silently, never passed through.
+    """Stored data contradicts FORMATS; it is neither repaired silently nor passed on.
 
     Attributes:
-        missing: number of an event that the head of its aggregate promises, and that is not in the journal; None where
-            that is not what is wrong.
+        missing: number of an event that the head of its aggregate promises and the journal lacks; None for other
+            faults.
     """
 
     missing: int | None = None
@@ -254,7 +266,10 @@ class MissingTable(EpochalError, LookupError):
 
 
 class Misconfigured(EpochalError):
-    """`what` is wrong with the AWS configuration of this process, and `how` to mend it. Nothing was sent."""
+    """The AWS configuration of this process has a fault: `what` is wrong, and `how` to mend it.
+
+    Nothing was sent.
+    """
 
     def __init__(self, what: str, how: str) -> None:
         super().__init__(f"{what}: {how}")
@@ -263,9 +278,9 @@ class Misconfigured(EpochalError):
 
 
 class InvalidRequest(EpochalError):
-    """AWS, or boto before it, takes `action` for malformed; nothing was written.
+    """AWS, or boto before it, refused the request `action` as malformed; nothing was written.
 
-    Where input and settings are right this is a defect of ours, or a limit that AWS has drawn since.
+    If input and settings are right, this is a defect of Epochal, or a limit that AWS has introduced since.
     """
 
     def __init__(self, action: str, code: str, message: str) -> None:
@@ -294,7 +309,10 @@ class Refused(EpochalError, PermissionError):
 
 
 class DeniedBody(Refused):
-    """A claim check names the object `key`, not where bodies lie, that may not be read: no waiting helps."""
+    """A claim check names the object `key`, outside of the place of bodies, which may not be read.
+
+    A retry does not help.
+    """
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(f"GetObject of {key}", reason)
@@ -304,9 +322,9 @@ class DeniedBody(Refused):
 class Unavailable(EpochalError, TimeoutError):
     """The store could not be reached, or kept throttling, for as long as the caller allowed.
 
-    `maybe_applied` tells whether a write was under way whose response was lost: it may have been applied, or
-    may still be. Repeating the call with the same idempotency key is safe. Where AWS denies or refuses what would tell,
-    that error is the `__cause__`.
+    `maybe_applied` is true if a write was under way whose response was lost: it may have been applied, or may still be.
+    Repeating the call with the same idempotency key is safe. Where AWS denies or refuses the request that would find
+    out, that error is the `__cause__`.
     """
 
     def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:
@@ -316,14 +334,14 @@ class Unavailable(EpochalError, TimeoutError):
 
 
 class NotTried(Unavailable):
-    """One of many appends, for which nothing was sent: the time allowed for all was over before its turn."""
+    """One of many appends, not sent because the time allowed for all of them was over before its turn."""
 
     def __init__(self) -> None:
         super().__init__("the time allowed was over before this was tried")
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes, each once: a chain may be a ring."""
+    """Yield an error and its causes, each once, even if the chain is a ring."""
     met: set[int] = set()
     while error is not None and id(error) not in met:
         met.add(id(error))
@@ -336,10 +354,16 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def brought_by(extra: str, what: str, *packages: str) -> Iterator[None]:
-    """Around imports of `packages`, which `what` needs and an extra brings.
+    """Name the extra to install where an import in the block fails for lack of a package.
+
+    Args:
+        extra: name of the extra.
+        what: feature that needs the packages, for the message.
+        packages: names of the packages that the extra installs.
 
     Raises:
-        ModuleNotFoundError: one is missing; it says what to install. Of others it is raised as it is.
+        ModuleNotFoundError: a package is missing. For a package of the extra, the message says what to install; for any
+            other package the error is unchanged.
     """
     try:
         yield

@@ -71,24 +71,24 @@ EXTENSIONS: Final = (
 
 
 def places(kind: str) -> Iterator[str]:
-    """Where the parts of one kind are: an attribute of `Extension`. Packages that are not installed are left out."""
+    """Yield the places of the parts of one kind, an attribute of `Extension`, of installed packages."""
     for extension in EXTENSIONS:
         if (place := getattr(extension, kind)) and is_there(extension.package):
             yield place
 
 
 def parts(kind: str) -> Iterator[Any]:
-    """The parts of one kind, of all packages that are installed. Each is imported when it is reached."""
+    """Yield the parts of one kind of all installed packages, each imported when it is reached."""
     return map(at, places(kind))
 
 
 def part(kind: str) -> Any:
-    """The part of a kind that only one package has; None if that package is not installed."""
+    """Return the part of a kind that only one package has; None if that package is not installed."""
     return next(parts(kind), None)
 
 
 def required_part(kind: str, needed_by: str) -> Any:
-    """The part of a kind that only one package has.
+    """Return the part of a kind that only one package has, or raise if it is not installed.
 
     Args:
         needed_by: the field or method that cannot work without it, for the error.

@@ -37,7 +37,10 @@ def _dataclass(
     slots: bool = False,
     kw_only: bool = False,
 ) -> Any:
+    """Make a class a dataclass, as `dataclasses.dataclass` does, with its methods written on first use."""
+
     def decorate(cls: type) -> type:
+        """Make a class a dataclass whose `__init__` is compiled when it is first needed."""
         if order:
             return dataclasses.dataclass(eq=eq, order=True, frozen=frozen, slots=slots, kw_only=kw_only)(cls)
         own = {name: value for name, value in vars(cls).items() if value is not None}
@@ -68,7 +71,7 @@ def _dataclass(
 
 
 class _Init:
-    """Stands for the `__init__` of a class until somebody asks for it."""
+    """A stand-in for the `__init__` of a class, which compiles the method when it is first looked up."""
 
     def __init__(self, cls: type, *, frozen: bool) -> None:
         self._of = cls
@@ -81,6 +84,11 @@ class _Init:
 
 
 def _init(cls: type, *, frozen: bool) -> Any:
+    """Compile the `__init__` of a dataclass.
+
+    Args:
+        frozen: whether fields are set past the class's own `__setattr__`.
+    """
     known: dict[str, Any] = {"_default": _DEFAULT, "_set": object.__setattr__}
     positional, named, body = list[str](), ["*"], list[str]()
     for each in fields(cls):
@@ -105,7 +113,10 @@ def _init(cls: type, *, frozen: bool) -> Any:
 
 
 def _assigned(cls: type, name: str, value: str, known: dict[str, Any]) -> str:
-    """The statement that sets a field of a frozen class, the setter of its slot being the fastest."""
+    """Return the statement that sets a field of a frozen class, by the setter of its slot if possible.
+
+    The setter of a slot is the fastest way.
+    """
     if _is_slot(cls, name):
         known[f"_set_{name}"] = getattr(cls, name).__set__
         return f"_set_{name}(self, {value})"
@@ -117,7 +128,10 @@ def _is_slot(cls: type, name: str) -> bool:
 
 
 def _compiled(cls: type, parameters: str, body: list[str], known: dict[str, Any]) -> Callable[..., Any]:
-    """A function in the module of a class, to which some names are known; an error of its call names `__init__`."""
+    """Compile a function in the module of a class; `known` are names that its body may use.
+
+    The function's name is `__init__`, so that errors of calls name `__init__`.
+    """
     statements = "".join(f"\n  {each}" for each in body)
     text = f"def _made({', '.join(known)}):\n def __init__({parameters}):{statements}\n return __init__"
     module, found = sys.modules.get(cls.__module__), dict[str, Any]()
@@ -128,7 +142,7 @@ def _compiled(cls: type, parameters: str, body: list[str], known: dict[str, Any]
 
 
 def _by_values(cls: type) -> dict[str, Any]:
-    """What equals what, by the fields that are compared."""
+    """Make `__eq__` and `__hash__` of a class from its fields that are compared."""
     names = [each.name for each in fields(cls) if each.compare]
     values: Callable[[Any], Any] = attrgetter(*names) if len(names) > 1 else _few(names)
 
@@ -142,12 +156,13 @@ def _by_values(cls: type) -> dict[str, Any]:
 
 
 def _few(names: list[str]) -> Callable[[Any], Any]:
-    """Of one name `attrgetter` gives the bare value, and none it does not take."""
+    """Make a function that returns a tuple of no or one attribute, where `attrgetter` gives no tuple."""
     return lambda of: tuple(getattr(of, name) for name in names)
 
 
 @recursive_repr()
 def _repr(self: Any) -> str:
+    """Return the representation of a dataclass object."""
     shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
     return f"{self.__class__.__qualname__}({shown})"
 
@@ -163,7 +178,10 @@ def _refuse_to_delete(self: Any, name: str) -> None:
 
 
 def _refuse(self: Any, name: str, to: str) -> None:
-    """A class under one that is frozen may have attributes that are no fields."""
+    """Raise `FrozenInstanceError` for a field of a frozen class.
+
+    A class derived from a frozen one may set attributes that are not fields.
+    """
     if name in self.__dataclass_fields__ or "__dataclass_fields__" in vars(self.__class__):
         raise FrozenInstanceError(f"cannot {to} field {name!r}")
 
@@ -178,13 +196,17 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 
 def _replace(of: Any, /, **changes: Any) -> Any:
+    """Return a copy of a dataclass object with some fields changed, as `dataclasses.replace`."""
     cls = of.__class__
     copy = _COPYING.get(cls) or _COPYING.setdefault(cls, _copying(cls))
     return copy(of, **changes)
 
 
 def _copying(cls: type) -> Callable[..., Any]:
-    """What copies objects of a class: slot by slot where its `__init__` would do no more."""
+    """Compile the function that copies objects of a class.
+
+    It copies slot by slot, where the class's `__init__` would do no more.
+    """
     if cls not in _OURS:
         return dataclasses.replace
     parts = [each.name for each in fields(cls) if each.init]

@@ -30,25 +30,25 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What a layout brings, part by part: each is `module:name` or a module, and empty where there is none.
+    """The parts of a layout, each `module:name` or a module; empty where a layout has no such part.
 
     Attributes:
-        port: what the feed, the indexer, care and a deployment need of it: a `layout.port.Port`.
-        history: the module that reads its events for the feed, with `open_history` for a deployment's, and
-            `history_of` for a store's where that is a class of its own (`feed.history`). Of named streams the function
-            that opens their store, of settings, a driver and a codec.
-        options: a dataclass of its settings, each declared as those of `settings.Options` are.
-        coherent: looks at the settings of a stage, and raises `InvalidInput` of one that does not go with the others.
-        stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
-        streams: the name of its store of named streams, by which the API and the command line have them.
-        tagged: the name of its store of tagged events, likewise but for pages.
-        states: the name of its store of states of projections, which the console shows.
-        operations: the module of its HTTP API beside `streams`: `OPERATIONS`, its records. In the modules that these
-            name is what they take and answer.
-        commands: a tuple of commands of the command line beside `streams`.
-        copied: opens what streams are copied from (`copying.sources`), of a deployment and the type of unfold that a
-            snapshot becomes.
-        proofs: writers by which `epochal prove` tries it (`proving.writers`).
+        port: the `layout.port.Port` that the feed, the indexer, care and a deployment use.
+        history: module that reads its events for the feed, with `open_history` for a deployment, and `history_of` for a
+            store of a class of its own (`feed.history`). For named streams the function that opens their store, which
+            takes settings, a driver and a codec.
+        options: dataclass of its settings, each declared as those of `settings.Options` are.
+        coherent: function that raises `InvalidInput` if the settings of a stage do not go together.
+        stores: functions that open its stores for a `Deployment`, by the attribute that the deployment then has.
+        streams: name of its store of named streams in the API and the command line.
+        tagged: name of its store of tagged events in the API and the command line, except for pages.
+        states: name of its store of states of projections, which the console shows.
+        operations: module of its HTTP API beside `streams`, with the records `OPERATIONS`. The modules that these name
+            declare their requests and responses.
+        commands: tuple of commands of the command line beside `streams`.
+        copied: function that opens the source of copied streams (`copying.sources`), from a deployment and the type of
+            unfold that a snapshot becomes.
+        proofs: writers by which `epochal prove` tests the layout (`proving.writers`).
         spans: calls that get a span (`otel`).
     """
 
@@ -69,14 +69,14 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """An entry.
+    """The entry of a layout: its name, partitions, settings and plug-in.
 
     Attributes:
-        name: what its part of the feed is called.
-        base: its first partition; the others follow, up to `base + BASE_DISTANCE - 1`.
-        table: the setting that names the table of its heads; a deployment without one has no such layout.
-        partitions: the setting that says how many partitions it has.
-        of: its plug-in, or where that is.
+        name: name of its part of the feed.
+        base: first of its partitions; the others follow, up to `base + BASE_DISTANCE - 1`.
+        table: name of the setting for the table of its heads; a deployment without a value has no such layout.
+        partitions: name of the setting for the number of its partitions.
+        of: its plug-in, or the plug-in's place `module:name`.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Layout:
 
     @property
     def is_there(self) -> bool:
-        """Whether its plug-in is: the package of one may have been deleted."""
+        """Whether the plug-in is installed, since its package may have been deleted."""
         return not isinstance(self.of, str) or is_there(self.of.partition(":")[0])
 
     @property
     def plugin(self) -> Plugin:
-        """What it brings. Raises `InvalidInput` where its package was deleted."""
+        """The plug-in; raises `InvalidInput` where its package was deleted."""
         if not self.is_there:
             package, _, _ = str(self.of).partition(":")
             raise InvalidInput(self.table, f"needs the package {package}, which is not there")
@@ -101,17 +101,17 @@ class Layout:
 
     @property
     def port(self) -> Port:
-        """What it can do."""
+        """The port of the plug-in, which the rest of the library uses."""
         found: Port = at(self.plugin.port)
         return found
 
     def part(self, name: str) -> Any:
-        """A part of its plug-in; None where it has none."""
+        """Import a part of the plug-in; None where it has none."""
         where = getattr(self.plugin, name)
         return at(where) if where else None
 
     def opener(self, store: str) -> Any:
-        """What opens a store of its plug-in; None where it has none of that name."""
+        """Return the function that opens a store of the plug-in; None where it has no store of that name."""
         where = self.plugin.stores.get(store)
         return None if where is None else at(where)
 
@@ -160,26 +160,34 @@ PLUGINS: Final = "EPOCHAL_PLUGINS"
 
 
 def layouts() -> tuple[Layout, ...]:
-    """Those whose plug-ins are there, in the order of their partitions.
+    """Return the layouts whose plug-ins are installed, in the order of their partitions.
 
     Raises:
-        InvalidInput: a package does not bring a layout that the environment names.
+        InvalidInput: no package brings a layout that the environment names.
     """
     return tuple(layout for layout in entries() if layout.is_there)
 
 
 def entries() -> tuple[Layout, ...]:
-    """All of them, also those whose plug-ins are not there: their names and partitions are stored all the same."""
+    """Return all layouts, in the order of their partitions, even if their plug-ins are not installed.
+
+    Names and partitions are stored all the same.
+    """
     return tuple(sorted((*LAYOUTS, *brought()), key=lambda each: each.base))
 
 
 def brought() -> tuple[Layout, ...]:
-    """Those of other packages that the environment names."""
+    """Return the layouts of other packages that the environment names."""
     return _loaded(os.environ.get(PLUGINS, ""))
 
 
 @cache
 def _loaded(names: str) -> tuple[Layout, ...]:
+    """Load the layouts of other packages by their names, separated by commas.
+
+    Raises:
+        InvalidInput: no package brings one, or its name or first partition is in use.
+    """
     known = list(LAYOUTS)
     for name in names.split(",") if names else ():
         known.append(_checked(name, entry_of(name).load(), known))
@@ -187,8 +195,12 @@ def _loaded(names: str) -> tuple[Layout, ...]:
 
 
 def entry_of(name: str) -> EntryPoint:
-    """What a layout of another package is brought by."""
-    # 10 ms, for those alone who name some.
+    """Return the entry point of a layout of another package.
+
+    Raises:
+        InvalidInput: there is none of that name, or more than one.
+    """
+    # The import takes 10 ms, so it is made only where the environment names such layouts.
     found = [*at("importlib.metadata").entry_points(group=GROUP, name=name)]
     if len(found) != 1:
         raise InvalidInput(PLUGINS, f"names {name}, which {len(found)} packages bring as {GROUP}")
@@ -197,6 +209,11 @@ def entry_of(name: str) -> EntryPoint:
 
 
 def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
+    """Return a loaded object if it is a layout of that name with a name and partitions of its own.
+
+    Raises:
+        InvalidInput: it is not.
+    """
     if not isinstance(found, Layout) or found.name != name:
         raise InvalidInput(PLUGINS, f"names {name}, which is no layout of that name")
     if found.base % BASE_DISTANCE or any(found.base == each.base or name == each.name for each in known):
@@ -206,25 +223,31 @@ def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
 
 
 def parts(name: str) -> Iterator[Any]:
-    """That part of every plug-in which has one."""
+    """Yield a part of every plug-in that has the part."""
     return (found for each in layouts() if (found := each.part(name)) is not None)
 
 
 def own_settings(layout: Layout) -> Mapping[str, Setting]:
-    """The settings that a plug-in declares, by name."""
+    """Return the settings that a plug-in declares, by name."""
     kind = layout.part("options")
     return {} if kind is None else _declared(kind)
 
 
 @cache
 def _declared(kind: type) -> Mapping[str, Setting]:
+    """Return the settings that a dataclass declares, by name."""
     return MappingProxyType({each.name: declared(each) for each in fields(kind)})
 
 
 def named_later(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are resolved when they are first used, by the file of each."""
+    """Make the `__getattr__` of a package whose names are imported when they are first used.
+
+    Args:
+        files: module of each name, below the package.
+    """
 
     def resolve(name: str) -> Any:
+        """Import a name of the package from the module that has the name."""
         if name not in files:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return at(f"{package}.{files[name]}:{name}")
@@ -234,7 +257,7 @@ def named_later(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
 
 @cache
 def is_there(package: str) -> bool:
-    """Whether an optional package is there: it may have been deleted, alone or with all of them."""
+    """Whether an optional package is installed; it may have been deleted, alone or with all of them."""
     try:
         return at("importlib.util:find_spec")(package) is not None
     except ModuleNotFoundError:
@@ -242,14 +265,17 @@ def is_there(package: str) -> bool:
 
 
 def at(where: str) -> Any:
-    """What is there: `module:name`, or a module."""
+    """Import the object at `module:name`, or a module."""
     module, _, name = where.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found
 
 
 def deferred(where: str) -> Callable[..., Any]:
-    """The function `module:name`, whose module is imported when it is first called: most functions start without it."""
+    """Make a function that calls `module:name`, whose module is imported at the first call.
+
+    So most functions start without the module.
+    """
 
     def called(*args: Any, **kwargs: Any) -> Any:
         return at(where)(*args, **kwargs)

@@ -33,17 +33,17 @@ def epochal_feed() -> MemoryFeed:
 
 @pytest.fixture
 def epochal_streams(epochal_feed: MemoryFeed) -> Streams:
-    """Its streams, as `open_streams` opens them on AWS."""
+    """The streams of `epochal_feed`, as `open_streams` opens them on AWS."""
     return epochal_feed.streams
 
 
 @pytest.fixture
 def epochal_tagged_events(epochal_feed: MemoryFeed) -> TaggedEvents:
-    """Its tagged events, as `open_tagged_events` opens them on AWS."""
+    """The tagged events of `epochal_feed`, as `open_tagged_events` opens them on AWS."""
     return epochal_feed.tagged
 
 
 @pytest.fixture
 def epochal_read_models(epochal_feed: MemoryFeed) -> ReadModels:
-    """Its read models, as `open_read_models` opens them on AWS."""
+    """The read models of `epochal_feed`, as `open_read_models` opens them on AWS."""
     return epochal_feed.read_models

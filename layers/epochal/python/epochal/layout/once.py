@@ -68,12 +68,12 @@ from epochal.settings import KEY_WINDOW_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfoldsRefused(Generic[H_co]):
-    """Unfolds alone were not written.
+    """The reply to a write of unfolds alone that was refused.
 
     Attributes:
-        head: reads what the head is by now.
-        seen: what the record says.
-        etag: that the write would have left; None where none was sent.
+        head: steps that read the current head of the stream.
+        seen: contents of the key's record; None where there is none.
+        etag: etag that the write would have left; None where no write was sent.
     """
 
     head: Steps[H_co | None]
@@ -82,50 +82,78 @@ class UnfoldsRefused(Generic[H_co]):
 
 
 class Attempts(Protocol[H]):
-    """One batch, known by a key, and all that can be tried with it."""
+    """One batch that an idempotency key identifies, and the requests that can be tried with the batch."""
 
     @property
     def table(self) -> str:
-        """Where it goes."""
+        """Name of the table that the batch is written to."""
 
     @property
     def batch(self) -> KeyedWrite:
-        """What is appended."""
+        """The batch that is appended."""
 
     def load(self) -> Steps[H | None]:
-        """The head of its stream."""
+        """Read the head of the batch's stream; None if there is no such stream."""
 
     def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Answer[H]]:
-        """Append events on exactly what is known; `repeatable`: another process may have appended them later."""
+        """Append events on exactly the known head; return the layout's answer.
+
+        Args:
+            repeatable: whether another process may have appended the batch since that head.
+        """
 
     def is_new(self, known: Known[H]) -> bool | None:
-        """See `KeyedStreams.is_new`."""
+        """Whether nothing known of the stream was written after the key's moment (`KeyedStreams.is_new`)."""
 
     def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-        """What a stream that is there says of an append that another process may have made from index `since` on."""
+        """Look for the batch in the stream from index `since` on; None if it is not there.
+
+        Args:
+            repeatable: whether another process may have appended the batch.
+        """
 
     def unfold_on(
         self, known: Known[H], record: KeyRecord, seen: Remembered | None
     ) -> Steps[Token | UnfoldsRefused[H] | Unmet]:
-        """Write unfolds alone on exactly what is known, together with the record, if that is still as `seen`."""
+        """Write unfolds alone on exactly the known head, with the key's record in the same transaction.
+
+        Args:
+            seen: contents that the record must still have; None for no record.
+
+        Returns:
+            The new token, the refusal, or the conditions of other writes that failed.
+        """
 
     def is_pruned(self, head: H, since: int) -> Steps[bool]:
-        """Whether nobody can tell any more if events were appended under the key from index `since` on.
+        """Whether events that the key may have appended from index `since` on are pruned.
+
+        Nobody can find out any more then if they were appended.
 
         Raises:
-            InvalidInput: they were; unfolds alone are other contents.
+            InvalidInput: events were appended under the key; unfolds alone are other contents.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call(Generic[H]):
+    """One append under an idempotency key: the batch, its expected version and the key's record."""
+
     attempts: Attempts[H]
     expected: ExpectedVersion
     record: KeyRecord
 
 
 def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
-    """Append the events, where they are known by the recorded key."""
+    """Append events under an idempotency key, unless an earlier call has appended them.
+
+    Args:
+        attempts: the batch, and the requests that can be tried with it.
+        expected: expected version of the stream.
+        record: the key's record.
+
+    Returns:
+        What came of the append: written, rejected, or unknown if the evidence is pruned.
+    """
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
     known: Known[H] | Unread = expected_head(expected)
@@ -145,7 +173,12 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 
 
 def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[Answer[H]]:
-    """What to do on a head that was read, with what the record said after that."""
+    """Look for an earlier append of the batch in a stream whose head was read; append if there is none.
+
+    Args:
+        head: the head that was read.
+        found: contents of the key's record, read after the head; None if there is none.
+    """
     attempts = call.attempts
     check_contents(found, attempts.batch.append_id)
     if found is not None and head is not None:
@@ -161,7 +194,7 @@ def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[An
 
 
 def _too_late(call: _Call[H], head: H | None) -> Steps[Answer[H]]:
-    """A head that was read is not what was expected: a conflict, unless this append is itself the cause."""
+    """Reject an append whose expected version is not met, unless this append is itself the cause."""
     if head is not None and isinstance(call.expected, AtVersion | Token):
         settled = yield from call.attempts.settle(head, call.expected.version, repeatable=False)
         if settled is not None:
@@ -170,10 +203,14 @@ def _too_late(call: _Call[H], head: H | None) -> Steps[Answer[H]]:
 
 
 def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Answer[H]]:
-    """Tries on what is known, and on what comes back as long as it is what is expected.
+    """Try to append on the known head, and on each newer head that still meets the expected version.
 
-    Where the head was read, others may have used the key since. A token or an absence may be so old that a search of
-    all that has come since would have no end; the record was fresh, so that hardly anybody can have used the key.
+    If the head was read, other processes may have used the key since then. A token or an absence may be so old that a
+    search of all later events would have no end; but the record was new, so hardly anybody can have used the key.
+
+    Args:
+        known: known head of the stream.
+        was_read: whether the head was read in this call.
     """
     attempts = call.attempts
     while True:
@@ -186,7 +223,16 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionKey:
-    """The key of a decision on one stream, and what its append is known by there."""
+    """The idempotency key of a decision on one stream, with the append id that it gives the decision.
+
+    Attributes:
+        layout: layout of the stream.
+        table: name of the table of streams.
+        stream: name of the stream.
+        record: the key's record.
+        append_id: append id of the decision, but for the number of events.
+        above: moment of the key (`KeyedStreams.told_by`).
+    """
 
     layout: KeyedStreams
     table: str
@@ -196,21 +242,29 @@ class DecisionKey:
     above: Ticks = NEVER
 
     def on(self, batch: Batch) -> Batch:
-        """What the decision appends, known by its key."""
+        """Return the batch of a decision with the append id that the key gives it."""
         append_id = decision_id(self.append_id, len(batch.events))
         return replace(batch, append_id=append_id, keyed=True, above=self.above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free:
-    """Up to the head nothing has been appended under the key. Where it was `read`, that is the head to decide on."""
+    """The answer that nothing has been appended under a key up to the head.
+
+    Attributes:
+        head: the head to decide on, if it was read.
+        read: whether the head was read.
+    """
 
     head: Head | None = None
     read: bool = False
 
 
 def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
-    """Before a decision: what came of an earlier one under the key, or what this one may be made on.
+    """Look for an earlier decision under a key; return its outcome, or the head to decide on (`Free`).
+
+    Args:
+        known: known head of the stream.
 
     Raises:
         InvalidInput: the key was used for unfolds.
@@ -229,7 +283,15 @@ def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
 
 
 def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Settled | None]:
-    """Before it is made again, on another head: what came of an earlier one. Up to `since` there was none."""
+    """Look for an earlier decision under a key before the decision is made again on another head.
+
+    Args:
+        since: head up to which there was none.
+        known: the head to decide on.
+
+    Returns:
+        The outcome of the earlier decision; None if there is none.
+    """
     found: Remembered | None = None
     if version_of(known) < version_of(since):
         # A stream that was begun anew, or a token of another: no try may be below what the record says.
@@ -238,7 +300,13 @@ def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Sett
 
 
 def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settled | None]:
-    """What the stream says of the key; where that is nothing, the record's bound is not above the head."""
+    """Look for a decision under a key in a stream from the record's bound on; None if there is none.
+
+    If there is none, the record's bound is lowered to the head's version, so that a try may follow.
+
+    Args:
+        found: contents of the key's record.
+    """
     check_contents(found, None)
     if head is not None:
         settled: Settled | None = yield from key.layout.decided(key, head, found.first)
@@ -249,7 +317,16 @@ def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settle
 
 
 def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
-    """Append unfolds alone, where they are known by the recorded key."""
+    """Write unfolds alone under an idempotency key, unless an earlier call has written them.
+
+    Args:
+        attempts: the batch, and the requests that can be tried with it.
+        expected: expected version of the stream.
+        record: the key's record.
+
+    Returns:
+        What came of the write.
+    """
     tried: set[str | None] = set()
     known: Known[H] | Unread = expected_head(expected)
     if known is UNREAD or attempts.is_new(known) is False:
@@ -277,7 +354,11 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 def _rejected(
     attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
 ) -> Steps[Answer[H]]:
-    """A head that is not what was expected: a conflict, unless the unfolds were written by an earlier call."""
+    """Reject unfolds whose expected version is not met, unless an earlier call has written them.
+
+    Args:
+        tried: etags that this call has tried to leave.
+    """
     seen = yield from recall(attempts.table, record)
     if seen is not None and seen.append_id is not None:
         return (yield from _done(attempts, seen, tried))
@@ -285,6 +366,15 @@ def _rejected(
 
 
 def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> Steps[Written]:
+    """Make the result of unfolds that the key's record says were written.
+
+    Args:
+        seen: contents of the record.
+        tried: etags that this call has tried to leave; with another etag an earlier call wrote them.
+
+    Raises:
+        InvalidInput: the key was used for other contents.
+    """
     check_contents(seen, attempts.batch.append_id)
     if seen.etag is None:
         raise InvalidInput("idempotency_key", "was used before for an append with a condition")
@@ -322,7 +412,11 @@ _AHEAD: Final = 300 * PER_SECOND
 
 
 def told_by(key: str, now: Ticks) -> Ticks:
-    """See `KeyedStreams.told_by`."""
+    """Return the moment of a key that ends with a UUIDv7; `NEVER` for other keys.
+
+    Raises:
+        InvalidInput: the moment is more than five minutes ahead.
+    """
     if (found := _TELLS.search(key)) is None:
         return NEVER
     moment = from_unix_nanoseconds(int(found[1] + found[2], 16) * 1_000_000)
@@ -336,50 +430,53 @@ PREFIX: Final = "$Idempotency-"
 
 
 class KeyedWrite(Protocol):
-    """What a record keeps of a write that it is written with."""
+    """A write with the append id and etag that the key's record keeps."""
 
     @property
     def append_id(self) -> bytes:
-        """The first 8 bytes tell appends apart, the rest their contents."""
+        """The append id: the first 8 bytes identify the append, the others its contents."""
 
     @property
     def etag(self) -> str:
-        """That they leave."""
+        """The etag that the write leaves on the head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """Where a key is remembered, and the time (epoch seconds)."""
+    """The name of the record of an idempotency key, and the current time in epoch seconds."""
 
     name: str
     now: int
 
     @classmethod
     def of(cls, stream: str, key: str, now: int) -> KeyRecord:
-        """The record of a caller's `key` for `stream`."""
+        """Name the record of a caller's `key` for `stream`."""
         digest = hashlib.sha256(f"{stream}\0{key}".encode()).hexdigest()[:32]
         return cls(name=f"{PREFIX}{digest}", now=now)
 
     @classmethod
     def of_all(cls, streams: Iterable[str], key: str, now: int) -> KeyRecord:
-        """The record of a caller's `key` for these streams together. No stream has a name of one that is."""
+        """Name the record of a caller's `key` for several streams together.
+
+        No record of a single stream has the same name.
+        """
         return cls.of("\0".join(("", *sorted(streams))), key, now)
 
     @property
     def free(self) -> Condition:
-        """That the key is not remembered."""
+        """The condition that the key has no record, or an expired one."""
         return AnyOf((Absent("i"), Compare("ttl", "<", number(self.now))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What a record says.
+    """The contents of a key's record.
 
     Attributes:
-        first: no try of events stands below this index; unfolds alone were written at this version.
-        append_id: of unfolds alone that were written under the key, and
-        etag: that they left. Or of an append to several streams, and
-        made: what each of them got.
+        first: index below which no append of events was tried; or version at which unfolds alone were written.
+        append_id: append id of unfolds alone, or of an append to several streams, that was written under the key.
+        etag: etag that unfolds alone left on the head.
+        made: encoded results of an append to several streams.
     """
 
     first: int
@@ -389,13 +486,17 @@ class Remembered:
 
 
 def remember(table: str, record: KeyRecord, version: int) -> Steps[Remembered | None]:
-    """Put the record, so that tries at `version` and above may follow; where there is one already, what it says."""
+    """Put the record of a key with the bound `version`, so that tries there and above may follow.
+
+    Returns:
+        The contents of the record that was there already; None if this one was put.
+    """
     reply = yield _put(table, record, version, record.free)
     return None if isinstance(reply, Done) or reply.item is None else read_record(reply.item)
 
 
 def lower(table: str, record: KeyRecord, version: int, seen: Remembered) -> Steps[Remembered]:
-    """Make sure that the record's bound is not above `version`; what it says then."""
+    """Lower the bound of a key's record to `version` if it is above; return the record's contents."""
     while seen.append_id is None and seen.first > version:
         reply = yield _put(table, record, version, AnyOf((record.free, _as_seen(seen))))
         if isinstance(reply, Done):
@@ -405,7 +506,7 @@ def lower(table: str, record: KeyRecord, version: int, seen: Remembered) -> Step
 
 
 def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
-    """What the record says, once no transaction of it is under way; None where there is none."""
+    """Read the record of a key, once no transaction on it is under way; None if there is none."""
     (item,) = (yield TransactGet(keys=((table, _key(record)),))).items
     if item is None or int(item["ttl"]["N"]) < record.now:
         return None
@@ -415,7 +516,10 @@ def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
 def done_record(
     table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: Remembered | None
 ) -> Put:
-    """The record that unfolds alone are written with, if the key is free, or its record still is as `seen`."""
+    """Make the write of the record that goes with unfolds alone.
+
+    Its condition is that the key is free, or its record still has the contents `seen`.
+    """
     condition = record.free if seen is None else AnyOf((record.free, _as_seen(seen)))
     put = _put(table, record, version, condition)
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
@@ -424,7 +528,13 @@ def done_record(
 def made_record(
     table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[Remembered] = ()
 ) -> Put:
-    """The record that an append to several streams is written with, if the key is free, or its record as `seen`."""
+    """Make the write of the record that goes with an append to several streams.
+
+    Its condition is that the key is free, or its record has contents that are among `seen`.
+
+    Args:
+        made: encoded results for the streams.
+    """
     put = _put(table, record, 0, AnyOf((record.free, *map(_as_seen, seen))) if seen else record.free)
     return replace(put, item={**put.item, "k": binary(append_id), "made": binary(made)})
 
@@ -443,7 +553,7 @@ def _as_seen(seen: Remembered) -> Condition:
 
 
 def read_record(item: Item) -> Remembered:
-    """Decode a record."""
+    """Decode the item of a key's record."""
     return Remembered(
         first=int(item["n"]["N"]),
         append_id=bytes(item["k"]["B"]) if "k" in item else None,
@@ -453,6 +563,10 @@ def read_record(item: Item) -> Remembered:
 
 
 def check_contents(found: Remembered | None, append_id: bytes | None) -> None:
-    """Raise `InvalidInput` where the record of a write was written with other contents, or of None with any."""
+    """Raise `InvalidInput` if a record is of a write with another append id.
+
+    Args:
+        append_id: append id of the write; None for a decision, which no such write may have preceded.
+    """
     if found is not None and found.append_id not in (None, append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

@@ -40,13 +40,14 @@ _KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
 
 
 class Removal(NamedTuple):
-    """Events of a stream that are gone: a prune, or a deletion.
+    """The removal of events of a stream: a prune or a deletion.
 
     Attributes:
-        end: all events below this index are gone.
-        kind: what went.
-        next: the stream's next index when they went. In the feed all events below it come before, all others after.
-        first: events below this index were gone by the removal before.
+        stream: name of the stream.
+        end: index below which all events are gone.
+        kind: kind of the removal.
+        next: the stream's next index at the removal. In the feed all events below it come before, all others after.
+        first: index below which events were gone by the removal before.
     """
 
     stream: str
@@ -57,22 +58,22 @@ class Removal(NamedTuple):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """It has no events."""
+        """The types of its events: none, since a removal has no events."""
         return ()
 
     @property
     def mark(self) -> int:
-        """It increases along a stream, and two that say the same have the same."""
+        """A number that increases along a stream; equal removals have equal marks."""
         return 4 * self.end + _KINDS.index(self.kind) + 1
 
     @property
     def late(self) -> bool:
-        """Whether events have come before it that are not gone, although all were that there were when they went."""
+        """Whether events that still exist come before the removal, although it removed all there were."""
         return self.kind != "pruned" and self.next > self.end
 
 
 def end_of_mark(mark: int) -> int:
-    """The `end` of the removal that has this mark; 0 of none."""
+    """Return the `end` of the removal with a mark; 0 for mark 0, which stands for no removal."""
     return mark // 4
 
 
@@ -81,17 +82,20 @@ def end_of_mark(mark: int) -> int:
 
 
 def layout_names() -> tuple[str, ...]:
-    """Their names, in the order of their partitions."""
+    """Return the names of all layouts, in the order of their partitions."""
     return tuple(each.name for each in layouts())
 
 
 def layouts_in(settings: Settings) -> tuple[Layout, ...]:
-    """Those of a deployment: the settings name the table of their heads, whether their plug-ins are there or not."""
+    """Return the layouts of a deployment: those whose head table the settings name.
+
+    Their plug-ins need not be installed.
+    """
     return tuple(each for each in entries() if settings.value(each.table))
 
 
 def declared() -> Mapping[str, Setting]:
-    """Every setting of a deployment, those of its layouts among them, by name."""
+    """Return every setting of a deployment by name, including those of its layouts."""
     tables = [table_setting(spec.kind, spec.help) for each in layouts() for spec in each.port.tables]
     partitions = [partitions_setting(each.partitions) for each in layouts()]
     own = [setting for each in layouts() for setting in own_settings(each).values()]
@@ -99,38 +103,41 @@ def declared() -> Mapping[str, Setting]:
 
 
 def layout_of(partition: int) -> Layout:
-    """The layout that a partition of the feed is of."""
+    """Return the layout that a partition of the feed belongs to."""
     return next(each for each in reversed(entries()) if partition >= each.base)
 
 
 def source_of(partition: int) -> str:
-    """The name of that layout: the source that a partition is of."""
+    """Return the name of the layout, or source, that a partition of the feed belongs to."""
     return layout_of(partition).name
 
 
 def layout_named(name: str) -> Layout:
-    """The layout of that name, which is known to be one's."""
+    """Return the layout of a name; `KeyError` if there is none."""
     return {each.name: each for each in entries()}[name]
 
 
 def base_of(name: str) -> int:
-    """The first partition of a layout."""
+    """Return the first partition of a layout."""
     return layout_named(name).base
 
 
 def head_key(name: str, image: Item) -> Key:
-    """The primary key of an item of a layout's table of heads."""
+    """Return the primary key of an item of a layout's table of heads."""
     return {each: image[each] for each in layout_named(name).port.heads.keys if each in image}
 
 
 def partitions_of(settings: Settings) -> tuple[int, ...]:
-    """The partitions of a deployment's feed, whether anything was indexed in them yet or not."""
+    """Return the partitions of a deployment's feed, whether anything was indexed in them or not."""
     counts = [(each.base, settings.partitions(each.partitions)) for each in layouts_in(settings)]
     return tuple(base + number for base, count in counts for number in range(count))
 
 
 def partition_of(stream: str, partitions: int, base: int = 0) -> int:
-    """The base, and the first four bytes of the name's SHA-256, big-endian, modulo `partitions`."""
+    """Compute the partition of a stream from the SHA-256 of its name.
+
+    It is the base plus the first four bytes of the hash, big-endian, modulo `partitions`.
+    """
     digest = hashlib.sha256(stream.encode()).digest()
     return base + int.from_bytes(digest[:4], "big") % partitions
 
@@ -154,19 +161,19 @@ TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s
 
 
 def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
-    """The tables of a deployment that has these layouts, or all that there are."""
+    """Return the tables of a deployment that has these layouts, or all layouts, and the index."""
     chosen = layouts() if of is None else of
     return (*(spec for each in chosen for spec in each.port.tables), INDEX)
 
 
 def archives(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
-    """The tables that these layouts, or all that there are, keep streams in which are to be pruned."""
+    """Return the archive tables of these layouts, or of all layouts."""
     found = (each.port.archive for each in (layouts() if of is None else of))
     return tuple(each.table for each in found if each is not None)
 
 
 def every_table() -> tuple[TableSpec, ...]:
-    """All tables that a deployment of this code may have."""
+    """Return all tables that a deployment of this code may have."""
     return (*store_tables(), *archives(), READ_MODELS, TIMERS)
 
 
@@ -175,7 +182,7 @@ def every_table() -> tuple[TableSpec, ...]:
 
 # A named tuple, because catching up makes one for nearly every event: a frozen dataclass takes twice as long.
 class Span(NamedTuple):
-    """Consecutive events of one stream: the first has index `index`, their types are `types`."""
+    """Consecutive events of one stream: the index of the first, and the types of all."""
 
     stream: str
     index: int  # type: ignore[assignment]  # tuple's own method of that name is none of ours
@@ -183,16 +190,16 @@ class Span(NamedTuple):
 
     @property
     def next(self) -> int:
-        """Index after the last."""
+        """Index after the last event."""
         return self.index + len(self.types)
 
     def since(self, index: int) -> Span:
-        """Without the events below `index`."""
+        """Return the span without the events below `index`."""
         cut = max(0, index - self.index)
         return Span(self.stream, self.index + cut, self.types[cut:])
 
     def until(self, index: int) -> Span:
-        """Without the events from `index` on."""
+        """Return the span without the events from `index` on."""
         return Span(self.stream, self.index, self.types[: max(0, index - self.index)])
 
 
@@ -201,13 +208,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How far a stream has got.
+    """The end of a stream, as its head tells.
 
     Attributes:
-        next: the index after its last event; None where the head does not tell, and the store must be asked.
-        pruned: every event below this index is gone.
-        since: events below this index are told by other heads of the stream.
-        left: what it lacks besides these events.
+        stream: name of the stream.
+        next: index after its last event; None where the head does not tell, and the store must be read.
+        pruned: index below which every event is gone.
+        since: index below which other heads of the stream have the events.
+        left: kind of the removal, if events are gone.
     """
 
     stream: str
@@ -218,7 +226,7 @@ class End:
 
     @property
     def removal(self) -> Removal | None:
-        """What is gone of the stream; None where nothing is."""
+        """The removal of the stream's events; None where nothing is gone."""
         if not self.pruned and self.left == "pruned":
             return None
         return Removal(self.stream, self.pruned, self.left, self.next or self.pruned)
@@ -226,14 +234,15 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAppend:
-    """What an append added to an item, and what that cost.
+    """The events that one append added to an item, and their cost.
 
     Attributes:
-        index: of its first event.
-        bytes: that its events take.
-        units: write units, where it was no part of a transaction, in which it costs twice as much.
-        least: it may have been more, since what the item held besides is no longer there.
-        timestamp: ISO 8601.
+        index: index of its first event.
+        events: number of its events.
+        bytes: bytes that its events take.
+        units: write units outside of a transaction, in which it costs twice as much.
+        least: whether it may have cost more, since other contents of the item are no longer there.
+        timestamp: time of the append, ISO 8601.
     """
 
     index: int
@@ -246,13 +255,15 @@ class StoredAppend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem:
-    """An item of a stream.
+    """An item of a stream, with its appends.
 
     Attributes:
-        index: of its first event.
-        end: the index after its last.
-        bytes: of the whole item, its unfolds among them.
-        full: it takes no more.
+        index: index of its first event.
+        end: index after its last event.
+        bytes: bytes of the whole item, its unfolds included.
+        unfolds: bytes of its unfolds.
+        full: whether the item takes no more events.
+        appends: the appends whose events are in the item.
     """
 
     index: int
@@ -269,7 +280,7 @@ PIECE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """Something was appended to a stream, and its head does not tell what: the store must be asked."""
+    """A change of a stream whose head does not tell the events, so that the store must be read."""
 
     stream: str
 
@@ -280,7 +291,7 @@ Change = Span | Touched | Removal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Events `index` to `end - 1` of a stream that the index lacks; without an `end`, all that there are."""
+    """Events `index` to `end - 1` of a stream that the index lacks; all from `index` on without an `end`."""
 
     stream: str
     index: int
@@ -289,13 +300,13 @@ class Gap:
 
 @dataclass(slots=True, kw_only=True)
 class Healed:
-    """A piece of a gap, from its beginning.
+    """A piece of a gap, from its beginning, as it was read from the store.
 
     Attributes:
-        spans: what the store holds of it; what it lacks in between was pruned.
-        times: when each of these was written; none where the layout does not tell.
-        whole: the piece is all of the gap.
-        size: bytes reckoned for the types.
+        spans: spans of events that the store has; events missing in between were pruned.
+        times: time at which each span was written; None where the layout does not tell.
+        whole: whether the piece is all of the gap.
+        size: estimated bytes of the types.
     """
 
     spans: list[Span] = field(default_factory=list)
@@ -305,16 +316,16 @@ class Healed:
 
     @property
     def events(self) -> int:
-        """How many were found."""
+        """Number of events that were found."""
         return sum(len(span.types) for span in self.spans)
 
     @property
     def full(self) -> bool:
-        """Whether it is as large as a piece may be."""
+        """Whether the piece is as large as a piece may be."""
         return self.size >= PIECE
 
     def add(self, span: Span, time: Ticks | None = None) -> None:
-        """Take in the next span."""
+        """Add the next span and the time at which it was written; an empty span is ignored."""
         if span.types:
             self.spans.append(span)
             self.times.append(time)
@@ -327,9 +338,10 @@ are missing from the answer. Raises `CorruptData` where events are missing that 
 
 
 def soundly(heal: Heal, layout: str) -> Heal:
-    """`heal`, which raises `CorruptData` where it meets an item that is not of its layout."""
+    """Make a `heal` function raise `CorruptData` for an item that is not of its layout."""
 
     def healed(gap: Gap) -> Steps[Healed]:
+        """Read the events of a gap; raise `CorruptData` for an item that is not of the layout."""
         try:
             return (yield from heal(gap))
         except (KeyError, TypeError, ValueError) as error:
@@ -348,15 +360,19 @@ def heal_streams(
     advance: Callable[[Any], Steps[ReadPart[Any, Any]]],
     writes: Callable[[Any], Iterable[tuple[int, int, Ticks | None]]] = _one_write,
 ) -> Heal:
-    """Heals gaps of named streams by reading them; what is pruned is passed over.
+    """Make the `heal` function of a layout of named streams: it reads a gap's events from the stream.
+
+    Pruned events are passed over.
 
     Args:
-        begin: stands before an event of a stream.
-        advance: reads one part more, whose spans have `types`.
-        writes: of such a span: the index of each write's first event, the one after its last, and when it was made.
+        layout: name of the layout.
+        begin: steps that return a cursor before an event of a stream.
+        advance: steps that read the next part, whose spans have `types`.
+        writes: function that returns the writes of a span: index of the first event, index after the last, and time.
     """
 
     def healed(gap: Gap) -> Steps[Healed]:
+        """Read the events of a gap, or as many from its beginning as make a piece."""
         cursor = yield from begin(gap.stream, gap.index)
         found = Healed()
         while cursor is not None and not cursor.at_end and (gap.end is None or cursor.at < gap.end):
@@ -376,7 +392,12 @@ def heal_streams(
 
 
 def end_since(heal: Heal, stream: str, index: int) -> Steps[tuple[int, CorruptData | None]]:
-    """Where a stream ends, looked for from `index` on; where an item cannot be read, how far it got, and the error."""
+    """Find the end of a stream by reading from `index` on.
+
+    Returns:
+        The next index of the stream, and None; or the index that the read has reached, and the error at an item that
+        cannot be read.
+    """
     try:
         while True:
             piece = yield from heal(Gap(stream=stream, index=index, end=None))
@@ -389,27 +410,30 @@ def end_since(heal: Heal, stream: str, index: int) -> Steps[tuple[int, CorruptDa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One layout's part of the feed.
+    """The part of the feed that is indexed from one layout.
 
     Attributes:
-        name: of the layout, as registered.
-        table: where its heads are; its stream carries their new images.
-        partitions: how many it has; recorded on first use, and any other number is refused afterwards.
-        setting: what tells a deployment that number.
-        appended: what an image tells; None for one that is no append. Raises `CorruptData`.
-        heal: reads events that stream records have not told.
-        end: where the stream of a head ends; None for an item that is no head of the feed. Raises as `appended` does.
-        told: the change that brings the index up to a head, whatever its latest write was; None as for `end`.
-        where: what only heads of the feed meet: the condition of a scan, and of what wakes the indexer. Like `moved`
-            it is made of what a filter of the stream has a form for (`cdk.parts.heads`): `=`, `Present` with its
-            `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
-        moved: what a head meets besides where its latest write may have appended; None where every write of one does.
-        pruned: the same where it may have removed events, and `moved` does not hold; None where that always holds then,
-            or where nothing is ever removed.
-        stored: the events that an item of an exported table holds (`care.rebuild`).
-        aged: the index below which a head's events are older than a moment; None where nothing of the layout is pruned
-            by age or count (`care.retention`).
-        written: when the append was made that an image tells; None where the layout does not say.
+        name: name of the layout, as registered.
+        table: name of the table of heads, whose stream carries their new images.
+        partitions: number of its partitions; recorded on first use, and any other number is refused afterwards.
+        setting: name of the setting with that number.
+        appended: function that returns the change in the image of an item; None if it is no append. Raises
+            `CorruptData`.
+        heal: reads events that stream records do not contain.
+        end: function that returns the end of the stream of a head; None for an item that is no head of the feed. Raises
+            `CorruptData`.
+        told: function that returns the change that brings the index up to a head, whatever its latest write was; None
+            as for `end`.
+        where: condition that only heads of the feed meet: for scans, and for the filter that wakes the indexer. Like
+            `moved` it is made of conditions that a filter of the stream has a form for (`cdk.parts.heads`): `=`,
+            `Present` with its `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
+        moved: further condition of a head whose latest write may have appended; None where every write appends.
+        pruned: further condition of a head whose latest write may have removed events, where `moved` does not hold;
+            None where `moved` always holds then, or where nothing is ever removed.
+        stored: function that returns the events that an item of an exported table holds (`care.rebuild`).
+        aged: function that returns the index below which a head's events are older than a moment; None where nothing of
+            the layout is pruned by age or count (`care.retention`).
+        written: function that returns the time of the append in an image; None where the layout does not tell.
     """
 
     name: str
@@ -428,53 +452,54 @@ class Source:
     written: Callable[[Item], Ticks | None] = lambda _: None
 
     def __post_init__(self) -> None:
-        """Its readers raise `CorruptData`, and nothing else, for an item of another layout."""
+        """Make the readers raise `CorruptData`, and nothing else, for an item of another layout."""
         for reader in ("appended", "end", "told", "stored"):
             object.__setattr__(self, reader, decodes(self.name)(getattr(self, reader)))
 
     @property
     def base(self) -> int:
-        """Its first partition."""
+        """The first partition of the layout."""
         return base_of(self.name)
 
     def partition_of(self, stream: str) -> int:
-        """The partition of a stream."""
+        """Return the partition of a stream."""
         return partition_of(stream, self.partitions, self.base)
 
 
 class Categories(Protocol):
-    """Which streams belong to a category."""
+    """Decides which streams belong to a category."""
 
     def of(self, stream: str) -> str:
-        """The category of a stream."""
+        """Return the category of a stream."""
 
     def hold(self, stream: str, categories: Collection[str]) -> bool:
-        """Whether a stream is in one of these."""
+        """Whether a stream is in one of these categories."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategoriesBy:
-    """Each stream is in one category, which its name tells."""
+    """Puts each stream in the one category that a function of its name returns."""
 
     name: Callable[[str], str]
 
     def of(self, stream: str) -> str:
-        """What the name tells."""
+        """Return the category of a stream."""
         return self.name(stream)
 
     def hold(self, stream: str, categories: Collection[str]) -> bool:
-        """Whether that is one of these."""
+        """Whether a stream is in one of these categories."""
         return self.name(stream) in categories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What a function does to a table's items.
+    """A permission of a function: actions on a table's items.
 
     Attributes:
-        actions: of DynamoDB, as permissions name them: `PutItem`.
-        index: the secondary index that it does them to; empty for the table itself.
-        keys: what the partition keys of those items are like, with `*`; none for all items. A `Scan` has no key to
+        table: the table.
+        actions: DynamoDB actions, as permissions name them: `PutItem`.
+        index: name of the secondary index that the actions are on; empty for the table itself.
+        keys: patterns of the partition keys of these items, with `*`; none for all items. A `Scan` has no key to
             compare.
     """
 
@@ -486,11 +511,11 @@ class Permission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectAccess:
-    """What functions do to a layout's own objects in the bucket.
+    """The access of functions to a layout's own objects in the bucket.
 
     Attributes:
-        prefix: of their keys.
-        actions: of S3, by the function's name: `PutObject`.
+        prefix: prefix of the objects' keys.
+        actions: S3 actions by the name of the function: `PutObject`.
     """
 
     prefix: str
@@ -499,11 +524,12 @@ class ObjectAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Where a layout's streams are copied to before they are pruned: no part of a store that does without.
+    """The table to which a layout's streams are copied before they are pruned; optional for a store.
 
     Attributes:
-        copying: actions of DynamoDB that copy to the table.
-        reading: those that read from it.
+        table: the table.
+        copying: DynamoDB actions that copying to the table takes.
+        reading: DynamoDB actions that reading from the table takes.
     """
 
     table: TableSpec
@@ -513,21 +539,22 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A layout, as the rest of the library sees it.
+    """A layout, as the rest of the library uses it.
 
     Attributes:
-        tables: those that it is stored in.
-        kind_of: the kind of that one among them which an item is of; None for other layouts' items, which may have the
-            same keys, and for those that tell nothing.
-        access: what the plans of each function do to its tables, by the function's name: its permissions.
-        heads: the one among them that holds the heads of its streams.
-        source: its part of a deployment's feed.
-        categories: of its streams: what precedes the first `-` of their names where nothing else is said. A store may
-            know better (`feed.history.History`).
-        stored_items: those of a table's stream that hold its events from one index to before another, and what each
-            append to them cost; None where items do not tell.
-        objects: what each function does to its objects in the bucket; None where it has none there.
-        archive: of its streams; None where they have none.
+        tables: tables that the layout is stored in.
+        kind_of: function that returns the kind of the table that an item is of; None for other layouts' items, which
+            may have the same keys, and for items that tell nothing.
+        access: function that returns the permissions of each function on these tables, by the function's name.
+        heads: table that holds the heads of the layout's streams.
+        source: function that returns the layout's part of a deployment's feed.
+        categories: categories of its streams; by default the part of the name before the first `-`. A store may know
+            better (`feed.history.History`).
+        stored_items: steps that return the items of a stream with its events from one index to before another, and the
+            cost of each append to them; None where items do not tell.
+        objects: function that returns the access of functions to the layout's objects in the bucket; None if it has
+            none there.
+        archive: archive of its streams; None if they have none.
     """
 
     tables: tuple[TableSpec, ...]

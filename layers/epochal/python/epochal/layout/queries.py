@@ -38,7 +38,7 @@ MARK: Final = 12
 
 
 class IdTaken(InvalidInput):
-    """An id of an append is there already, with other contents, or without the others of the append."""
+    """An id of an append is stored already: with other contents, or without the append's other events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,10 @@ class Fence:
     """A query with the tags whose heads fence each of its items.
 
     Attributes:
-        together: numbers of items of which an event has been seen only if all of their tags have it.
+        query: the query.
+        tags: fencing tags of each item of the query.
+        together: numbers of the items of which an event counts as seen only if all of their fencing tags have reached
+            it.
     """
 
     query: Query
@@ -60,7 +63,7 @@ class Fence:
 
     @property
     def marks(self) -> frozenset[str]:
-        """What a position keeps of the items that several of the fencing tags could fence: see `fence_after`."""
+        """Marks of the items that several fencing tags could fence; a position keeps them (`fence_after`)."""
         reached = frozenset(self.all_tags)
         return frozenset(
             _mark(item)
@@ -71,10 +74,12 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Fail if an event matches that `after` has not seen; without a position, if any matches at all.
+    """The condition that no event matches a query beyond a position; without a position, that none does.
 
     Attributes:
-        takes: how many of the events in the way are wanted; None is all, however many there are.
+        fence: the query with its fencing tags.
+        after: position up to which matching events do not count; None: all events count.
+        takes: function that says whether a conflict brings one more of the matching events; None: it brings all.
     """
 
     fence: Fence
@@ -87,7 +92,10 @@ TypeHeads = bool | frozenset[str]
 
 
 def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
-    """The heads that fence a query.
+    """Choose the fencing tags of each item of a query.
+
+    Args:
+        type_heads: which types have heads.
 
     Raises:
         InvalidInput: an item names no tags, and there are no heads of its types.
@@ -96,7 +104,7 @@ def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
 
 
 def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, field: str = "after") -> Fence:
-    """The heads that fence a query after a position, which may be of another, broader read.
+    """Choose the fencing tags of each item of a query after a position, perhaps of a broader read.
 
     Any tag of an item fences it, and so do the heads of its types and of everything. So an item is fenced by what the
     position has seen of these. Where that is more than one, the heads were not read at one moment, and what one of them
@@ -131,7 +139,11 @@ def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, fiel
 
 
 def _candidates(item: QueryItem, seen: Collection[str]) -> list[tuple[str, ...]]:
-    """Heads among those seen that fence an item, each way to do so: by one of its tags, by its types, by everything."""
+    """List the sets of heads among those seen that fence an item: by each tag, types, or everything.
+
+    Args:
+        seen: tags that a position has seen.
+    """
     found: list[tuple[str, ...]] = [(tag,) for tag in sorted(item.tags) if tag in seen]
     types = tuple(sorted(map(type_tag, item.types)))
     if types and all(tag in seen for tag in types):
@@ -142,18 +154,24 @@ def _candidates(item: QueryItem, seen: Collection[str]) -> list[tuple[str, ...]]
 
 
 def _mark(item: QueryItem) -> str:
+    """Compute the mark of a query's item: 12 hex digits of a hash over types and tags."""
     asked = json.dumps([sorted(item.types), sorted(item.tags)])
     return hashlib.sha256(asked.encode()).hexdigest()[:MARK]
 
 
 def check_covered(position: Position, fenced: Fence, field: str = "after") -> None:
-    """Refuse a position of a read that has not seen the heads that fence the condition."""
+    """Raise `InvalidInput` if a position has not seen all fencing tags of a query."""
     missing = [tag for tag in fenced.all_tags if tag not in position.seen]
     if missing:
         raise InvalidInput(field, f"is of a read that did not ask for {missing[0]!r}")
 
 
 def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
+    """Choose the fencing tags of one item of a query, given the types that have heads.
+
+    Raises:
+        InvalidInput: the item names no tags, and its types have no heads.
+    """
     wanted = _default(item)
     if item.tags or type_heads is True or (type_heads and type_heads.issuperset(wanted)):
         return wanted
@@ -163,6 +181,7 @@ def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
 
 
 def _default(item: QueryItem) -> tuple[str, ...]:
+    """Return the tags that fence an item by default: its first tag, its types, or everything."""
     return (min(item.tags),) if item.tags else tuple(sorted(map(type_tag, item.types))) or (EVERYTHING,)
 
 
@@ -170,44 +189,46 @@ def _default(item: QueryItem) -> tuple[str, ...]:
 
 
 class Matchable(Protocol):
-    """What tells whether a query asks for an event."""
+    """An event, or an entry of one, as a query is matched against it."""
 
     @property
     def type(self) -> str:
-        """What happened."""
+        """Type of the event."""
 
     @property
     def tags(self) -> Collection[str]:
-        """What it concerns."""
+        """Tags of the event."""
 
     @property
     def place(self) -> str:
-        """Its place."""
+        """Place of the event among all events."""
 
 
 def begun(fenced: Fence, before: Reach) -> Reach:
-    """Where a read of what is new since `before` begins, by tag."""
+    """Return the point of each fencing tag at which a read of events new since `before` begins."""
     return {tag: before.get(tag, Reached()) for tag in fenced.all_tags}
 
 
 def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
-    """Types that the items fenced by a tag ask for; none where one of them asks for any."""
+    """Return the types that items fenced by a tag ask for; none if one of them asks for any type."""
     types = [item.types for item, tags in zip(fenced.query.items, fenced.tags, strict=True) if tag in tags]
     return frozenset().union(*types) if all(types) else frozenset()
 
 
 def at_the_end(events: tuple[Recorded, ...], position: Position) -> tuple[Recorded, ...]:
-    """The events of a read, the last of which tells the position of the whole read."""
+    """Return the events of a read, the last of them with the position of the whole read."""
     if not events:
         return events
     return (*events[:-1], replace(events[-1], trail=Trail.of(position)))
 
 
 def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool:
-    """Whether an event matches, and is beyond `before` through every item that it matches, but not beyond `until`.
+    """Whether an event matches a query and lies beyond `before`, but not beyond `until`.
 
-    Beyond one item's fence an event may be new, and yet have been seen through another's: heads are not read
-    at one moment. Within a tag ids only increase, so the id tells which side of a fence an event is on.
+    It must lie beyond `before` through every item that it matches.
+
+    Beyond the fence of one item an event may be new, and yet have been seen through the fence of another, since heads
+    are not read at one moment. Within a tag ids only increase, so the id tells on which side of a fence an event lies.
     """
     carried = {*event.tags, type_tag(event.type), EVERYTHING}
     seen, reached = _reached(event, before), _reached(event, until)
@@ -224,6 +245,7 @@ def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool
 
 
 def _reached(event: Matchable, position: Reach) -> set[str]:
+    """Return the tags of a position that have reached an event's place."""
     return {tag for tag, reached in position.items() if event.place <= reached.last}
 
 
@@ -241,12 +263,13 @@ GROWTH: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some events, in order of their places.
+    """A part of a read: events in order of their places, and how far each tag has been read.
 
     Attributes:
-        reached: how far the tags have been read, with these events.
-        done: whether that is as far as was asked for.
-        full: whether it ends where there was no room for more.
+        events: the events of the part.
+        reached: point that each tag has been read up to, these events included.
+        done: whether the read has reached its end.
+        full: whether the part ends because there was no room for more events.
     """
 
     events: tuple[Recorded, ...]
@@ -257,7 +280,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartBack:
-    """A part of a read that begins with the newest events. `rest` is where the next part begins; None at the end."""
+    """A part of a read that begins with the newest events.
+
+    Attributes:
+        events: the events of the part.
+        position: position of the whole read.
+        rest: where the next part begins; None at the end.
+        full: whether the part ends because there was no room for more events.
+    """
 
     events: tuple[Recorded, ...]
     position: Position
@@ -267,13 +297,16 @@ class PartBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What matches and is new since `before`, from `at` on and at most up to `until`, as far as there is room.
+    """A request for the next part: matching events new since `before`, from `at` up to `until`.
 
     Attributes:
-        takes: whether there is room for one more event.
-        end: the position of the read, where events shall tell theirs.
-        field: what a refusal names; under `REST`, `until` came from outside too.
-        most: events of each tag that are wanted. A layout may read more.
+        before: points up to which events of tags were seen before the read.
+        at: points at which the part begins.
+        until: points at which the read ends.
+        takes: function that says whether there is room for one more event.
+        end: position of the read, if events are to carry theirs; else None.
+        field: argument that errors name; with `REST`, `until` came from outside, too.
+        most: number of events of each tag that are wanted; None for all. A layout may read more.
     """
 
     before: Reach
@@ -286,29 +319,37 @@ class Wanted:
 
 
 class TaggedReads(Protocol):
-    """How a layout of tagged events reads what is behind one fence."""
+    """The reads of a layout of tagged events behind one fence."""
 
     @property
     def fenced(self) -> Fence:
-        """Of the query."""
+        """The query with its fencing tags."""
 
     def everything(self, after: Position | None) -> Steps[Seen]:
-        """The events that match, or those that are new since `after`."""
+        """Read all events that match, or those that are new since `after`."""
 
     def part_back(
         self, after: Position | None, rest: Down | None, takes: Takes, most: int
     ) -> Steps[PartBack]:
-        """Some of them, newest first, of so many of each tag. Without `rest`, of the part before, the first."""
+        """Read some of the matching events, newest first, from up to `most` events of each tag.
+
+        Args:
+            rest: `rest` of the part before; None for the first part.
+        """
 
     def begin(self, before: Reach, limit: int) -> Steps[tuple[Position, TaggedReads]]:
-        """The position of a read that begins now, of so many events at most, and what its first part is read from."""
+        """Begin a read of up to `limit` events; return its position and the source of its first part."""
 
     def part(self, wanted: Wanted) -> Steps[Part]:
-        """What is wanted, or the beginning of it."""
+        """Read the wanted events, or the first of them."""
 
 
 def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forward: bool) -> Steps[Seen]:
-    """The events that match, or those that are new since `after`; `limit` at most."""
+    """Read the events that match, or those that are new since `after`; at most `limit`.
+
+    Args:
+        forward: False reads the newest events first.
+    """
     if forward and limit is None:
         return (yield from reads.everything(after))
     places = None if limit is None else iter(range(limit))
@@ -325,11 +366,12 @@ def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forwa
 def read_page(
     reads: TaggedReads, after: Position | None, rest: Rest | None, takes: Takes, limit: int
 ) -> Steps[TaggedPage]:
-    """A page of the events that match, or of those that are new since `after`.
+    """Read one page of the events that match, or of those that are new since `after`.
 
     Args:
-        rest: of the page before, whose query and `after` must have been the same; None begins a read.
-        limit: events that are wanted; little more than what holds them is read.
+        rest: `rest` of the page before, whose query and `after` must have been the same; None begins a read.
+        takes: function that says whether there is room for one more event.
+        limit: number of events wanted; little more than what holds them is read.
     """
     if after is not None:
         check_covered(after, reads.fenced)
@@ -343,7 +385,7 @@ def read_page(
 def read_page_back(
     reads: TaggedReads, after: Position | None, rest: Down | None, takes: Takes, limit: int
 ) -> Steps[BackwardPage]:
-    """`read_page`, newest first."""
+    """Read one page as `read_page` does, newest events first."""
     asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
     part = yield from _back(reads, after, rest, asked)
     return BackwardPage(events=part.events, position=part.position, rest=part.rest)
@@ -352,7 +394,10 @@ def read_page_back(
 def first_in_the_way(
     reads: TaggedReads, position: Position, until: Reach, takes: Takes, most: int | None = None
 ) -> Steps[Conflict]:
-    """What matches between a position and `until`: of the first part that has any event.
+    """Find events that match between a position and `until`; return them as a conflict.
+
+    Only the first part of the read that has any such event is returned. A conflict without events means that none
+    matches.
 
     Raises:
         InvalidInput: nothing matches among the first `most` events of a tag, and the tag has more.
@@ -371,12 +416,14 @@ def first_in_the_way(
 
 
 def _one_at_least(takes: Takes) -> Takes:
-    """The same, but for the first event: a page that never has room for it never ends, and a conflict without any event
-    is none.
+    """Make a `takes` function that always accepts the first event.
+
+    Else a page without room for that event would never end, and a conflict would have no event.
     """
     first = True
 
     def taken(event: Recorded) -> bool:
+        """Whether there is room for one more event; always for the first."""
         nonlocal first
         room, first = takes(event) or first, False
         return room
@@ -386,11 +433,12 @@ def _one_at_least(takes: Takes) -> Takes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What ends a read before its end.
+    """The limits at which a read ends before its end.
 
     Attributes:
-        limit: events that are wanted; None: as many as there are.
-        looks: events of tags after which a page ends, however few of them match; None: it is no page.
+        takes: function that says whether there is room for one more event.
+        limit: number of events wanted; None for all.
+        looks: number of events read after which a page ends, however few of them match; None where the read is no page.
     """
 
     takes: Takes
@@ -398,7 +446,11 @@ class _Asked:
     looks: int | None
 
     def ends(self, part: Part | PartBack, looked: int) -> bool:
-        """Whether that is all, of parts that come to this one."""
+        """Whether a read is complete with the parts so far, joined to one.
+
+        Args:
+            looked: number of events read so far, matching or not.
+        """
         return len(part.events) == self.limit or (
             self.looks is not None and (part.full or looked >= self.looks)
         )
@@ -407,7 +459,7 @@ class _Asked:
 def _onward(
     reads: TaggedReads, after: Position | None, rest: Rest | None, asked: _Asked
 ) -> Steps[tuple[Position, Part]]:
-    """The position of the read, and its parts as one."""
+    """Read forward part by part; return the position of the read, and the parts joined to one."""
     before: Reach = {} if after is None else after.seen
     source, most = reads, asked.limit or ENTRIES
     if rest is None:
@@ -437,7 +489,7 @@ def _onward(
 
 
 def _back(reads: TaggedReads, after: Position | None, rest: Down | None, asked: _Asked) -> Steps[PartBack]:
-    """All of its parts as one."""
+    """Read backward part by part; return the parts joined to one."""
     looked, most = 0, asked.limit or ENTRIES
     events: tuple[Recorded, ...] = ()
     while True:

@@ -33,14 +33,16 @@ NEVER: Final = Ticks(0)
 
 
 def id_in(label: bytes) -> str:
-    """The id in such a label, as a UUID is written."""
+    """Return the id in the label of an event without tags, written as a UUID."""
     digits = label[len(IDENTIFIED) :].hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 class EncodedEvent(NamedTuple):
-    """An event with its bodies encoded. The first of an append carries its id. One with tags, or an id that its caller
-    chose, says so in its `label`; as it is read, it has the append's `stamp` beside that.
+    """An event with its bodies encoded.
+
+    The first event of an append carries the append's id. An event with tags, or with an id that its caller chose, has
+    a `label` that tells them; as the event is read, it has the append's `stamp`, too.
 
     A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
     """
@@ -58,7 +60,7 @@ class EncodedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedUnfold:
-    """An unfold with its bodies encoded; `version` is the stream's that it was made from."""
+    """An unfold with its bodies encoded; `version` is the stream's version that it was made from."""
 
     version: int
     type: str
@@ -68,45 +70,47 @@ class EncodedUnfold:
 
 
 class EventSpan(Protocol):
-    """Consecutive events, decoded one at a time: one that is broken keeps nobody from its neighbours."""
+    """Consecutive events of a stream, decoded one at a time, so that a broken one affects no other."""
 
     @property
     def base(self) -> int:
-        """Index of the first."""
+        """Index of the first event."""
 
     @property
     def next(self) -> int:
-        """Index after the last."""
+        """Index after the last event."""
 
     def read(self, offset: int) -> EncodedEvent:
-        """The event at `base + offset`. Raises `CorruptData`."""
+        """Decode the event at index `base + offset`.
+
+        Raises:
+            CorruptData: the event cannot be decoded.
+        """
 
     def type(self, offset: int) -> str:
-        """The type of an event that may be broken, as far as it tells."""
+        """Return the type of the event at `base + offset`, as far as it is readable if the event is broken."""
 
     def timestamp(self, offset: int) -> str:
-        """When it happened, likewise."""
+        """Return the timestamp of the event at `base + offset`, as far as it is readable."""
 
 
 @runtime_checkable
 class PlainSpan(Protocol):
-    """What a span can besides, where bodies are within its reach."""
+    """The further methods of a span that can read uncompressed bodies without a codec."""
 
     def recorded(self, stream: str, offsets: range) -> list[Recorded] | None:
-        """The events there, as a codec would record them; None where one takes a codec, is large, or `read` tells its
-        fault.
-        """
+        """Return the events at these offsets; None if one needs a codec, is large or cannot be read."""
 
     def holds_large(self, offsets: range) -> bool:
-        """Whether `read` may have to open something large for each of the events there."""
+        """Whether `read` may have to decompress something large for each of the events at these offsets."""
 
 
 class Head(Protocol):
-    """A stream's head, as it was read."""
+    """The head of a stream, as it was read."""
 
     @property
     def stream(self) -> str:
-        """The stream's name."""
+        """Name of the stream."""
 
     @property
     def version(self) -> int:
@@ -114,11 +118,11 @@ class Head(Protocol):
 
     @property
     def etag(self) -> str | None:
-        """Of the latest write; None where another library left none."""
+        """Etag of the latest write; None where another library left none."""
 
     @property
     def low_water(self) -> int:
-        """Everything below is pruned."""
+        """Index below which all events are pruned."""
 
     @property
     def deleted(self) -> bool:
@@ -126,21 +130,25 @@ class Head(Protocol):
 
     @property
     def span(self) -> EventSpan:
-        """The events that the head carries, the last of the stream."""
+        """The events that the head carries, the last ones of the stream."""
 
     def token(self) -> Token:
-        """What makes an append on exactly this head one request."""
+        """Return the token of this head, with which an append on exactly this head takes one request."""
 
     def read_unfolds(self) -> Sequence[EncodedUnfold]:
-        """The stream's unfolds. Raises `CorruptData`."""
+        """Decode the stream's unfolds, but not their bodies.
+
+        Raises:
+            CorruptData: one of them cannot be decoded.
+        """
 
 
 class ReadCursor(Protocol):
-    """Where a read of the stream that `head` heads has got to. A value: it can be kept and resumed."""
+    """The position of a read in a stream; an immutable value that can be kept and resumed."""
 
     @property
     def head(self) -> Head:
-        """As it was read first; only its low-water mark may be raised since, by what was found gone."""
+        """The head that was read first; its low-water mark may be raised by what was found gone since."""
 
     @property
     def at(self) -> int:
@@ -148,11 +156,11 @@ class ReadCursor(Protocol):
 
     @property
     def forward(self) -> bool:
-        """The direction."""
+        """Whether the read goes forward."""
 
     @property
     def at_end(self) -> bool:
-        """Nothing is left to read."""
+        """Whether nothing is left to read."""
 
 
 H = TypeVar("H", bound=Head)
@@ -164,7 +172,12 @@ C_co = TypeVar("C_co", bound=ReadCursor, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPart(Generic[S_co, C_co]):
-    """A part of a read: spans in the order of reading (each itself oldest first), and where to go on."""
+    """A part of a read, and the cursor of the next part.
+
+    Attributes:
+        spans: spans of events in the order of reading, each itself oldest first.
+        cursor: position at which the next part begins.
+    """
 
     spans: tuple[S_co, ...]
     cursor: C_co
@@ -172,18 +185,19 @@ class ReadPart(Generic[S_co, C_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One append: all or nothing.
+    """The encoded events and unfolds of one append to one stream, written all or nothing.
 
     Attributes:
-        events: may be none where unfolds are given.
-        unfolds: replace those stored; None keeps them. Their versions are set once the index is known.
-        etag: 32 hex digits, fresh; the same over all retries of this append.
-        append_id: 16 bytes; the first 8 tell appends apart, the rest their contents.
-        now: the writer's clock.
-        keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
-        dated: the time of one of the events is its own, and that of the writer's clock. A layout that dates events by
+        stream: name of the stream.
+        events: the events; none are needed where unfolds are given.
+        unfolds: unfolds that replace the stored ones; None keeps those. Their versions are set once the index is known.
+        etag: 32 random hex digits; the same for all retries of this append.
+        append_id: 16 bytes; the first 8 identify the append, the others its contents.
+        now: reading of the writer's clock.
+        keyed: whether `append_id` stems from a caller's idempotency key, so that another process may have written it.
+        dated: whether an event has a timestamp of its own that equals the writer's clock. A layout that dates events by
             another moment must keep it.
-        above: the moment that the key tells (`KeyedStreams.told_by`).
+        above: moment of the key (`KeyedStreams.told_by`).
     """
 
     stream: str
@@ -202,19 +216,25 @@ DECIDED: Final = b"dec"
 
 
 def decision_id(whose: bytes, events: int) -> bytes:
-    """The append id of a decision's events; the first 8 bytes of `whose` tell it from others."""
+    """Compute the append id of a decision from the first 8 bytes of `whose` and its number of events."""
     return whose[:8] + DECIDED + b"\0" + events.to_bytes(4, "big")
 
 
 def decided_events(append_id: bytes) -> int | None:
-    """How many events a decision has, by its append id; None where it is of another append."""
+    """Return the number of events of a decision, from its append id; None for another append's id."""
     return int.from_bytes(append_id[12:], "big") if append_id[8:11] == DECIDED else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Committed, leaving the head at `token`; `replayed` where an earlier request with the key did it. Then the token
-    is of that one: the repeat's own etag was never written.
+    """The answer that an append was committed.
+
+    Attributes:
+        first: index of its first event.
+        version: the stream's next index after the append.
+        token: token of the head that the append left. Where it is `replayed`, the token is of the earlier append: the
+            repeat's own etag was never written.
+        replayed: whether an earlier request with the key made the append.
     """
 
     first: int
@@ -225,14 +245,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected(Generic[H_co]):
-    """Not committed: this is the head that stood in the way; None where there is no such stream."""
+    """The answer that an append was not committed, with the current head; None if there is no stream."""
 
     head: H_co | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Whether it was committed at index `first` can no longer be told."""
+    """The answer that nobody can find out any more whether an append at index `first` was committed."""
 
     first: int
 
@@ -244,7 +264,11 @@ Result: TypeAlias = Written | Unknown | Rejected[H]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmet:
-    """Not committed: conditions of what was to go with it do not hold. What stands in the way, by its place there."""
+    """The answer that an append was not committed because conditions of writes with it did not hold.
+
+    Attributes:
+        items: the item that each such condition was about, by the write's place; None where there was no item.
+    """
 
     items: Mapping[int, Item | None]
 
@@ -265,14 +289,20 @@ Known: TypeAlias = H | Token | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedBefore:
-    """What an earlier decision under the key left in each stream, those that it only read among them."""
+    """The results of an earlier decision under a key in each stream, also in those it only read."""
 
     streams: Mapping[str, Written]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneProgress:
-    """Events below `low_water` are gone for readers; `done` once their items are deleted too."""
+    """The progress of a prune: events below `low_water` are gone for readers.
+
+    Attributes:
+        low_water: index below which events are gone.
+        deleted: number of items that were deleted.
+        done: whether all items of these events are deleted.
+    """
 
     low_water: int
     deleted: int
@@ -280,35 +310,35 @@ class PruneProgress:
 
 
 class StreamLayout(Protocol[H, C]):
-    """Named streams in the items of a table. An instance holds choices of a writer, and no state."""
+    """A layout that stores named streams in the items of a table; it holds no state."""
 
     @property
     def name(self) -> str:
-        """Of the layout, as registered."""
+        """Name of the layout, as registered."""
 
     @property
     def compress_from(self) -> int:
-        """Bytes from which on a body is compressed by itself; smaller ones it may compress together."""
+        """Bytes from which on a body is compressed by itself; smaller ones may be compressed together."""
 
     @property
     def keeps_unfolds(self) -> bool:
-        """Whether a stream has unfolds; where not, an append with some is refused before it gets here."""
+        """Whether a stream has unfolds; where not, the store refuses appends with unfolds."""
 
     @property
     def keeps_ids(self) -> bool:
-        """Whether an event without tags may have an id; likewise."""
+        """Whether an event without tags may have an id; where not, the store refuses such events."""
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
-        """Bytes that an append of events has beside these unfolds, all its fields counted."""
+        """Return the bytes that an append has for events beside these unfolds, all fields counted."""
 
     def append(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Answer[H]]:
-        """Append where the stream is as expected; again on what is found, as long as that is.
+        """Append a batch if the stream has the expected version; retry on heads that still meet it.
 
         Args:
-            key: of a keyed batch: it is one append within its stream, whatever is expected later. `KeyedStreams` alone
-                are given one.
+            key: idempotency key of a keyed batch, which is appended once within its stream, whatever version is
+                expected later. Only `KeyedStreams` get a key.
 
         Raises:
             TooLarge: the events do not fit an item of their own.
@@ -316,45 +346,45 @@ class StreamLayout(Protocol[H, C]):
         """
 
     def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Result[H]]:
-        """Append on exactly what is known (None: no stream yet). Anything else is a rejection, which brings it.
+        """Append a batch on exactly the known head (None: no stream yet); else reject it with the head.
 
-        A keyed batch is a decision's: it is looked for from there on up to the head that comes back.
+        A keyed batch is that of a decision: it is looked for from the known head up to the head that comes back.
         """
 
     def load(
         self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
     ) -> Steps[H | None]:
-        """The head; None where there is no such stream.
+        """Read the head of a stream; None if there is no such stream.
 
         Args:
-            consistent: False costs half, and the head may be one that has been, or None though there is one by now. An
-                append on it is refused, if it is not the head any more.
-            whole: all events are wanted. A layout may bring the first of them with the head, which then has them for
-                `stand`.
+            consistent: False costs half, and may return an older head, or None though the stream exists by now. An
+                append on a head that is no longer current is refused.
+            whole: whether all events are wanted. A layout may read the first of them with the head, which then has
+                them for `stand`.
         """
 
     def begin(
         self, table: str, stream: str, start: int | None, *, forward: bool, limit: int | None = None
     ) -> Steps[C | None]:
-        """Read the head and stand so that event `start` is read next, in either direction; None: the first of them, or
-        backward the last. The answer None: there is no such stream.
+        """Read the head and return a cursor before event `start`; None if there is no such stream.
 
         Args:
-            limit: events wanted, where a read from the beginning would bring more with the head.
+            limit: number of events wanted, where a read from the beginning would bring more with the head.
+            start: index of the first event to read, in either direction; None: the first event, or backward the last.
         """
 
     def stand(self, head: H, start: int | None, *, forward: bool) -> C:
-        """Stand as `begin` does, in a stream whose head is in hand."""
+        """Return a cursor before event `start`, as `begin` does, in a stream whose head is known."""
 
     def advance(
         self, table: str, cursor: C, limit: int | None, *, consistent: bool = True
     ) -> Steps[ReadPart[EventSpan, C]]:
-        """One part more. Without spans where the cursor moves over what is gone.
+        """Read the next part of a stream; a part has no spans where the cursor passes pruned events.
 
         Args:
-            limit: events wanted; more may come.
-            consistent: False costs half: what a reply lacks is asked for again, strongly consistent, and what has been
-                pruned a moment ago may be there.
+            limit: number of events wanted; more may come.
+            consistent: False costs half: events that a reply lacks are requested again, strongly consistent, and
+                events that were pruned a moment ago may be there.
 
         Raises:
             CorruptData: an event is in no item, and was not pruned.
@@ -363,53 +393,58 @@ class StreamLayout(Protocol[H, C]):
 
 @runtime_checkable
 class KeyedStreams(Protocol):
-    """What a layout of streams can besides, where it knows again what was appended under a key (`layout.once`)."""
+    """The further methods of a layout that finds appends by their idempotency key (`layout.once`)."""
 
     def decided(self, key: Any, head: Any, since: int) -> Steps[Settled | None]:
-        """What came of a decision under a key, from index `since` up to a head; None where there is none. Of its append
-        id all counts but the number of its events. Where the key tells a moment, what is above that is searched.
+        """Look for a decision under a key, from index `since` up to a head; None if there is none.
+
+        The whole append id is compared, except for the number of events. Where the key tells a moment, only events
+        above that moment are searched.
         """
 
     def told_by(self, key: str, now: Ticks) -> Ticks:
-        """A moment that no append under this key is stamped at or before; `NEVER` where a record bounds the search.
+        """Return a moment that all appends under this key are stamped after; `NEVER` if the key tells none.
 
-        Raises:
-            InvalidInput: it is too far ahead.
+        With `NEVER`, a record bounds the search for the key.
         """
 
     def is_new(self, known: Any, above: Ticks) -> bool | None:
-        """Whether nothing known of a stream was written after the moment that a key tells; None where it tells none."""
+        """Whether nothing known of a stream was written after the moment of a key; None without a moment."""
 
     def load(self, table: str, stream: str, *, consistent: bool = True, whole: bool = False) -> Steps[Any]:
-        """`StreamLayout.load`."""
+        """Read the head of a stream (`StreamLayout.load`)."""
 
 
 @runtime_checkable
 class PrunedStreams(Protocol):
-    """What a layout of streams can besides, where a stream may begin later than at its first event, and end."""
+    """The further methods of a layout that can prune events and delete streams."""
 
     def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
-        """Make the events below `before` gone. None: there is no such stream."""
+        """Delete the events below index `before`; None if there is no such stream."""
 
     def delete(
         self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
     ) -> Steps[PruneProgress | Rejected[Any]]:
-        """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open."""
+        """Prune all of a stream, unfolds included, and leave a tombstone unless `leave_open`."""
 
     def begin_pruned(self, table: str, batch: Batch, index: int) -> Steps[None]:
-        """Begin a stream as if the events below `index` had been pruned; one that is there stays as it is.
+        """Begin a stream as if the events below `index` had been pruned; keep a stream that exists.
 
         Args:
-            batch: of unfolds alone, which have their version already, at most `index`; or of nothing.
+            batch: batch of unfolds alone, whose versions are set already, at most `index`; or an empty batch.
         """
 
 
 @runtime_checkable
 class ArchivedStreams(Protocol):
-    """What a layout of streams can besides, where a table may keep what is pruned in another."""
+    """The further methods of a layout that can copy events to an archive table before a prune."""
 
     def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
-        """Copy the events below `before` that the archive, a table of this layout, lacks; the version it has reached.
+        """Copy events below `before` that the archive lacks; return the version that the archive has reached.
+
+        Args:
+            into: name of the archive table, which has the same layout.
+            etags: fresh etags for the writes.
 
         Raises:
             InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
@@ -418,7 +453,7 @@ class ArchivedStreams(Protocol):
 
 @runtime_checkable
 class SeveralStreams(Protocol):
-    """What a layout of streams can besides, where one transaction is enough for several."""
+    """The further methods of a layout that can append to several streams in one transaction."""
 
     def append_all(
         self,
@@ -427,11 +462,14 @@ class SeveralStreams(Protocol):
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Any] | Unmet]:
-        """Append to all of these streams, no two alike, or to none. The batches have one etag and one append id.
+        """Append to all of these streams, or to none.
+
+        No two batches are of the same stream, and all have one etag and one append id.
 
         Args:
-            key: of keyed batches: it is one append to these streams, whatever is expected later. At most 99.
-            also: is written with them. Also by the others.
+            key: idempotency key of keyed batches, which are appended once to these streams, whatever versions are
+                expected later. At most 99 streams.
+            also: writes to other tables in the same transaction.
 
         Raises:
             TooLarge: the events of a stream do not fit an item of their own, or all of them a transaction.
@@ -446,9 +484,11 @@ class SeveralStreams(Protocol):
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Any] | DecidedBefore | Unmet]:
-        """Append to all of these streams on exactly what is known of them, where the streams of `reads` are as known,
-        too; or to none. What is elsewhere is a rejection, which brings it. Without appends, say whether all of them
-        were as known at one moment. Under a key it is one decision on all of them, whoever makes it. At most 99 then.
+        """Append to all of these streams on exactly their known heads, or to none.
+
+        The streams of `reads` must have their known heads, too. A stream with another head is rejected, with that
+        head. Without appends, the answer is whether all of them had these heads at one moment. Under a key it is one
+        decision on all of the streams, whoever makes it; then at most 99 streams.
 
         Raises:
             InvalidInput: the key was used for an append.
@@ -457,12 +497,12 @@ class SeveralStreams(Protocol):
     def decided_all(
         self, table: str, streams: Sequence[str], key: str, now: Ticks
     ) -> Steps[DecidedBefore | None]:
-        """What a decision on these streams under the key has left in each; None where there is none."""
+        """Return the results of a decision on these streams under the key, or None if there is none."""
 
 
 @runtime_checkable
 class TaggedStreams(Protocol):
-    """What a layout of streams can besides, where tags are in the same table."""
+    """The further method of a layout that keeps tags in the same table as streams."""
 
     def append_tagged(
         self,
@@ -475,20 +515,20 @@ class TaggedStreams(Protocol):
         reads: Mapping[str, Known[Any]] | None = None,
         decided: bool = False,
     ) -> Steps[Any]:
-        """See `pages.tags.append`."""
+        """Append events with tags to streams under a condition, all or nothing (`pages.tags.append`)."""
 
 
 @runtime_checkable
 class JoinedWriters(Protocol):
-    """What a layout of streams can besides, where one write may be several appends."""
+    """The further methods of a layout that can make several appends to a stream in one write."""
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
     ) -> Steps[tuple[Result[Any], ...]]:
-        """Append batches of events to the end of one stream, in their order, all or none; what came of each.
+        """Append batches to the end of one stream, in order, all or none; return a result for each.
 
         Args:
-            start: of the head, as far as the writer knows; None reads it.
+            start: token of the head, as far as the writer knows; None reads the head.
 
         Raises:
             TooLarge: all of them do not fit an item.
@@ -498,8 +538,10 @@ class JoinedWriters(Protocol):
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Any]
     ) -> Steps[tuple[Result[Any], ...]]:
-        """`append_together` on exactly what is known. Whether another process has made a keyed one of them, before or
-        meanwhile, the caller finds out (`layout.once`), also where this is unknown.
+        """Append batches as `append_together` does, on exactly the known head.
+
+        Whether another process has made one of the keyed batches, before or meanwhile, is for the caller to find out
+        (`layout.once`), also where the result is unknown.
         """
 
 
@@ -511,7 +553,7 @@ AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 
 
 def accepts(expected: ExpectedVersion, head: Head | None) -> bool:
-    """Whether a head is what a writer expects."""
+    """Whether the current head of a stream meets an expected version."""
     if head is not None and head.deleted:
         return False
     if isinstance(expected, Token):

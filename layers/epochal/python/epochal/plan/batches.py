@@ -11,7 +11,11 @@ from epochal.plan.values import Item, Key
 
 
 def get_all(table: str, keys: Iterable[Key]) -> Steps[list[Item]]:
-    """The items that exist, in no order. `keys` may have none twice."""
+    """Read the items under any number of keys, in batches; return those that exist, in no order.
+
+    Args:
+        keys: keys of the items, each once.
+    """
     wanted = tuple(keys)
     starts = range(0, len(wanted), BATCH_KEYS)
     replies = yield from side_by_side(
@@ -21,7 +25,7 @@ def get_all(table: str, keys: Iterable[Key]) -> Steps[list[Item]]:
 
 
 def side_by_side(ops: Iterable[Op]) -> Steps[list[Any]]:
-    """Replies to operations that do not depend on each other, in their order."""
+    """Perform operations that do not depend on each other, in parallel; return replies in their order."""
     together = tuple(ops)
     if not together:
         return []
@@ -32,7 +36,11 @@ def side_by_side(ops: Iterable[Op]) -> Steps[list[Any]]:
 
 
 def settled(places: Iterable[tuple[str, Key]]) -> Steps[None]:
-    """Reads that wait for what is under way on these items, each by table and key; none may come twice."""
+    """Wait until no transaction is under way on items, by reading them in transactions.
+
+    Args:
+        places: table and key of each item, each once.
+    """
     wanted = tuple(places)
     for start in range(0, len(wanted), TRANSACTION_ITEMS):
         yield TransactGet(keys=wanted[start : start + TRANSACTION_ITEMS])

@@ -16,14 +16,20 @@ Comparison = Literal["=", "<", "<=", ">="]
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The attribute does not exist. On a key attribute: the item does not exist."""
+    """The condition that an attribute does not exist.
+
+    On a key attribute: the item does not exist.
+    """
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The attribute exists. A filter of a stream has to be told its type: `kind`, which is `S`, `N`, `L`, …"""
+    """The condition that an attribute exists.
+
+    A filter of a stream needs the attribute's type: `kind`, which is `S`, `N`, `L`, …
+    """
 
     name: str
     kind: str = ""
@@ -31,7 +37,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """The attribute exists and compares with `value`, of the same type."""
+    """The condition that an attribute exists and compares so with `value`, of the same type."""
 
     name: str
     operator: Comparison
@@ -40,7 +46,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class BeginsWith:
-    """The attribute exists, is text, and begins with `prefix`."""
+    """The condition that an attribute exists, is text, and begins with `prefix`."""
 
     name: str
     prefix: str
@@ -48,21 +54,21 @@ class BeginsWith:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """A comparison does not hold: with an absent attribute, too."""
+    """The condition that a comparison does not hold, also because the attribute is absent."""
 
     condition: Compare
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every one holds."""
+    """The condition that every one of these conditions holds."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one holds."""
+    """The condition that at least one of these conditions holds."""
 
     conditions: tuple[Condition, ...]
 
@@ -71,5 +77,5 @@ Condition = Absent | Present | Compare | BeginsWith | Not | All | AnyOf
 
 
 def equals(name: str, value: AttributeValue) -> Compare:
-    """`name = value`."""
+    """Make the condition that an attribute equals a value."""
     return Compare(name, "=", value)

@@ -20,8 +20,13 @@ from epochal.plan.values import Item, Key, Units, item_size, read_units, stored_
 
 
 def refusal_units(items: Iterable[Item | None], times: int) -> Units:
-    """Units of a refused write, which DynamoDB does not report, as far as the items that came back tell them: by its
-    rules it costs the write of what is stored. `times` is 2 in a transaction.
+    """Estimate the write units of a refused write, which DynamoDB does not report.
+
+    By DynamoDB's rules a refused write costs the write of the stored items, as far as they came back.
+
+    Args:
+        items: the items that came back with the refusal.
+        times: 2 in a transaction, else 1.
     """
     return Units(write=times * sum(write_units(stored_size(item)) for item in items))
 
@@ -31,12 +36,12 @@ Lookup = Callable[[str, Key], Item | None]
 
 
 def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
-    """Units of one operation on a table without indexes.
+    """Compute the capacity units of one operation on a table without indexes.
 
     Args:
-        op: what would be sent.
-        stored: what is there now.
-        results: for a Query or a Scan, the items it would read, since only they tell.
+        op: the operation.
+        stored: function that returns the item that is stored under a key of a table.
+        results: for a Query or a Scan, the items that it would read, which its cost depends on.
     """
     match op:
         case Get(table=table, key=key, consistent=consistent):
@@ -56,6 +61,7 @@ def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
 
 
 def _written(write: TransactionWrite, stored: Lookup) -> int:
+    """Compute the write units of one write outside of a transaction."""
     before = stored(write.table, write.item if isinstance(write, Put) else write.key)
     left = after(write, before) if holds(write.condition, before) else before
     return write_units(max(stored_size(before), stored_size(left)))

@@ -18,7 +18,11 @@ _ARITHMETIC: Final = Context(prec=300)
 
 
 def holds(condition: Condition | None, item: Item | None) -> bool:
-    """Evaluate a condition against what is stored; None always holds."""
+    """Whether a condition holds on a stored item; None always holds.
+
+    Args:
+        item: the stored item; None for no item.
+    """
     match condition:
         case None:
             return True
@@ -40,7 +44,11 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
 
 
 def after(write: TransactionWrite, before: Item | None) -> Item | None:
-    """The item that a write leaves behind."""
+    """Return the item that a write leaves behind; None after a delete.
+
+    Args:
+        before: the item before the write; None for no item.
+    """
     match write:
         case Put(item=item):
             return item
@@ -53,7 +61,10 @@ def after(write: TransactionWrite, before: Item | None) -> Item | None:
 
 
 def comparable(value: AttributeValue) -> Any:
-    """A value as Python may compare it: numbers by size, strings by their UTF-8."""
+    """Convert an attribute value to a Python value that compares as in DynamoDB.
+
+    Numbers compare by size, strings by their UTF-8 bytes.
+    """
     ((kind, content),) = value.items()
     if kind == "N":
         return Decimal(content)
@@ -61,6 +72,7 @@ def comparable(value: AttributeValue) -> Any:
 
 
 def _compares(condition: Compare, stored: AttributeValue) -> bool:
+    """Whether a stored value has the type of a comparison's value and compares so."""
     if stored.keys() != condition.value.keys():
         return False
     left, right = comparable(stored), comparable(condition.value)
@@ -76,6 +88,7 @@ def _compares(condition: Compare, stored: AttributeValue) -> bool:
 
 
 def _updated(update: Update, before: Item | None) -> Item:
+    """Return the item that an update leaves behind; an absent item is created from the key."""
     item = dict(update.key if before is None else before)
     for name in update.removes:
         item.pop(name, None)

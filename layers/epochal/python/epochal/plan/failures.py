@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RequestFailure(Exception):
-    """A request that got no answer of substance. `cause` names it for logs."""
+    """A request that failed without a definite answer; `cause` names the failure for logs."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(cause)
@@ -12,12 +12,12 @@ class RequestFailure(Exception):
 
 
 class NotApplied(RequestFailure):
-    """Throttled, or in conflict with a transaction: certainly not applied, worth trying again."""
+    """A request that was throttled, or in conflict with a transaction: it was not applied, so retry it."""
 
 
 class Unreached(NotApplied):
-    """No connection, at an address that has never answered: it may be a wrong one, which no waiting mends."""
+    """No connection to an address that has never answered, which may be wrong: waiting may not help."""
 
 
 class Lost(RequestFailure):
-    """Timed out, cut off, or an internal error: it may have been applied, or may still be."""
+    """A request that timed out, was cut off or met an internal error: it may be applied, now or later."""

@@ -25,14 +25,17 @@ _RESPONSE_ITEM_BYTES: Final = 4
 
 
 def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> bool:
-    """Whether the response to a TransactGet, or to a Transact of which some writes are refused, has room for what is
-    stored under the keys of these reads or writes.
+    """Whether the items of a transaction's reads or refused writes fit one response.
+
+    Args:
+        items: the items that are stored under the keys; None for no item.
+        most: largest bytes of a response.
     """
     return sum(stored_size(item) + _RESPONSE_ITEM_BYTES for item in items) <= most
 
 
 def check(op: Op) -> None:
-    """Raise `TooLarge`, with sizes, where a plan cannot succeed whatever is stored."""
+    """Raise `TooLarge` for an operation that cannot succeed whatever is stored."""
     match op:
         case Put() | Update():
             _at_most(ITEM_BYTES, "item", _bytes(op))
@@ -51,7 +54,10 @@ def check(op: Op) -> None:
 
 
 def _bytes(op: Op) -> int:
-    """Bytes that a write carries: of an update no more can be said before what is stored is known."""
+    """Compute the bytes that a write carries.
+
+    The bytes of an update's item depend on what is stored, so only the changes are counted.
+    """
     match op:
         case Put(item=item):
             return item_size(item)
@@ -62,5 +68,6 @@ def _bytes(op: Op) -> int:
 
 
 def _at_most(most: int, what: str, size: int, *unit: str) -> None:
+    """Raise `TooLarge` if a size is above a limit."""
     if size > most:
         raise TooLarge(what, size, most, *unit)

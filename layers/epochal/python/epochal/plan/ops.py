@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Get:
-    """One item by key. Strongly consistent unless said otherwise."""
+    """A read of one item by key; strongly consistent unless `consistent` is False."""
 
     table: str
     key: Key
@@ -31,7 +31,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchGet:
-    """Up to 100 items of one table by key. Replied to with `Items` in no particular order."""
+    """A read of up to 100 items of one table by key, answered with `Items` in no particular order."""
 
     table: str
     keys: tuple[Key, ...]
@@ -40,15 +40,18 @@ class BatchGet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A page of one partition, ordered by sort key; at most 1 MB.
+    """A read of one page of a partition, ordered by sort key; at most 1 MB.
 
     Attributes:
+        table: name of the table.
         partition: name and value of the partition key.
-        sort: name, lowest and highest value of the sort key (both inclusive), where it is bounded.
-        index: a secondary index, which must be read without consistency.
-        limit: items at most.
-        after: the last key of the page before.
-        only_count: return the number of items alone; it costs as much as reading them.
+        sort: name, lowest and highest value of the sort key (both inclusive); None for all.
+        index: name of a secondary index, which must be read without consistency; None for the table.
+        consistent: whether the read is strongly consistent.
+        forward: whether the sort key ascends.
+        limit: number of items at most; None for as many as fit.
+        after: last key of the page before; None for the first page.
+        only_count: whether to return the number of items alone, which costs as much as reading them.
     """
 
     table: str
@@ -64,16 +67,19 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """A page of a whole table or index, or of one segment of it; at most 1 MB, in an order of the store's own.
+    """A read of one page of a whole table or index, or of one segment; at most 1 MB, in no fixed order.
 
-    It pays for everything it passes over: for rebuilding, auditing and exporting, never on a request's way.
+    A scan pays for every item that it passes over. It is for rebuilding, auditing and exporting, never part of a
+    request.
 
     Attributes:
-        segment: which of how many segments, from (0, 1): several may be scanned at the same time.
-        where: leaves out items on which it does not hold, after they have been read and paid for.
-        index: a secondary index, which must be read without consistency.
-        limit: items at most, counted before `where`.
-        after: the last key of the page before, of the same segment.
+        table: name of the table.
+        segment: number of the segment and number of segments; several may be scanned at the same time.
+        where: condition on the items that are returned; the others are read and paid for all the same.
+        index: name of a secondary index, which must be read without consistency; None for the table.
+        consistent: whether the read is strongly consistent.
+        limit: number of items at most, counted before `where`; None for as many as fit.
+        after: last key of the page before, of the same segment; None for the first page.
     """
 
     table: str
@@ -87,7 +93,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Write a whole item, if `condition` holds on what is there."""
+    """A write of a whole item, made if `condition` holds on the stored item."""
 
     table: str
     item: Item
@@ -96,7 +102,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Give an attribute a value."""
+    """A change of an update: give an attribute a value."""
 
     name: str
     value: AttributeValue
@@ -104,7 +110,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Append a list's elements to a list attribute, which may be absent."""
+    """A change of an update: append elements to a list attribute, which may be absent."""
 
     name: str
     value: AttributeValue
@@ -112,7 +118,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add a number to an attribute, which counts as 0 where it is absent."""
+    """A change of an update: add a number to an attribute; an absent attribute counts as 0."""
 
     name: str
     value: AttributeValue
@@ -123,7 +129,7 @@ Change = Set | Extend | Add
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """Change one item, if `condition` holds. An absent item is created, as in DynamoDB."""
+    """A change of one item, made if `condition` holds; an absent item is created, as in DynamoDB."""
 
     table: str
     key: Key
@@ -134,7 +140,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Delete one item, if `condition` holds. An absent item is success without a condition."""
+    """A deletion of one item, made if `condition` holds; without a condition an absent item is no error."""
 
     table: str
     key: Key
@@ -143,7 +149,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Within a transaction: `condition` must hold on an item that is not written."""
+    """Part of a transaction: a condition that must hold on an item that is not written."""
 
     table: str
     key: Key
@@ -155,9 +161,11 @@ TransactionWrite = Put | Update | Delete | Check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transact:
-    """All writes or none. The same `token` within ten minutes is applied once (1 to 36 characters).
+    """A transaction of writes, made all or nothing.
 
     Attributes:
+        writes: the writes and checks.
+        token: text of 1 to 36 characters; transactions with the same token within ten minutes are applied once.
         shown: positions of the writes whose items a refusal returns; None for all of them.
     """
 
@@ -171,27 +179,27 @@ class Transact:
 
     @property
     def divisible(self) -> bool:
-        """Whether another request can ask for fewer of the items that a refusal returns."""
+        """Whether the items that a refusal returns can be requested in smaller parts."""
         return len(self.writes if self.shown is None else self.shown) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactGet:
-    """Up to 100 items, each by table and key, as they are at one moment. Replied to with `Together`.
+    """A read of up to 100 items by table and key at one moment, answered with `Together`.
 
-    A plain read answers whatever is under way: of a transaction it may find one item written and another not yet. This
-    one is refused until all that concerns its items is over; so what it does not find was never committed, or is gone.
-    It costs twice as much.
+    A plain read may find one item of a transaction written and another not yet. A transactional read is refused while a
+    transaction on its items is under way; so an item that it does not find was never committed, or is gone. It costs
+    twice as much.
 
-    Items of more than 4 MB together are read in parts, one after another, each as it is at its own moment. So a caller
-    may only conclude what also holds if the later items were read later.
+    Items of more than 4 MB together are read in parts, one after another, each part at its own moment. So a caller may
+    only conclude what also holds if the later items were read later.
     """
 
     keys: tuple[tuple[str, Key], ...]
 
     @property
     def divisible(self) -> bool:
-        """Whether another request can ask for fewer of the items."""
+        """Whether the items can be requested in smaller parts."""
         return len(self.keys) > 1
 
 
@@ -199,7 +207,7 @@ Op = Get | BatchGet | TransactGet | Query | Scan | Put | Update | Delete | Check
 
 
 def tables_of(op: Op) -> set[str]:
-    """The tables that an operation touches."""
+    """Return the names of the tables that an operation reads or writes."""
     match op:
         case Transact(writes=writes):
             return {write.table for write in writes}
@@ -211,11 +219,12 @@ def tables_of(op: Op) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Several:
-    """Operations that may be performed in any order, and at the same time. Replied to with a list of their replies, in
-    the order of `ops`.
+    """Operations that may be performed in any order or in parallel, answered with a list of replies.
 
-    Each is a request of its own: one may succeed where another fails, and none is undone. So the same operations must
-    be harmless when they are performed again.
+    The replies are in the order of `ops`.
+
+    Each operation is a request of its own: one may succeed where another fails, and none is undone. So it must be
+    harmless to perform the same operations again.
     """
 
     ops: tuple[Op, ...]
@@ -223,7 +232,7 @@ class Several:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Reply to Get."""
+    """The reply to a Get; `item` is None where there is no item."""
 
     item: Item | None
     units: Units = NONE
@@ -231,11 +240,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Reply to Query, Scan and BatchGet.
+    """The reply to a Query, Scan or BatchGet.
 
     Attributes:
-        last: the key to go on after; None at the end.
-        counted: how many items there are, where only that was asked for.
+        items: the items that were read.
+        last: key after which the next page starts; None at the end.
+        units: capacity units of the request.
+        counted: number of items, if only their number was requested.
     """
 
     items: tuple[Item, ...]
@@ -246,7 +257,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """Reply to TransactGet: an item for each key, in their order; None where there is none."""
+    """The reply to a TransactGet: an item for each key, in the same order; None for no item."""
 
     items: tuple[Item | None, ...]
     units: Units = NONE
@@ -254,21 +265,22 @@ class Together:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Reply to a write that was applied."""
+    """The reply to a write that was applied."""
 
     units: Units = NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Reply to a write whose condition failed.
+    """The reply to a write whose condition failed.
 
     Attributes:
-        items: what stood in the way, one for each write of the operation; None where that write was not refused, or
-            there was no item.
-        failed: which writes were refused, parallel to `items`.
-        ambiguous: an earlier try of the same request may have been applied, so this refusal may be its echo.
-        reused: the transaction's token went with another transaction; which writes would have failed is not told.
+        items: the item that made the condition fail, one for each write of the operation; None where that write was not
+            refused, or there was no item.
+        failed: for each write, whether it was refused.
+        ambiguous: whether an earlier try of the same request may have been applied, and may have caused this refusal.
+        reused: whether the transaction's token had been used for another transaction; `failed` is then not known.
+        units: capacity units of the request.
     """
 
     items: tuple[Item | None, ...]
@@ -285,10 +297,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Reply to an Update that would have pushed its item over 400 KB: nothing was written.
+    """The reply to an Update that would have made its item larger than 400 KB: nothing was written.
 
     Attributes:
-        over: of a transaction, which of its writes; empty where that is not told.
+        over: for each write of a transaction, whether its item would have been too large; empty if not known.
+        units: capacity units of the request.
     """
 
     over: tuple[bool, ...] = ()
@@ -297,8 +310,9 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oversized:
-    """Reply to a Transact that was refused, or to a TransactGet, whose items do not fit into one response. Nothing was
-    written. Only a driver sees it: it asks for the items in parts.
+    """The reply to a TransactGet or refused Transact whose items do not fit into one response.
+
+    Nothing was written. Only a driver gets this reply: it requests the items in parts.
 
     Attributes:
         ambiguous: as in `Refusal`.

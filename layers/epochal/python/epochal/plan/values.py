@@ -23,52 +23,57 @@ Key = Mapping[str, AttributeValue]
 
 
 def text(value: str) -> AttributeValue:
-    """A string."""
+    """Make the attribute value of a string."""
     return {"S": value}
 
 
 def number(value: int) -> AttributeValue:
-    """A whole number."""
+    """Make the attribute value of a whole number."""
     return {"N": str(value)}
 
 
 def binary(value: bytes) -> AttributeValue:
-    """Bytes."""
+    """Make the attribute value of bytes."""
     return {"B": value}
 
 
 def sequence(values: Iterable[AttributeValue]) -> AttributeValue:
-    """A list."""
+    """Make the attribute value of a list."""
     return {"L": list(values)}
 
 
 def mapping(values: Mapping[str, AttributeValue]) -> AttributeValue:
-    """A map."""
+    """Make the attribute value of a map."""
     return {"M": values}
 
 
 def read_text(item: Item, name: str) -> str | None:
-    """The string under `name`, or None where the attribute is absent."""
+    """Return the string under `name`; None where the attribute is absent."""
     value = item.get(name)
     return None if value is None else value["S"]
 
 
 def read_number(item: Item, name: str) -> int | None:
-    """The whole number under `name`, or None where the attribute is absent."""
+    """Return the whole number under `name`; None where the attribute is absent."""
     value = item.get(name)
     return None if value is None else int(value["N"])
 
 
 def read_list(item: Item, name: str) -> list[AttributeValue]:
-    """The list under `name`; an absent one is empty (FORMATS §1)."""
+    """Return the list under `name`; an absent list is empty (FORMATS §1)."""
     value = item.get(name)
     return [] if value is None else value["L"]
 
 
 def decodes(layout: str) -> Callable[[Callable[[Item], T]], Callable[[Item], T]]:
-    """Make a reader of a layout's items raise `CorruptData` for an item that lacks an attribute or has another type."""
+    """Make a decorator for readers of a layout's items, which then raise `CorruptData` for other items.
+
+    Such an item lacks an attribute, or has one of another type.
+    """
 
     def decoder(read: Callable[[Item], T]) -> Callable[[Item], T]:
+        """Wrap a reader so that it raises `CorruptData` for an item of another layout."""
+
         @wraps(read)
         def soundly(item: Item) -> T:
             try:
@@ -94,7 +99,10 @@ NUMBER: Final = 21
 
 
 def item_size(item: Item) -> int:
-    """Bytes of a whole item: names and values. A loop of few calls, since every read and write asks for it."""
+    """Compute the bytes of a whole item: names and values.
+
+    The loop makes few calls, since every read and write needs the size.
+    """
     total = 0
     for name, value in item.items():
         ((kind, content),) = value.items()
@@ -107,21 +115,21 @@ def item_size(item: Item) -> int:
 
 
 def attribute_size(name: str, value: AttributeValue) -> int:
-    """Bytes of one top-level attribute."""
+    """Compute the bytes of one top-level attribute."""
     return _utf8(name) + value_size(value)
 
 
 def value_size(value: AttributeValue) -> int:
-    """Bytes of a value without its name."""
+    """Compute the bytes of a value without its name."""
     ((kind, content),) = value.items()
     return _SIZES[kind](content)
 
 
 @lru_cache(maxsize=4096)
 def number_size(digits: str) -> int:
-    """Bytes of a number: leading and trailing zeroes do not count.
+    """Compute the bytes of a number, where leading and trailing zeroes do not count.
 
-    Items repeat each other's versions, times and lengths, which is why it remembers.
+    Results are cached, because items repeat each other's versions, times and lengths.
     """
     if digits.isdecimal():
         # Nearly all are whole and have no sign, and every item has some.
@@ -139,7 +147,7 @@ def number_size(digits: str) -> int:
 
 
 def _paired(significant: int, power: int, *, negative: bool = False) -> int:
-    """Bytes of a number of so many significant digits; the last is at a power of ten.
+    """Compute the bytes of a number from its significant digits and the power of ten of the last one.
 
     A byte holds two digits, aligned to the decimal point: an odd power takes half a byte more.
     """
@@ -152,6 +160,7 @@ def _utf8(content: str) -> int:
 
 
 def _list_size(content: list[AttributeValue]) -> int:
+    """Compute the bytes of a list."""
     total = CONTAINER + ELEMENT * len(content)
     for value in content:
         ((kind, inner),) = value.items()
@@ -189,7 +198,7 @@ READ_UNIT: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Capacity units; they add up."""
+    """Capacity units of reads and writes, which can be added and subtracted."""
 
     read: float = 0.0
     write: float = 0.0
@@ -205,15 +214,15 @@ NONE = Units()
 
 
 def write_units(size: int) -> int:
-    """Units to write an item of `size` bytes; the least is 1."""
+    """Compute the units to write an item of `size` bytes; at least 1."""
     return max(1, -(-size // WRITE_UNIT))
 
 
 def read_units(size: int, *, consistent: bool = True) -> float:
-    """Units to read `size` bytes in one request; the least is 1, or a half."""
+    """Compute the units to read `size` bytes in one request; at least 1, or a half without consistency."""
     return max(1, -(-size // READ_UNIT)) * (1.0 if consistent else 0.5)
 
 
 def stored_size(item: Item | None) -> int:
-    """Bytes of what is stored under a key: 0 where nothing is."""
+    """Compute the bytes of the item that is stored under a key; 0 where there is none."""
     return 0 if item is None else item_size(item)

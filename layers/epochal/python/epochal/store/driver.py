@@ -211,7 +211,8 @@ class Driver:
         luck: function that returns a random number from 0 to 1.
         deadline: clock reading at which to give up whatever is left of `patience`; None for none.
         at_once: number of requests that may be under way at the same time, where steps ask for several.
-        place: number that tells interpreters of different accounts or regions apart; None for a new number.
+        place: number that identifies the interpreter's tables among those of other accounts or regions; None gives each
+            interpreter a number of its own.
         after_write: whether the steps run here only look up a write that was made before; an `Unavailable` then says
             that a write may have been applied.
     """

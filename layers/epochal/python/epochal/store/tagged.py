@@ -430,7 +430,7 @@ class TaggedStore(ABC):
 class TaggedEvents(TaggedStore):
     """The store of tagged events in a table of pages.
 
-    Attributes, besides those of any store of them:
+    Attributes (besides those of `TaggedStore`):
         site: the table, and the reserved tags that have streams there.
         codec: encodes bodies; knows the bucket of large ones.
         archive: name of the table with pruned events of the named streams beside them; empty where there is none.
