@@ -110,6 +110,11 @@ class BeyondTheEnd(InvalidInput):
     """The checkpoint is beyond the end of `partition`: it is of another or a rebuilt index."""
 
     def __init__(self, partition: int, checkpoint: object, field: str = "from") -> None:
+        """Make the error for a checkpoint beyond the end of a partition.
+
+        Args:
+            field: name of the argument that holds the checkpoint.
+        """
         super().__init__(
             field,
             f"{checkpoint} lies beyond the end of partition {partition}: a checkpoint of another index, or of "

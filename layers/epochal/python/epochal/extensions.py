@@ -17,7 +17,9 @@ from epochal.plugins import at, is_there
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """An optional package. Each part is written `module:name` or `module`, and empty where the package has none.
+    """An optional package, and the places of its parts in the library.
+
+    Each part is written `module:name` or `module`, and empty where the package has none.
 
     Attributes:
         package: its import name.
@@ -88,7 +90,7 @@ def part(kind: str) -> Any:
 
 
 def required_part(kind: str, needed_by: str) -> Any:
-    """Return the part of a kind that only one package has, or raise if it is not installed.
+    """Return the part of a kind that only one package has; raise if the package is not installed.
 
     Args:
         needed_by: the field or method that cannot work without it, for the error.

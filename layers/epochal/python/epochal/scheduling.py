@@ -54,26 +54,32 @@ from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_wh
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
 
 MAX_DAYS: Final = 5 * 366
-"""What lies farther off is a slip of units more often than a plan."""
+"""Largest delay of a timer. A longer one is a slip of units more often than a plan."""
 
 MAX_EVENTS: Final = 100
 
 MAX_TAGS: Final = 90
-"""Of a setting and all its events: the firing is one transaction of 100 items."""
+"""Largest number of tags of a setting and all its events: the firing is one transaction of 100 items."""
 
 NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,128}"
-"""The pattern of a timer's name: of what stream names are made."""
+"""The pattern of a timer's name: the characters of stream names."""
 
 _NAME: Final = re.compile(NAME, re.ASCII)
 _ZONE: Final = re.compile(r"[tT ].*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
 _MAX_SECONDS: Final = MAX_DAYS * 24 * 60 * 60
 
 At = timedelta | datetime | str
-"""When a timer is due: so long after its setting, or at a moment with a time zone, which may be ISO 8601 text."""
+"""Due time of a timer: a delay after its setting, or a moment with a time zone, which may be ISO 8601 text."""
 
 
 def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> At:
-    """So long after the append that sets the timer, or after the time that its setting is given: at most 1,830 days."""
+    """Return the delay of a timer from the append that sets it, or from its setting's own time.
+
+    `later` accepts at most 1,830 days.
+
+    Raises:
+        InvalidInput: an argument is no number, or is far too large.
+    """
     try:
         return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
     except (OverflowError, TypeError, ValueError) as error:
@@ -81,20 +87,22 @@ def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float =
 
 
 def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = ()) -> Event:
-    """The event that sets a timer: `events` are appended to its stream when it is due, once. To be appended like any
-    other, with what it follows from; a timer of the same name that is pending in the stream is replaced.
+    """Make the event that sets a timer: at its due time `events` are appended to its stream, once.
 
-    What it appends has the metadata and the conversation of the setting, unless the events have their own, and names
-    the setting as its cause.
+    The event is appended like any other, with the events that it follows from. A timer of the same name that is
+    pending in the stream is replaced.
+
+    The appended events have the metadata and correlation id of the setting, unless they have their own, and name the
+    setting as their cause.
 
     Args:
-        name: within its stream, or within its tags: 1 to 128 letters, digits and ``- _ . : ~ @ + =``.
-        events: 1 to 100, whose bodies are here, and which have no ids. They may set and call off timers.
-        at: `in_(days=14)`, a moment with a time zone, or that in ISO 8601. A moment that is past is due at once.
-        tags: of the setting, for a timer of tagged events: it is among the events of exactly these tags.
+        name: name of the timer in its stream, or its tags: 1 to 128 letters, digits and ``- _ . : ~ @ + =``.
+        events: 1 to 100 events, with their bodies and without ids. They may set and call off timers.
+        at: `in_(days=14)`, a moment with a time zone, or that in ISO 8601. A moment in the past is due at once.
+        tags: tags of the setting, for a timer of tagged events: it is among the events of exactly these tags.
 
     Raises:
-        InvalidInput: what is malformed; the append refuses what could not be appended later.
+        InvalidInput: an argument is malformed. The append refuses events that could not be appended later.
     """
     must_be_list(Event, events, "events")
     must_be_names(tags, "tags")
@@ -104,23 +112,31 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
 
 
 def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
-    """The event that calls a timer off, if it is pending: to be appended like any other."""
+    """Make the event that cancels a timer, if the timer is pending; it is appended like any other.
+
+    Args:
+        name: name of the timer.
+        tags: tags of the timer, for a timer of tagged events.
+
+    Raises:
+        InvalidInput: an argument is malformed.
+    """
     must_be_names(tags, "tags")
     return Event(type=TIMER_CANCELLED, data=_dumps({"name": timer_name(name)}), tags=tuple(tags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """A timer as it was set.
+    """A timer, as it was set.
 
     Attributes:
-        name: within its stream, or its tags.
-        due: ISO 8601, in the form in which times are stored: their texts are in the order of time.
-        events: what it appends.
-        setting: index of the event that set it; of a timer of tags, that event's id.
-        stream, tags: where it was set. One of no stream is of exactly these tags.
-        timestamp, meta, correlation_id: of the setting.
-        copied: it is in a copy of its stream, and fires in the original alone, unless it is taken over.
+        name: name in its stream, or its tags.
+        due: due time, ISO 8601 in the stored form, whose texts sort in the order of time.
+        events: events that the timer appends.
+        setting: index of the event that set the timer; for a timer of tags, the id of that event.
+        stream, tags: stream in which it was set; without a stream, the exact tags with which it was set.
+        timestamp, meta, correlation_id: fields of the setting.
+        copied: whether it is in a copy of its stream, and so fires in the original alone, unless it is taken over.
     """
 
     name: str
@@ -136,16 +152,16 @@ class Timer:
 
     @property
     def ticks(self) -> Ticks:
-        """When it is due."""
+        """The time at which the timer is due."""
         return parse_time(self.due)
 
     @property
     def cause(self) -> str:
-        """The text by which what it appends names the setting."""
+        """The causation id with which the appended events name the setting."""
         return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
 
     def anew(self) -> Event:
-        """What sets it anew, when it is due, with what its events have of its setting."""
+        """Make the event that sets the timer anew, at the same due time, with the fields of its setting."""
         return replace(
             later(self.name, self.events, at=self.due, tags=() if self.stream else self.tags),
             meta=self.meta,
@@ -155,11 +171,17 @@ class Timer:
 
     @property
     def query(self) -> Query:
-        """Of a timer of tags: what it is pending by, and what its firing is conditional on."""
+        """The query of all events that decide whether a timer of tags is pending.
+
+        The firing is conditional on the same query.
+        """
         return query_of(self.tags)
 
     def firing(self) -> tuple[Event, ...]:
-        """What is appended when it fires, on the condition that it is pending: its events, and that it has fired."""
+        """Return the events that are appended when the timer fires: its own, and one that says it fired.
+
+        They are appended under the condition that the timer is pending.
+        """
         fired = _dumps({"name": self.name, "set": self.setting})
         events = (*self.events, Event(type=TIMER_FIRED, data=fired, tags=() if self.stream else self.tags))
         return tuple(
@@ -174,7 +196,7 @@ class Timer:
 
 
 class TimerEvent(Protocol):
-    """A `Recorded` or a `FeedEvent`."""
+    """An event as timers read it: a `Recorded` or a `FeedEvent`."""
 
     @property
     def type(self) -> str: ...  # noqa: D102  as theirs
@@ -197,11 +219,11 @@ class TimerEvent(Protocol):
 
 
 def timer_of(event: TimerEvent) -> Timer:
-    """The timer that a stored event sets.
+    """Return the timer that a stored event sets.
 
     Raises:
-        InvalidInput: its body was left in the bucket.
-        CorruptData: it sets none.
+        InvalidInput: the event's body was left in the bucket.
+        CorruptData: the event sets no timer.
     """
     stream = _stream_of(event)
     record = _stored(event)
@@ -222,11 +244,13 @@ def timer_of(event: TimerEvent) -> Timer:
 
 
 def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
-    """The timers that these events leave pending, by their due times: events of a stream, or of a query of tags
-    (`query_of`), in their order. Others than those of timers are passed over.
+    """Return the timers that events leave pending, sorted by due time.
+
+    Args:
+        events: events of a stream, or of a query of tags (`query_of`), in their order; those of no timer are ignored.
 
     Raises:
-        InvalidInput, CorruptData: as of `timer_of`.
+        InvalidInput, CorruptData: as `timer_of`.
     """
     found = Fold()
     for event in events:
@@ -237,12 +261,13 @@ def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostSetting:
-    """A setting whose body is gone from the bucket. It replaces what its name had, and cannot fire.
+    """A setting of a timer whose body is gone from the bucket: it replaces its timer, and cannot fire.
 
     Attributes:
-        name: of the timer; empty where its claim check does not have it.
-        scope: its stream, or its tags.
-        place: its index, or its id.
+        name: name of the timer; empty where the claim check does not have the name.
+        scope: stream or tags of the timer.
+        place: index or id of the setting.
+        error: error of the read of the body.
     """
 
     name: str
@@ -252,7 +277,12 @@ class LostSetting:
 
 
 class Fold:
-    """What is pending after some events, beginning with what was pending before them; and what is lost, likewise."""
+    """The fold of timer events: pending timers and lost settings, from those before the events.
+
+    Attributes:
+        before: timers that were pending before.
+        lost: settings that were lost before.
+    """
 
     def __init__(self, before: Iterable[Timer] = (), lost: Iterable[LostSetting] = ()) -> None:
         self.found: dict[tuple[object, str], Timer] = {
@@ -261,7 +291,11 @@ class Fold:
         self.lost = {each.place: each for each in lost}
 
     def take(self, event: Recorded) -> None:
-        """One more event of a timer."""
+        """Apply one more event of a timer.
+
+        Raises:
+            InvalidInput, CorruptData: as `timer_of`.
+        """
         record = _stored(event)
         scope, name = _stream_of(event) or event.tags, record["name"]
         if event.type == TIMER_FIRED:
@@ -274,7 +308,7 @@ class Fold:
             self.found[scope, name] = timer_of(event)
 
     def lose(self, event: Recorded, error: EpochalError) -> None:
-        """One more setting, whose body is gone."""
+        """Apply one more setting whose body is gone, with the error of the read."""
         scope, stream = _stream_of(event) or event.tags, _stream_of(event)
         name = event.data.timer if isinstance(event.data, Claim) else ""
         if name:
@@ -283,6 +317,7 @@ class Fold:
         self.lost[place] = LostSetting(name=name, scope=scope, place=place, error=error)
 
     def _end(self, scope: str | tuple[str, ...], name: str) -> None:
+        """Forget the timer of a scope and name, pending or lost."""
         self.found.pop((scope, name), None)
         for each in [*self.lost.values()]:
             if (each.scope, each.name) == (scope, name):
@@ -290,24 +325,30 @@ class Fold:
 
     @property
     def pending(self) -> tuple[Timer, ...]:
-        """By due times."""
+        """The pending timers, sorted by due time."""
         return tuple(sorted(self.found.values(), key=lambda timer: timer.due))
 
 
 def query_of(tags: Iterable[str]) -> Query:
-    """All events of timers that have these tags, and perhaps others: a timer is of exactly its own."""
+    """Make the query of all timer events that have these tags, and perhaps others.
+
+    A timer is only of events with exactly its tags.
+    """
     must_be_names(tags, "tags")
     return Query(items=(QueryItem(types=TIMERS, tags=frozenset(tags)),))
 
 
 def check_all(events: Sequence[Event], now: Ticks, *, tags: bool) -> None:
-    """Raise `InvalidInput` for events of timers that are malformed, or could not fire, in an append to a stream.
+    """Raise `InvalidInput` for timer events of an append that are malformed, or that could not fire.
 
     Args:
-        tags: events of the stream may have some.
+        tags: whether events of the stream may have tags.
+        events: events of the append to a stream.
+        now: time of the append.
     """
 
     def inner(event: Event, field: str) -> None:
+        """Raise `InvalidInput` unless an event of a timer could be appended to the stream."""
         check_event(event, field, tags=tags)
         if event.tags:
             check_type(event.type, f"{field}.type")
@@ -321,13 +362,22 @@ def check_all(events: Sequence[Event], now: Ticks, *, tags: bool) -> None:
 
 
 def check_tagged(event: Event, field: str, now: Ticks, inner: Callable[[Event, str], object]) -> None:
-    """The same of an event with tags alone; `inner` checks one that the store takes."""
+    """Raise `InvalidInput` if a timer event with tags alone is malformed, or could not fire.
+
+    Args:
+        inner: function that checks an event of the timer as the store of tagged events would.
+    """
     if not event.tags:
         raise InvalidInput(f"{field}.tags", f"must be given: they are what {event.type} is found by")
     _check_one(event, field, now, inner)
 
 
 def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str], object]) -> None:
+    """Raise `InvalidInput` if an event is of a timer and is malformed, or could not fire.
+
+    Args:
+        inner: function that checks an event of the timer, with the field for error messages.
+    """
     if event.type not in TIMERS:
         return
     if isinstance(event.data, Claim):
@@ -359,7 +409,14 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
 
 
 def timer_name(text: object, field: str = "name") -> str:
-    """Parse the name of a timer; raises `InvalidInput` naming `field`."""
+    """Return the name of a timer, if it is well-formed.
+
+    Args:
+        field: name of the argument, for error messages.
+
+    Raises:
+        InvalidInput: it is not; names `field`.
+    """
     must_be(str, text, field, "text")
     name = no_step(str(text), field)
     if not _NAME.fullmatch(name):
@@ -368,6 +425,11 @@ def timer_name(text: object, field: str = "name") -> str:
 
 
 def _when(at: At) -> dict[str, object]:
+    """Return the stored form of a due time: `in` seconds after the setting, or `due` at a moment.
+
+    Raises:
+        InvalidInput: the time has no zone, or is beyond the limits.
+    """
     if not isinstance(at, timedelta):
         if isinstance(at, str) and not _ZONE.search(at):
             raise InvalidInput("at", "must have a time zone: 2026-06-01T09:00:00Z, or +02:00 at its end")
@@ -382,17 +444,25 @@ def _when(at: At) -> dict[str, object]:
 
 
 def due_at(at: At, since: Ticks) -> Ticks:
-    """When a timer is due that is set at `since`. Raises `InvalidInput` as `later` does."""
+    """Return the time at which a timer that is set at `since` is due.
+
+    Raises:
+        InvalidInput: as `later`.
+    """
     return _due(_when(at), since)
 
 
 def _due(record: Mapping[str, Any], since: Ticks) -> Ticks:
-    """When a timer is due that was set at `since`."""
+    """Return the due time of a stored setting of time `since`."""
     return Ticks(since + int(record["in"] * PER_SECOND)) if "in" in record else parse_time(record["due"])
 
 
 def event_record(event: Event) -> dict[str, object]:
-    """An event inside of another: in JSON as HTTP has it."""
+    """Return an event of a timer as a JSON object, in the form of the HTTP API.
+
+    Raises:
+        InvalidInput: a body is in the bucket.
+    """
     texts = {
         "timestamp": event.timestamp,
         "correlationId": event.correlation_id,
@@ -409,7 +479,11 @@ def event_record(event: Event) -> dict[str, object]:
 
 
 def _body(name: str, body: Body) -> dict[str, object]:
-    """As JSON where that brings back the same bytes."""
+    """Return the member for a body: as JSON if this reproduces the same bytes, else as base64.
+
+    Raises:
+        InvalidInput: the body is in the bucket.
+    """
     if isinstance(body, Claim):
         raise InvalidInput(f"events.{name}", "must be here: what is in the bucket is no part of a timer")
     if not body:
@@ -428,7 +502,7 @@ _MEMBERS: Final = {"type", "data", "data64", "meta", "meta64", "tags", *_TEXTS}
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """That event."""
+    """Return the event that a JSON object of a timer stands for."""
     return Event(
         type=record["type"],
         data=_bytes(record, "data"),
@@ -442,12 +516,18 @@ def event_of(record: Mapping[str, Any]) -> Event:
 
 
 def _bytes(record: Mapping[str, Any], name: str) -> bytes:
+    """Return the body that a member of a timer's event stands for."""
     if name in record:
         return json.dumps(record[name])
     return b64decode(record.get(f"{name}64", ""), validate=True)
 
 
 def _dumps(record: object) -> bytes:
+    """Write a record as JSON.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
     try:
         return json.dumps(record)
     except ValueError as error:
@@ -455,12 +535,20 @@ def _dumps(record: object) -> bytes:
 
 
 def _stream_of(event: TimerEvent) -> str:
-    """Its stream; none of an event with tags alone, which the feed has in the streams of its tags."""
+    """Return the stream of a timer's event; empty for an event with tags alone.
+
+    The feed has an event with tags alone in the streams of its tags.
+    """
     return str(getattr(event, "home", event.stream)) if event.tags else event.stream
 
 
 def _stored(event: TimerEvent) -> dict[str, Any]:
-    """What is stored of a timer. Raises `CorruptData` where a writer without these rules has written it."""
+    """Return the record of a stored timer event.
+
+    Raises:
+        InvalidInput: the body was left in the bucket.
+        CorruptData: a writer without the rules of timers has written the record.
+    """
     where = f"{event.type} at {event.stream or event.id}" + (f"@{event.index}" if event.stream else "")
     try:
         record: dict[str, Any] = json.loads(content_of(event.data))
@@ -475,7 +563,11 @@ def _stored(event: TimerEvent) -> dict[str, Any]:
 
 
 def _check(kind: str, record: object, field: str) -> None:
-    """Raise `InvalidInput` unless this is what is stored of a timer in an event of the type."""
+    """Raise `InvalidInput` unless a record is well-formed for a timer event of type `kind`.
+
+    Args:
+        field: name of the record, for error messages.
+    """
     known = {TIMER_SET: {"copied", "name", "in", "due", "events"}, TIMER_FIRED: {"name", "set"}}.get(
         kind, {"name"}
     )
@@ -497,11 +589,13 @@ def _check(kind: str, record: object, field: str) -> None:
 
 
 def _check_members(record: Mapping[str, object], known: Iterable[str], field: str) -> None:
+    """Raise `InvalidInput` for a member of a record that is not known."""
     for name in record.keys() - known:
         raise InvalidInput(f"{field}.{name}", "is not known")
 
 
 def _check_when(record: Mapping[str, Any], field: str) -> None:
+    """Raise `InvalidInput` unless a record has exactly one due time, `in` or `due`, within the limits."""
     if ("in" in record) == ("due" in record):
         raise InvalidInput(f"{field}.due", "must be given, or else `in`")
     if "due" in record:
@@ -517,6 +611,7 @@ def _check_when(record: Mapping[str, Any], field: str) -> None:
 
 
 def _check_events(events: object, field: str) -> None:
+    """Raise `InvalidInput` unless a timer's record has 1 to 100 well-formed events."""
     if not isinstance(events, list) or not 0 < len(events) <= MAX_EVENTS:
         raise InvalidInput(field, f"must be a list of 1 to {MAX_EVENTS} events")
     for place, record in enumerate(events):
@@ -536,7 +631,10 @@ def _check_events(events: object, field: str) -> None:
 
 
 def _joined(own: Body, setting: Body) -> Body:
-    """Metadata of an event, with those members of its setting's that it lacks. What is no object is not joined."""
+    """Return an event's metadata with the members of its setting's metadata that it lacks.
+
+    Metadata that is no JSON object is not joined.
+    """
     if not setting or isinstance(own, Claim):
         return own
     if not own:
@@ -546,6 +644,7 @@ def _joined(own: Body, setting: Body) -> Body:
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a body; None if the body is no JSON object."""
     try:
         found = json.loads(body)
     except ValueError:

@@ -36,10 +36,10 @@ LAMBDA_PYTHON = "3.13"
 """The one Python version the functions run on in AWS; the library itself supports 3.11 to 3.14."""
 
 SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
-"""What logs and metrics call a function. It names the stage too: stages of one account share a namespace."""
+"""Variable with the name of a function in logs and metrics, stage included: stages of one account share a namespace."""
 
 MAX_PARTITIONS = 10_000
-"""Sources are numbered this far apart (FORMATS §4)."""
+"""Largest number of partitions of a source: the first partitions of sources are this far apart (FORMATS §4)."""
 
 LIGHT = "light"
 """The carrier of requests to DynamoDB that signs and sends them itself (`dynamo.interpreter`)."""
@@ -80,9 +80,9 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a stage chooses of what its functions are told (docs/deploy.md has more words for each)."""
+    """The settings whose values a stage chooses (docs/deploy.md describes each)."""
 
-    # By the names of the settings: partitions of parts of the feed, as `dcb_partitions`, and what plug-ins declare.
+    # By the names of the settings: numbers of partitions, as `dcb_partitions`, and settings that plug-ins declare.
     of_layouts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     # Each is a stream that all such events are in: for the whole table, and from the first event on.
     tagged_types: tuple[str, ...] = of_tables(
@@ -129,21 +129,21 @@ class Options:
     )
 
     def partitions(self, name: str) -> int:
-        """How many partitions a layout's part of the feed has, by the name of the setting."""
+        """Return the number of partitions of a layout's part of the feed, by the name of the setting."""
         count: int = self.of_layouts.get(name, 1)
         return count
 
     def of_plugin(self, kind: type[T]) -> T:
-        """What is chosen of the settings that a plug-in declares in the dataclass `kind`."""
+        """Return the values that a stage chose for the settings of a plug-in's dataclass `kind`."""
         names = {each.name for each in fields(cast("Any", kind))}
         return kind(**{name: value for name, value in self.of_layouts.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Options):
-    """What a function is told by its deployment: where things are, and what its stage has chosen."""
+    """All settings of a function: where things are, and what its stage has chosen."""
 
-    # Those of layouts, by their kinds.
+    # Names of layouts' tables, by kind.
     tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     index_table: str = of_tables("", Text(), "Table of the feed", _FEED)
     bucket: str = of_tables(
@@ -163,7 +163,7 @@ class Settings(Options):
     mappings: tuple[str, ...] = setting(
         (), Names(), "Mappings of streams to functions, which have to be enabled", ("auditor",)
     )
-    # Those that the deployment has: `plugins.layouts` loads them.
+    # Layouts of other packages that the deployment has: `plugins.layouts` loads them.
     plugins: tuple[str, ...] = setting((), Names(), "Layouts that other packages bring", EVENTS)
     event_schemas: str = setting("", Text(), "Module of the schemas that events over HTTP fit", ("append",))
     reaction: str = setting("", Text(), "Name of the reaction that a function runs", ("reaction",))
@@ -171,42 +171,50 @@ class Settings(Options):
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
-        """The settings with these values, by the names that settings have: `streams_table`, `service`, `bucket`."""
+        """Make settings with these values, by name: `streams_table`, `service`, `bucket`."""
         return cls().having(**values)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Read the settings, or raise `InvalidInput` naming the variable that does not parse."""
+        """Parse the settings of environment variables; other variables are ignored.
+
+        Raises:
+            InvalidInput: a variable cannot be parsed; names the variable.
+        """
         told = ((name, setting_of_variable(name), text) for name, text in environment.items())
         return cls.of(**{each.name: each.parse(text, name) for name, each, text in told if each})
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> Settings:
-        """Those that the outputs of a store's stack tell, or raise `InvalidInput` naming the output."""
+        """Parse the settings of the outputs of a store's stack; other outputs are ignored.
+
+        Raises:
+            InvalidInput: an output cannot be parsed; names the output.
+        """
         told = ((name, setting_of_output(name), text) for name, text in outputs.items())
         return cls.of(**{each.name: each.parse(text, name) for name, each, text in told if each})
 
     def table(self, kind: str) -> str:
-        """The name of a layout's table; empty where the deployment has none."""
+        """Return the name of a layout's table by kind; empty where the deployment has no such table."""
         return self.tables.get(kind, "")
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Of which kind each table is that is named, by its name."""
+        """The kind of each table that the settings name, by the table's name."""
         named = {self.value(each.name): each.table for each in DECLARED.values() if each.table}
         return {table: kind for table, kind in named.items() if table} | {
             table: kind for kind, table in self.tables.items()
         }
 
     def value(self, name: str) -> Any:
-        """What a setting is."""
+        """Return the value of a setting by name."""
         if name in DECLARED:
             return getattr(self, name)
         known = _of_layouts(name)
         return self.table(known.table) if known.table else self.of_layouts.get(name, known.default)
 
     def having(self, **values: Any) -> Settings:
-        """The same with other values, by the names of the settings."""
+        """Return a copy of the settings with other values, by the names of the settings."""
         others = {name: each for name, each in values.items() if name in DECLARED}
         known = {name: _of_layouts(name) for name in values if name not in DECLARED}
         tables = {each.table: values[name] for name, each in known.items() if each.table and values[name]}
@@ -216,14 +224,15 @@ class Settings(Options):
         )
 
     def environment(self, function: str) -> dict[str, str]:
-        """What a function is told, by variables; what there is nothing to say of is left out."""
+        """Return a function's environment variables; settings without a value are left out."""
         return {each.variable: text for each, text in self._texts() if function in each.functions}
 
     def outputs(self) -> dict[str, str]:
-        """What the store's stack tells; no output may be empty."""
+        """Return the outputs of the store's stack; settings without a value are left out."""
         return {each.output: text for each, text in self._texts() if each.output}
 
     def _texts(self) -> Iterator[tuple[Setting, str]]:
+        """Yield each setting that has a value, with the value as text."""
         own = {each.table: each for each in _plugged() if each.table}
         tables = (own.get(kind) or table_setting(kind) for kind in self.tables)
         for each in (*DECLARED.values(), *tables, *map(_of_layouts, self.of_layouts)):
@@ -243,7 +252,7 @@ _OUTPUTS = {each.output: each for each in DECLARED.values() if each.output}
 
 
 def table_setting(kind: str, help: str = "") -> Setting:  # noqa: A002  the word that commands have for it
-    """The setting that names a layout's table of this kind."""
+    """Make the setting that names a layout's table of a kind."""
     return Setting(
         name=f"{kind.replace('-', '_')}_table",
         default="",
@@ -256,7 +265,7 @@ def table_setting(kind: str, help: str = "") -> Setting:  # noqa: A002  the word
 
 
 def partitions_setting(name: str) -> Setting:
-    """The setting of this name, which says how many partitions a layout's part of the feed has."""
+    """Make the setting for the number of partitions of a layout's part of the feed."""
     return Setting(
         name=name,
         default=1,
@@ -269,13 +278,13 @@ def partitions_setting(name: str) -> Setting:
 
 
 def setting_of_variable(variable: str) -> Setting | None:
-    """The setting that a variable of the environment is of; None for other variables."""
+    """Return the setting of an environment variable; None for other variables."""
     name = variable.removeprefix(PREFIX).lower()
     return _known(name) if variable == f"{PREFIX}{name.upper()}" else None
 
 
 def setting_of_output(output: str) -> Setting | None:
-    """The setting that an output of a stack is of; None for other outputs."""
+    """Return the setting of a stack's output; None for other outputs."""
     words = re.findall("[A-Z][a-z]*", output)
     if output not in _OUTPUTS and words[1:] and words[-1] == "Table":
         return table_setting("-".join(words[:-1]).lower())
@@ -283,6 +292,7 @@ def setting_of_output(output: str) -> Setting | None:
 
 
 def _known(name: str) -> Setting | None:
+    """Return a setting by name; None if there is none."""
     try:
         return DECLARED.get(name) or _of_layouts(name)
     except KeyError:
@@ -290,6 +300,7 @@ def _known(name: str) -> Setting | None:
 
 
 def _of_layouts(name: str) -> Setting:
+    """Return a setting of a layout by name; `KeyError` if there is none."""
     kind, table, _ = name.partition("_table")
     if name.endswith(_LAYOUTS):
         return table_setting(kind.replace("_", "-")) if table else partitions_setting(name)
@@ -297,7 +308,10 @@ def _of_layouts(name: str) -> Setting:
 
 
 def _plugged() -> Iterator[Setting]:
-    """What plug-ins declare. They are loaded for it: a function is told nothing of those that it has no tables of."""
+    """Yield the settings that plug-ins declare.
+
+    Plug-ins are loaded for this: a function gets no settings of a layout that it has no tables of.
+    """
     return (each for layout in layouts() for each in own_settings(layout).values())
 
 
@@ -306,10 +320,14 @@ _LAYOUTS = ("_table", "partitions")
 
 
 def variable(name: str) -> str:
-    """The variable of the environment that a setting is read from."""
+    """Return the environment variable of a setting, by the setting's name."""
     return (DECLARED.get(name) or _of_layouts(name)).variable
 
 
 def service_name(environment: Mapping[str, str], otherwise: str) -> str:
-    """What a function is called in its logs and metrics."""
+    """Return the name of a function in its logs and metrics.
+
+    Args:
+        otherwise: name to return if the environment has none.
+    """
     return environment.get(SERVICE_NAME, otherwise)

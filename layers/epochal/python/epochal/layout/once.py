@@ -408,7 +408,7 @@ def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> St
 _TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\Z")
 
 _AHEAD: Final = 300 * PER_SECOND
-"""By how much a key's moment may be ahead. What is stamped above it dates what follows in the stream."""
+"""How far a key's moment may be ahead of the clock. Later events of the stream are stamped after it, too."""
 
 
 def told_by(key: str, now: Ticks) -> Ticks:
@@ -426,7 +426,7 @@ def told_by(key: str, now: Ticks) -> Ticks:
 
 
 PREFIX: Final = "$Idempotency-"
-"""Of the names of records, which stand beside the streams that the keys are for."""
+"""Prefix of the names of records, which stand beside the streams that the keys are for."""
 
 
 class KeyedWrite(Protocol):

@@ -286,7 +286,7 @@ class Touched:
 
 
 Change = Span | Touched | Removal
-"""What a stream record tells. A removal has the `next` that the head has."""
+"""A change that a stream record tells. A removal has the `next` that the head has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -255,10 +255,10 @@ def _reached(event: Matchable, position: Reach) -> set[str]:
 # All parts together are that read, in its order, and the position to append after is that of its heads.
 
 ENTRIES: Final = 1000
-"""Events of a tag that a part reads at most, and after which a page ends, however few of them match."""
+"""Largest number of events of a tag that a part reads, and after which a page ends, however few of them match."""
 
 GROWTH: Final = 4
-"""A read of a few events looks at so many of each tag, and in each further part at so many times as many."""
+"""Growth of parts: each further part of a short read looks at so many times as many events of each tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ IDENTIFIED: Final = b"\x01\x00\x00"
 
 
 NEVER: Final = Ticks(0)
-"""Before all stamps: the moment of a key that tells none."""
+"""A moment before all stamps: the moment of a key that does not contain one."""
 
 
 def id_in(label: bytes) -> str:
@@ -212,7 +212,7 @@ class Batch:
 
 
 DECIDED: Final = b"dec"
-"""In the place of a digest of contents, in the append id of a decision: whatever it has appended is what it decided."""
+"""Stands in the append id of a decision in place of a digest of contents, which are whatever the decision was."""
 
 
 def decision_id(whose: bytes, events: int) -> bytes:
@@ -274,17 +274,18 @@ class Unmet:
 
 
 Answer: TypeAlias = Result[H] | Unmet
-"""Of an append that something goes with."""
+"""The answer to an append that may have writes to other tables."""
 
 Results: TypeAlias = tuple[Written | Unknown | Rejected[H] | None, ...]
-"""Of an append to several streams, in their order: all are written, or all unknown; or those in the way are rejected,
-and of the others there is nothing to tell. Nor is there of a stream that is only read, and as it was."""
+"""The results of an append to several streams, in their order. Either all are `Written`, or all `Unknown`; or the
+streams with other heads than expected are `Rejected`, and the others None. A stream that is only read and unchanged is
+None, too."""
 
 Also: TypeAlias = Sequence[TransactionWrite]
-"""What goes with an append, to tables that are none of the store's."""
+"""Writes that go with an append, to tables that are not the store's."""
 
 Known: TypeAlias = H | Token | None
-"""What a writer knows of the head: all of it, its token, or that there is none."""
+"""A head as a writer knows it: the whole head, its token, or None for a stream that does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -546,7 +547,7 @@ class JoinedWriters(Protocol):
 
 
 AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
-"""Some layout, whose heads and cursors are its own: what one of its methods gave, another takes."""
+"""Any layout. Its methods take only the heads and cursors that its own methods return."""
 
 
 # What a writer expects of a stream, held to the head that is there.

@@ -18,10 +18,10 @@ TRANSACTION_BYTES: Final = 4 * 1024 * 1024
 PAGE_BYTES: Final = 1024 * 1024
 BATCH_KEYS: Final = 100
 RESPONSE_BYTES: Final = 4 * 1024 * 1024
-"""Of the items in the response to a TransactGet, and to a Transact that is refused."""
+"""Largest bytes of the items in the response to a TransactGet, or to a Transact that is refused."""
 
 _RESPONSE_ITEM_BYTES: Final = 4
-"""What each item adds to its size there, also one that is not there: found by bisection on DynamoDB Local."""
+"""Bytes that each item of a response adds to its size, also an absent item: found by bisection on DynamoDB Local."""
 
 
 def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> bool:

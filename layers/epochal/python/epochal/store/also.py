@@ -57,13 +57,13 @@ LEVELS: Final = 32
 DIGITS: Final = 38
 LEAST_EXPONENT: Final = -130
 MOST_EXPONENT: Final = 125
-"""What DynamoDB takes: levels of lists and mappings in an attribute, and numbers."""
+"""DynamoDB's limits: levels of lists and mappings in an attribute, digits and exponents of numbers."""
 
 ATTRIBUTE_BYTES: Final = 65_535
-"""Of an attribute's name."""
+"""Largest bytes of an attribute's name."""
 
 NAME_BYTES: Final = 1_024
-"""Of a table's name, which may be its ARN."""
+"""Largest bytes of a table's name, which may be its ARN."""
 
 _SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
 

@@ -64,7 +64,7 @@ from epochal.store.streams import Streams, outcome_of, refusals_of
 T = TypeVar("T")
 
 MAX_APPENDS: Final = 500
-"""Of one call: a request over HTTP has no more, and all of them are in memory."""
+"""Largest number of appends in one call: a request over HTTP has no more, and all of them are in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class BulkAppend(StreamAppend):
 
 
 Answer = Outcome | EpochalError
-"""What came of one append: what `Streams.try_append` answers, or what it raises."""
+"""Result of one append: the outcome that `Streams.try_append` returns, or the error that it raises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from epochal.settings import REQUEST_SECONDS
 
 
 POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=ThreadPoolExecutor)
-"""Makes what so many calls run in at once."""
+"""Function that makes an executor for so many calls in parallel."""
 
 
 class Turn(Protocol):
@@ -50,7 +50,7 @@ class Turn(Protocol):
 
 
 TURN: Final[ContextVar[Callable[[], Turn]]] = ContextVar("turn", default=threading.Event)
-"""Makes what a caller waits for."""
+"""Function that makes a `Turn`, which a caller can wait for."""
 
 
 def pool(at_once: int) -> Executor:
@@ -189,10 +189,10 @@ def _place_of(execute: ops.Execute) -> int:
 
 
 _Doubt = set[object]
-"""Writes of these steps whose response was lost, and of which no later try was done: they may have been applied.
+"""Writes of these steps whose response was lost and whose retries were not applied either: they may have been applied.
 
-A write that is done after all is none of them, as if nothing had been lost. One that was refused stays: by its own echo
-or by another's write, which its layout finds out, and not this driver.
+A write that a retry applies is removed, as if nothing had been lost. A write whose retry was refused stays: its own
+first try or another write may be the cause, which the layout finds out, and not this driver.
 """
 
 

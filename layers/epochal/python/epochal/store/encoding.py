@@ -50,7 +50,7 @@ from epochal.store.driver import pool
 _ADVICE: Final = "in a store that is opened with bucket=… larger bodies go there"
 
 FETCHES = 8
-"""Objects fetched at once."""
+"""Number of objects fetched in parallel."""
 
 
 class Bodies(Protocol):
@@ -227,10 +227,11 @@ _FIELDS: Final = 100
 """Bytes that an event takes besides its bodies, type and ids: what FORMATS §1 gives names and fixed sizes to."""
 
 MAX_KEY_BYTES: Final = 4_096
-"""Of an idempotency key. Only its hash is stored."""
+"""Largest bytes of an idempotency key. Only its hash is stored."""
 
 AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epochal.metadata", default=None)
-"""What the blocks of `epochal.metadata` around a call add to events. Who has none loads nothing more for it."""
+"""Function of the `epochal.metadata` blocks around a call that adds metadata to an event; None without a block, so that
+nothing more is loaded."""
 
 
 def with_metadata(events: Sequence[Event]) -> Sequence[Event]:

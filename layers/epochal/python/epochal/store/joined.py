@@ -115,6 +115,11 @@ class Writes:
     """
 
     def __init__(self, streams: Streams) -> None:
+        """Make the writes to a store of streams.
+
+        Raises:
+            InvalidInput: the store's layout cannot write several appends at once.
+        """
         if not isinstance(streams.layout, JoinedWriters):
             raise InvalidInput(
                 "streams", f"cannot join appends where they are stored as {streams.layout.name}"

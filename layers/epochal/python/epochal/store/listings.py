@@ -41,7 +41,8 @@ from epochal.store.tagged import TaggedEvents, TaggedStore
 T = TypeVar("T", TagEntry, Recorded)
 
 PAGE: Final = 500
-"""Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
+"""Largest number of entries or events in a request: some 100 KB of entries; larger events end a page at 1 MB before
+that."""
 
 Progress = Callable[[int], None]
 """Called with how much has been read so far, page by page; never twice at once, but maybe on another thread."""

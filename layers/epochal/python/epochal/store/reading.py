@@ -539,7 +539,7 @@ class _Walk:
 
 
 _singly: Final[Callable[[Iterable[Found]], Iterator[tuple[Found]]]] = zip
-"""What may have holes between, each in a row of its own."""
+"""Puts each event in a row of its own, since there may be holes between events."""
 
 
 def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
