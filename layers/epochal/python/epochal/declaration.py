@@ -62,8 +62,8 @@ class Names:
 Kind = Text | Number | Flag | OneOf | Names
 
 Broken = Callable[[str, str], str]
-"""The rule that a change of a setting breaks once there are events: of its text before and after; empty where it breaks
-none.
+"""Function of a setting's text before and after a change, which returns the rule that the change breaks once there are
+events; empty if the change is allowed.
 """
 
 
@@ -201,7 +201,8 @@ def setting(
 
 
 of_tables: Final = partial(setting, output=True, option=True)
-"""Declares a setting that belongs to the tables: clients find it in an output of the store's stack, or are told it."""
+"""Declares a setting that belongs to the tables: clients read it from an output of the store's stack, or get it as an
+option."""
 
 
 def declared(each: Field[Any]) -> Setting:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 __all__ = ["asdict", "dataclass", "field", "fields", "replace"]
 
 _OURS: Final[set[type]] = set()
-"""Classes that have an `__init__` of those that are written here."""
+"""Classes whose `__init__` is compiled by this module."""
 
 _COPYING: Final[dict[type, Callable[..., Any]]] = {}
 _DEFAULT: Final = object()

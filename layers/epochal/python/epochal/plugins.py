@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epochal.layout.port import Port
 
 BASE_DISTANCE: Final = 10_000
-"""From the first partition of a layout to that of the next."""
+"""Distance from the first partition of a layout to that of the next."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -117,7 +117,7 @@ class Layout:
 
 
 NATIVE: Final = "pages"
-"""Epochal's own, which a new store has; the others are those of other libraries."""
+"""Name of Epochal's own layout, which a new store has; the other layouts are those of other libraries."""
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout(

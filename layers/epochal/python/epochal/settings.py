@@ -48,17 +48,17 @@ BOTO3 = "boto3"
 """The carrier that is a client of boto3's, which instruments and mocks of AWS know."""
 
 UPLOAD_BYTES = 100 * 1024 * 1024
-"""The default limit of an upload. It is in the bucket for a day or two, claimed or not."""
+"""The default of the largest upload. An upload stays in the bucket for a day or two, claimed or not."""
 
 WAIT_SECONDS = 5
 """The default of a long poll of the feed. A waiting caller occupies an invocation: with the deployment's limit of such
 requests a second, this bounds how many of an account's can be taken that way."""
 
 MAX_WAIT_SECONDS = 20
-"""The longest long poll: with the read that follows it stays well below API Gateway's 30."""
+"""Seconds of the longest long poll: with the read that follows, the request stays well below API Gateway's 30."""
 
 KEY_WINDOW_SECONDS = 24 * 3600
-"""How long an idempotency key is remembered."""
+"""Seconds for which an idempotency key is remembered."""
 
 REQUEST_SECONDS = 25.0
 """Every HTTP request, its retries included, ends within this (DESIGN §5.16): API Gateway gives up at 30."""
@@ -72,7 +72,7 @@ EVENTS = ("append", "replay", *_FEED)
 """Functions that look at events of every layout, if only by their heads."""
 
 _TIMERS = ("arming", "timers")
-"""The reaction that has a timer fired in time, and the function that fires it."""
+"""The reaction that schedules timers, and the function that fires them."""
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -276,7 +276,7 @@ def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
     # After the head, so that what it says covers every try that the head may have in it.
     found = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
     if found is None:
-        # It has expired meanwhile.
+        # The record has expired meanwhile.
         found = yield from remember(key.table, key.record, version_of(head))
     settled = None if found is None else (yield from _made(key, head, found))
     return settled or Free(head=head, read=True)
@@ -294,7 +294,7 @@ def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Sett
     """
     found: Remembered | None = None
     if version_of(known) < version_of(since):
-        # A stream that was begun anew, or a token of another: no try may be below what the record says.
+        # The stream was begun anew, or the token is of another stream: no try may be below the record's bound.
         found = yield from recall(key.table, key.record)
     return (yield from _made(key, known, found or Remembered(first=version_of(since))))
 
@@ -384,7 +384,7 @@ def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> St
     return Written(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
 
 
-# What is stored of a caller's idempotency key beside the append itself: a record of the stream and the key.
+# A caller's idempotency key is stored beside the append itself: in a record of the stream and the key.
 #
 # Before the first append of events under the key, the record is put with a lower bound: no try stands below it. A
 # repeat reads it back and searches the stream from there for the append id. Unfolds alone leave no trace once replaced,
@@ -392,18 +392,18 @@ def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> St
 #
 #     p = `$Idempotency-<32 hex digits of SHA-256 over stream, NUL, key>`   i = 0   n   ttl   (k, etag: unfolds alone)
 #
-# That of an append to several streams is written with it, too, and says what each of them got.
+# The record of an append to several streams is written with the append, too, and has the result for each stream.
 #
 #     p = likewise, over NUL, the names in order, each with a NUL, and the key   i = 0   n = 0   ttl   k   made
 #
-# What a decision appends depends on the state that it found, so its contents tell nothing: the last eight bytes of its
-# append id are a mark, and how many events it has.
+# The events of a decision depend on the state that was read, so a digest of them would tell nothing: the last eight
+# bytes of a decision's append id are a mark, and the number of its events.
 #
 # A record that has expired by the caller's clock counts as absent, whether or not DynamoDB has deleted it yet.
 
-# A key that ends with a UUIDv7 tells when it was made. Where stamps rise along a stream, appends under it are stamped
-# above that moment, whatever the clock says. So on a state of that moment or before there is none yet, and nothing is
-# put on record; elsewhere the search ends at the moment.
+# A key that ends with a UUIDv7 contains the moment at which it was made. Where stamps rise along a stream, appends
+# under the key are stamped above that moment, whatever the clock says. So a state of that moment or before has no such
+# append yet, and no record is needed; in a later state the search for the append ends at the moment.
 
 _TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\Z")
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 RemovalKind = Literal["pruned", "emptied", "deleted"]
-"""`pruned`: events, and nothing else. `emptied`: all events and unfolds, while the stream goes on at its next index.
-`deleted`: the same, and it takes no more events."""
+"""Kind of a removal. `pruned`: events, and nothing else. `emptied`: all events and unfolds, while the stream continues
+at its next index. `deleted`: all events and unfolds, and the stream takes no more events."""
 
 _KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
 
@@ -157,7 +157,7 @@ READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
 """Read models of reactions: no part of the store, which any deployment can do without."""
 
 TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s", type="S"))
-"""Timers that wait, by their time: all of it can be made again of the feed, and deployments may do without."""
+"""Pending timers by due time: the table can be rebuilt from the feed, and deployments may do without."""
 
 
 def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
@@ -275,7 +275,7 @@ class StoredItem:
 
 
 PIECE: Final = 1024 * 1024
-"""Bytes of types after which a piece ends; a request more than that may be held."""
+"""Bytes of types after which a piece ends; a piece may be larger by the result of one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

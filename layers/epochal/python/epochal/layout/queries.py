@@ -185,7 +185,7 @@ def _default(item: QueryItem) -> tuple[str, ...]:
     return (min(item.tags),) if item.tags else tuple(sorted(map(type_tag, item.types))) or (EVERYTHING,)
 
 
-# Which events a read of a query shows: those that match, beyond a position through every item that they match.
+# A read of a query returns the events that match and lie beyond a position through every item that they match.
 
 
 class Matchable(Protocol):
@@ -249,10 +249,10 @@ def _reached(event: Matchable, position: Reach) -> set[str]:
     return {tag for tag, reached in position.items() if event.place <= reached.last}
 
 
-# What a query matches: all of it, the first or the last of it, or a bounded part at a time, whatever the layout.
+# Reads of the events that a query matches: all, the first or last ones, or a page at a time, whatever the layout.
 #
-# All parts belong to one read: the heads were read once, and each part goes from where the last one ended towards them.
-# All parts together are that read, in its order, and the position to append after is that of its heads.
+# All parts belong to one read: the heads were read once, and each part continues from the end of the last one towards
+# the heads. The position to append after is that of these heads.
 
 ENTRIES: Final = 1000
 """Largest number of events of a tag that a part reads, and after which a page ends, however few of them match."""

@@ -550,7 +550,7 @@ AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 """Any layout. Its methods take only the heads and cursors that its own methods return."""
 
 
-# What a writer expects of a stream, held to the head that is there.
+# Comparison of an expected version with the current head.
 
 
 def accepts(expected: ExpectedVersion, head: Head | None) -> bool:

@@ -14,7 +14,7 @@ from epochal.plan.ops import Add, Check, Delete, Extend, Put, TransactionWrite, 
 from epochal.plan.values import AttributeValue, Item
 
 _ARITHMETIC: Final = Context(prec=300)
-"""Of any two numbers that DynamoDB has, the sum is exact."""
+"""Arithmetic with so many digits that the sum of any two DynamoDB numbers is exact."""
 
 
 def holds(condition: Condition | None, item: Item | None) -> bool:

@@ -95,7 +95,7 @@ def decodes(layout: str) -> Callable[[Callable[[Item], T]], Callable[[Item], T]]
 CONTAINER: Final = 3
 ELEMENT: Final = 1
 NUMBER: Final = 21
-"""No number takes more: one that fills it does without the byte for its minus sign."""
+"""Largest bytes of a number: a negative number of full length takes no further byte for its sign."""
 
 
 def item_size(item: Item) -> int:

@@ -274,7 +274,7 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
     must_be_list(StreamAppend, appends, "appends")
     if not appends:
         raise InvalidInput("appends", "must not be empty")
-    # A key of one stream alone needs no record, but where tags do.
+    # A key of one stream alone needs no record, except with tags.
     most = TRANSACTION_ITEMS - (key is not None and len(appends) > 1) - also
     if len(appends) > most:
         raise TooLarge("appends", len(appends), most, "streams")

@@ -264,7 +264,7 @@ class _Line:
         self._lose_sight()
         if not self.ones or self.ones[0].alone:
             return
-        # No key is bound to what may be false: its own expectation is another matter.
+        # A record's bound must be a version that was read, not one that another append merely expects.
         read = any(one.append.idempotency_key is not None for one in self.ones[1:])
         known: Any = UNREAD if read else expected_head(self._expected(self.ones[0]))
         while left := [one for one in self.ones if one.told is None]:
@@ -283,7 +283,7 @@ class _Line:
         After `InvalidInput` for several appends nothing was written, and each is made alone.
         """
         if isinstance(error, InvalidInput) and len(self.writing) > 1:
-            # It may be about one of them, or all of them together; in either case nothing was written.
+            # The fault may be in one append, or in all of them together; in either case nothing was written.
             for one in self.writing:
                 one.alone = True
             return

@@ -63,7 +63,7 @@ def turn() -> Turn:
     return TURN.get()()
 
 
-# Several requests under way at once, with their answers in order.
+# Several requests in parallel, with their replies in order.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -124,14 +124,15 @@ SIDE_BY_SIDE: Final = 16
 """Requests under way at once, for programs that write many small items: half of a client's connections."""
 
 DEFAULT: Final = Patience()
-"""Seconds that an HTTP request may take."""
+"""The patience for HTTP requests: retries end with the time that a request may take."""
 
 UNREACHED: Final = 6
-"""Tries at an address that has never answered: a second and a half at most, for a port that is just opening. A wrong
-address would else be waited for in silence."""
+"""Largest number of tries at an address that has never answered: a second and a half at most, for a port that is just
+opening. Without this limit a wrong address would be retried silently for the whole time allowed."""
 
 PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
-"""The original tagged-event store's: 10 retries, up to 30 seconds apart. For programs that no request waits for."""
+"""The patience of the original tagged-event store: 10 retries, up to 30 seconds apart. For programs that no HTTP
+request waits for."""
 
 
 class Meter:
@@ -252,7 +253,7 @@ class Driver:
             outcome: T = end.value
             return outcome
         except TooLarge as error:
-            # The write that was refused for it; one whose response was lost may arrive where it fits again.
+            # This write was refused as too large; an earlier try whose response was lost may still be applied.
             if doubt:
                 raise Unavailable(str(error), maybe_applied=True) from error
             raise
@@ -392,7 +393,7 @@ class Driver:
                 self._wait(tries, limit, failure, doubt)
                 continue
             except EpochalError as error:
-                # It says that nothing was written, which is true of this try alone.
+                # The error says that nothing was written, which is true of this try alone.
                 if doubt:
                     raise Unavailable(str(error), maybe_applied=True) from error
                 raise
@@ -417,8 +418,8 @@ class Driver:
         self.sleep(pause)
 
 
-# Transactions whose items have no room in one response: the same again, for half of the items at a time. Ten items
-# always have room.
+# If the items of a transaction do not fit one response, the request is repeated for half of the items at a time. Ten
+# items always fit.
 
 
 def _read_in_halves(op: ops.TransactGet, ask: Callable[[ops.Op], ops.Reply]) -> ops.Together:

@@ -220,7 +220,7 @@ def verified(claim: Claim, content: bytes) -> bytes:
 
 EVENTS_INLINE: Final = 240 * 1024
 UNFOLDS_INLINE: Final = 140 * 1024
-"""Bytes of bodies that an append leaves in the head at most. Together they fit an item, whatever the head holds
+"""Largest bytes of bodies that an append leaves in the head. Together they fit an item, whatever the head holds
 already."""
 
 _FIELDS: Final = 100
@@ -398,7 +398,7 @@ def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> b
 
         going = digest(also)
     if len(appends) == 1:
-        # As without what goes with it: a key is used once in a stream.
+        # The first half is the same with and without `also`: a key is used once in a stream.
         return whose(appends[0].stream, key) + _contents_digest(appends[0], going)
     ordered = sorted(appends, key=lambda each: each.stream)
     names = "\0".join(("", *(each.stream for each in ordered), key))

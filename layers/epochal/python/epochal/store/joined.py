@@ -30,15 +30,15 @@ from epochal.store.outcomes import not_made
 from epochal.store.streams import Streams, outcome_of
 
 JOINED_BYTES: Final = 32 * 1024
-"""Bytes of events that one write takes, unless a single append has more. Each KB costs a unit, joined or not."""
+"""Largest bytes of events in one write, unless a single append has more. Each KB costs a unit, joined or not."""
 
 JOINED_APPENDS: Final = 100
-"""Appends that one write takes; so many callers wait for it."""
+"""Largest number of appends in one write, which so many callers wait for."""
 
 _ENDED: Final = "the caller who wrote for others has ended"
 
 TOKENS: Final = 1_000
-"""Streams whose last page is remembered, so that it need not be read for the next write."""
+"""Largest number of streams whose token is remembered, so that their last page need not be read for the next write."""
 
 
 @dataclass(slots=True, eq=False)
@@ -227,7 +227,7 @@ class JoinedAppends:
         try:
             own.turn.wait()
         except BaseException:
-            # An interrupt: a caller that is gone must not lead, and its events are not written unless it is too late.
+            # After an interrupt the caller cannot lead any more: its append is withdrawn, unless it was taken already.
             with self._lock:
                 line = self._lines.get(stream)
                 if line is not None and line.give_up(own) and own.turn.is_set():

@@ -41,7 +41,7 @@ from epochal.store.driver import Driver, Patience
 T = TypeVar("T")
 
 NAMED: Final = 3
-"""Events that the error of a refused append names; it carries all."""
+"""Largest number of events that the message of a refused append names; the error carries all of them."""
 
 
 def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
@@ -137,7 +137,7 @@ def going_with(also: Also) -> Iterator[None]:
             raise InvalidInput("also", "has two on one item") from error
         raise
     except (MissingTable, WrongTable) as error:
-        # DynamoDB may not say which table it is. The store's own are known by now.
+        # DynamoDB may not tell which table is wrong. The store's own tables have been checked by now.
         of = [place for place, each in enumerate(also) if each.table in error.table.split(", ")]
         if not of:
             raise
@@ -152,19 +152,21 @@ def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
     return {stream: each for stream, each in outcomes.items() if isinstance(each, kind)}
 
 
-# How a writer that was refused gives way to the others.
+# Pauses of a writer that was refused, so that other writers can finish.
 
 PAUSES: Final = Patience(first=0.02, longest=0.2)
-"""Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
+"""Pauses as long as a few requests to DynamoDB. Longer pauses save few further write units, and make the last writer
+wait for seconds."""
 
 _USUAL: Final = 0.01
-"""Seconds that an append takes which is refused, with a read of what followed a full page."""
+"""Usual seconds of a refused append, with a read of the page that followed a full one."""
 
 _SLOWEST: Final = 10
-"""Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
+"""Largest multiple of the usual seconds by which pauses grow. An append that took longer was lost or throttled, which
+tells nothing about the other writers."""
 
 _SHORT: Final = 2
-"""Refusals after which what came back is as good as the newest."""
+"""Number of refusals up to which the head that came back with the conflict is current enough."""
 
 
 def give_way(driver: Driver, refused: int, since: float) -> bool:

@@ -37,11 +37,11 @@ from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events
 
-# What a store answers with, besides the outcomes of appends.
+# Results of a store's methods, besides the outcomes of appends.
 
 
 Direction = Literal["forward", "backward"]
-"""From the first event on, or from the last one back."""
+"""Direction of a read: from the first event on, or from the last one back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,10 +245,11 @@ class Pruned:
 Found = Recorded | Unreadable | UnopenedEvent
 
 _CHUNK = 16
-"""Events whose bodies are decoded at once: enough to fetch them in parallel, few enough where each has megabytes."""
+"""Number of events whose bodies are decoded at once: enough to fetch them in parallel, and few enough where each has
+megabytes."""
 
 _FIELDS = 200
-"""Bytes reckoned for an event's fields besides its bodies, where a page is measured."""
+"""Estimated bytes of an event's fields besides its bodies, for the size of a page."""
 
 _Places = tuple[EventSpan, range]
 """Neighbouring events: a span, and their places in it, in the order of reading."""

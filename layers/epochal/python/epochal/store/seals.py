@@ -39,13 +39,13 @@ KEY_BYTES: Final = 32
 _SEAL_BYTES: Final = 16
 
 ASK_AGAIN: Final = 60 * PER_SECOND
-"""How long a reader that has found no key goes without."""
+"""Time after which a reader that has found no key looks for one again."""
 
 _KEY: Final[Key] = {"p": text(SEALS), "i": number(0)}
 
 _known: Final[dict[tuple[int, str], bytes]] = {}
 _missed: Final[dict[tuple[int, str], Ticks]] = {}
-"""By place and table: the key, and when none was there."""
+"""Keys by place and table, and times at which a table had no key."""
 
 
 def sealed(
@@ -111,7 +111,7 @@ def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[
 
 
 PATIENCE: Final = 1.0
-"""Seconds that the key is waited for. Without the key the next append reads once."""
+"""Largest seconds of a wait for the key. Without the key the next append reads once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,8 @@ class Streams:
 
         Events may carry tags: then queries of `tagged` find them, with their stream and index. If all events have ids
         and no tags, a repeat of a batch that is stored already gets the outcome of the append that wrote it,
-        `replayed`. With an expected version the batch is found however far back; with `ANY`, on the last 8 pages.
+        `replayed`. With an expected version the batch is found however far back; with `ANY` or
+        `STREAM_EXISTS`, on the last 8 pages.
 
         Args:
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Where they
@@ -174,7 +175,8 @@ class Streams:
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other contents; tags or a query,
-                where the layout has no tags; with `ANY`, ids of which some are stored already.
+                where the layout has no tags; with `ANY` or `STREAM_EXISTS`, ids of which some are stored
+                already.
             TooLarge: the events do not fit an item, or have too many tags.
             ConflictError: the stream is not at the expected version, or events match `fail_if`; carries a `Conflict`.
                 `StreamDeleted` is a subclass.
@@ -440,7 +442,7 @@ class Streams:
         store, meter = self.metered()
         with meter:
             if self.archive is not None:
-                # What is appended meanwhile is not in the archive, and so not to be pruned.
+                # Events appended meanwhile are not in the archive, and so must not be pruned.
                 before = min(before, store.copy_to_archive(stream, before))
             found = store.prune(stream, before, unarchived=True)
         return None if found is None else replace(found, capacity=meter.capacity)

@@ -76,16 +76,16 @@ from epochal.store.seals import Seals
 from epochal.store.streams import Streams, check_range, streams_of
 
 MAX_FIELD_BYTES: Final = 1024
-"""Bytes of the ids that say why an event came about."""
+"""Largest bytes of a causation id or correlation id."""
 
 MAX_EVENTS: Final = 1_000
-"""Events of an append over HTTP."""
+"""Largest number of events in an append over HTTP."""
 
 
 _USED: Final = "was used before for other contents"
 
 _LOOKED_FOR: Final = (0, 1, 10, 55, TRANSACTION_ITEMS)
-"""The first numbers of the requests that look for a key's events. Most keys are free, or have one event."""
+"""Bounds of the event numbers in the requests that look for a key's events. Most keys are unused, or have one event."""
 
 
 A = TypeVar("A", Seen, TaggedPage, BackwardPage)
@@ -376,8 +376,8 @@ class TaggedStore(ABC):
         try:
             outcome = self.driver.run(self._append(events, condition, also))
             if isinstance(outcome, Conflict) and not outcome.unmet and self.appended(key):
-                # What is in the way came after them, and was seen before all of them were. Now they are, and their ids
-                # are taken, so that this appends nothing.
+                # The matching events came after those of the key, but were found before all of those were visible.
+                # Now they are visible and their ids are taken, so that this append writes nothing.
                 outcome = self.driver.run(self._append(events, None, also))
             if isinstance(outcome, Conflict) or not outcome.replayed:
                 return outcome

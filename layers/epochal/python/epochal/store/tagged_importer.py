@@ -202,10 +202,10 @@ class Importer(ABC):
 # counted     as renumbered are events whose new place is not at the time at which they happened
 
 BATCH_BYTES: Final = 200_000
-"""Half of an item, before they are compressed."""
+"""Largest bytes of a batch's events: half of an item, before compression."""
 
 _FIELDS: Final = 300
-"""Bytes reckoned for the fields of an event besides its bodies."""
+"""Estimated bytes of the fields of an event besides its bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
