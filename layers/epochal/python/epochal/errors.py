@@ -359,7 +359,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def brought_by(extra: str, what: str, *packages: str) -> Iterator[None]:
-    """Name the extra to install where an import in the block fails for lack of a package.
+    """Make failed imports in the block raise an error that names the extra to install.
 
     Args:
         extra: name of the extra.

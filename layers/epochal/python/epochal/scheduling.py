@@ -291,7 +291,7 @@ class Fold:
         self.lost = {each.place: each for each in lost}
 
     def take(self, event: Recorded) -> None:
-        """Apply one more event of a timer.
+        """Update the pending timers and lost settings with one more timer event.
 
         Raises:
             InvalidInput, CorruptData: as `timer_of`.
@@ -308,7 +308,11 @@ class Fold:
             self.found[scope, name] = timer_of(event)
 
     def lose(self, event: Recorded, error: EpochalError) -> None:
-        """Apply one more setting whose body is gone, with the error of the read."""
+        """Update the pending timers and lost settings with a setting whose body is gone from the bucket.
+
+        Args:
+            error: error of the read of the body.
+        """
         scope, stream = _stream_of(event) or event.tags, _stream_of(event)
         name = event.data.timer if isinstance(event.data, Claim) else ""
         if name:
@@ -458,7 +462,7 @@ def _due(record: Mapping[str, Any], since: Ticks) -> Ticks:
 
 
 def event_record(event: Event) -> dict[str, object]:
-    """Return an event of a timer as a JSON object, in the form of the HTTP API.
+    """Convert an event of a timer to a JSON object, in the form of the HTTP API.
 
     Raises:
         InvalidInput: a body is in the bucket.
@@ -502,7 +506,7 @@ _MEMBERS: Final = {"type", "data", "data64", "meta", "meta64", "tags", *_TEXTS}
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """Return the event that a JSON object of a timer stands for."""
+    """Convert a JSON object in a timer's setting to the event that is appended when the timer fires."""
     return Event(
         type=record["type"],
         data=_bytes(record, "data"),

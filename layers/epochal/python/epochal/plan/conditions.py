@@ -37,7 +37,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """The condition that an attribute exists and compares so with `value`, of the same type."""
+    """The condition that an attribute exists and is `=`, `<`, `<=` or `>=` `value`, of the same type."""
 
     name: str
     operator: Comparison

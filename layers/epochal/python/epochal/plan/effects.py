@@ -72,7 +72,7 @@ def comparable(value: AttributeValue) -> Any:
 
 
 def _compares(condition: Compare, stored: AttributeValue) -> bool:
-    """Whether a stored value has the type of a comparison's value and compares so."""
+    """Whether a stored value is `=`, `<`, `<=` or `>=` the value of a condition, of the same type."""
     if stored.keys() != condition.value.keys():
         return False
     left, right = comparable(stored), comparable(condition.value)

@@ -156,7 +156,7 @@ def check(table: str, key: Values, when: Condition) -> Check:
 
 
 def compare(name: str, operator: Comparison, value: object) -> Compare:
-    """Make the condition that an attribute exists and compares so with a value of its type.
+    """Make the condition that an attribute exists and is `=`, `<`, `<=` or `>=` a value of its type.
 
     Raises:
         InvalidInput: as `put`; the operator is none of `Comparison`.

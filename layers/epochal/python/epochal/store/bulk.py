@@ -198,7 +198,7 @@ def _can_join(store: Streams, one: _One) -> bool:
 
 
 def _alone(store: Streams, one: _One) -> None:
-    """Make one append by itself, and set its outcome or error as its answer."""
+    """Make one append by itself in its own write, and set its outcome or error as its answer."""
     append = one.append
     try:
         one.told = store.try_append(
