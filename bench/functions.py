@@ -311,7 +311,7 @@ class Functions:
         with ExitStack() as stack:
             stack.callback(os.environ.pop, SERVICE_NAME)
             stack.enter_context(_replaced(importer, "metrics_of", self._metrics_of))
-            stack.enter_context(_replaced(interpreter, "deployed", self._deployment))
+            stack.enter_context(_replaced(interpreter, "open_deployment", self._deployment))
             yield
         # Whatever a start takes, it is not once for each request.
         self.used[function] = Used()

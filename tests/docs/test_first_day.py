@@ -61,7 +61,7 @@ def test_it_names_the_permissions_that_the_checks_ask_for() -> None:
         (ROOT / "layers/epochal/python/epochal" / each).read_text()
         for each in ("contrib/proving/proof.py", "contrib/proving/commands.py", "hosting/services.py")
     )
-    asked = {*re.findall(r'(?:asking|translated)\("(\w+)"', code)} - {
+    asked = {*re.findall(r'translate_errors\("(\w+)"', code)} - {
         "Invoke",
         "ListQueues",
         "GetQueueUrl",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,7 +32,10 @@ from tests.support.leases import once
 FUNCTION_SECONDS = 60.0
 
 SILENT: Any = SimpleNamespace(
-    error=lambda *_, **__: None, warning=lambda *_, **__: None, add=lambda **_: None
+    log_level=logging.INFO,
+    error=lambda *_, **__: None,
+    warning=lambda *_, **__: None,
+    add=lambda **_: None,
 )
 """A logger, and metrics, that nobody reads."""
 

@@ -27,7 +27,11 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 
 FACTORIES: Final[dict[str, Callable[..., Any]]] = {
-    **{name: each for name, each in vars(stores).items() if name.startswith("open_")},
+    **{
+        name: each
+        for name, each in vars(stores).items()
+        if name.startswith("open_") and each.__module__ == stores.__name__
+    },
     "open_aggregates": open_aggregates,
     "open_tips": open_tips,
     "open_dcb_events": open_dcb_events,

@@ -495,7 +495,7 @@ def test_tasks_append_many_at_once() -> None:
     [
         ({"at_once": "4"}, "at_once: must be a number, not str"),
         ({"at_once": True}, "at_once: must be a number, not bool"),
-        ({"at_once": 0}, "at_once: must be at least 1"),
+        ({"at_once": 0}, "at_once: must be at least 1, got 0"),
         ({"seconds": "4"}, "seconds: must be seconds, not str"),
         ({"seconds": float("nan")}, "seconds: must be seconds, not nan"),
     ],

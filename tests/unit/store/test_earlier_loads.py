@@ -74,7 +74,7 @@ def test_what_is_beyond_the_end_or_no_version_is_refused() -> None:
     streams = filled(memory_streams(), 3)
     for as_of, rule in (
         (4, "is beyond the end of Cart-1"),
-        (-1, "negative"),
+        (-1, "at least 0"),
         ("3", "number"),
         (True, "number"),
     ):

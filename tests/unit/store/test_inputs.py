@@ -75,11 +75,19 @@ BAD: dict[str, tuple[Act, str, str]] = {
     "page, reserved name": (lambda streams: streams.page("$a"), "stream", "reserved"),
     "prune, reserved name": (lambda streams: streams.prune("$a", 1), "stream", "reserved"),
     "delete, reserved name": (lambda streams: streams.delete("$a"), "stream", "reserved"),
-    "prune below nothing": (lambda streams: streams.prune("A-1", -1), "before", "negative"),
+    "prune below nothing": (lambda streams: streams.prune("A-1", -1), "before", "at least 0"),
     "a page of nothing": (lambda streams: streams.page("A-1", limit=0), "limit", "at least 1"),
-    "a page from before the beginning": (lambda streams: streams.page("A-1", start=-1), "start", "negative"),
+    "a page from before the beginning": (
+        lambda streams: streams.page("A-1", start=-1),
+        "start",
+        "at least 0",
+    ),
     "a read of nothing": (lambda streams: streams.read("A-1", limit=0), "limit", "at least 1"),
-    "a read from before the beginning": (lambda streams: streams.read("A-1", start=-1), "start", "negative"),
+    "a read from before the beginning": (
+        lambda streams: streams.read("A-1", start=-1),
+        "start",
+        "at least 0",
+    ),
 }
 
 

@@ -74,7 +74,7 @@ class Encoded(NamedTuple):
 EMPTY: Final = Encoded(DIRECT, b"")
 
 
-class Oversized(CorruptData):
+class OversizedBody(CorruptData):
     """A compressed body, which may be sound, is larger than the limit that it was opened with."""
 
 
@@ -126,7 +126,7 @@ def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
 
     Raises:
         UnknownEncoding: the encoding is none of the table above.
-        CorruptData: the bytes are not what the encoding says; `Oversized` where the limit ended it.
+        CorruptData: the bytes are not what the encoding says; `OversizedBody` where the limit ended it.
     """
     encoding, data = encoded
     if encoding == DIRECT:
@@ -167,7 +167,7 @@ def unbrotli(data: bytes, limit: int) -> bytes:
 
 
 def _unfinished(decoded: bytes, limit: int) -> type[CorruptData]:
-    return Oversized if len(decoded) >= limit else CorruptData
+    return OversizedBody if len(decoded) >= limit else CorruptData
 
 
 def _inflate(data: bytes, limit: int) -> bytes:

@@ -72,10 +72,22 @@ if TYPE_CHECKING:
     from epochal.http.tagged import Listed
 
 STREAM: Final = schemas.name("A stream's name, `Category-id`.", "Aircraft-N14228")
-TOKEN: Final = schemas.text(
-    "The stream's exact state: its ETag, without the quotes.",
-    pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",
-)
+
+
+def _token(digits: int) -> schemas.Schema:
+    """The schema of a token whose figures have at most so many digits."""
+    return schemas.text(
+        "The stream's exact state: its ETag, without the quotes.",
+        pattern=rf"(0|[1-9]\d{{0,9}})\.[0-9a-f]{{32}}(\.\d{{1,{digits}}}){{5}}(\.\d{{1,10}}(\.[0-9a-f]{{32}})?)?",
+    )
+
+
+TOKEN: Final = _token(8)
+"""A token in an answer. An append adds to the figures of the token that it got, which somebody may have made up."""
+
+_EXPECTED_TOKEN: Final = _token(7)
+"""A token in a request."""
+
 VERSION: Final = schemas.whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
 _LOW_WATER: Final = schemas.whole("Events below this index have been pruned.", 0, MAX_VERSION)
 FIRST: Final = schemas.whole("Index of the first event of this append.", 0, MAX_VERSION)
@@ -163,7 +175,7 @@ def append_form(
         event: schema of an event.
         rest: further JSON Schema keywords of the object.
     """
-    choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, TOKEN]
+    choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, _EXPECTED_TOKEN]
     schema = schemas.record(
         {
             **stream,

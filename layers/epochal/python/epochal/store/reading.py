@@ -19,7 +19,7 @@ from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Final, Literal
 
-from epochal.codec.bodies import DIRECT, EMPTY, MAX_DECODED, ONE_BLOCK, Oversized
+from epochal.codec.bodies import DIRECT, EMPTY, MAX_DECODED, ONE_BLOCK, OversizedBody
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import (
     AnyStreamLayout,
@@ -124,7 +124,7 @@ class UnopenedEvent:
                 return None
             return self._recorded(stored, largest)
         except (CorruptData, MissingBody, DeniedBody) as fault:
-            if isinstance(fault, Oversized) and largest < MAX_DECODED:
+            if isinstance(fault, OversizedBody) and largest < MAX_DECODED:
                 return None
             type_, time = self.span.type(self.offset), self.span.timestamp(self.offset)
             return Unreadable(index=self.index, type=type_, timestamp=time, fault=fault)
