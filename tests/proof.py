@@ -62,7 +62,7 @@ COSTS: Final = Promise(
 
 PROPERTIES: Final = tuple(
     str(path.relative_to(ROOT))
-    for folder in ("core", "unit")
+    for folder in ("core", "surfaces", "unit")
     for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
     if "@given(" in path.read_text()
 )
@@ -98,8 +98,8 @@ REST: Final = Promise(
         "tests/unit/project/test_core.py",
         "tests/unit/project/test_kinds.py",
         "tests/unit/project/test_setup.py",
-        "tests/unit/stacks/test_baseline.py",
-        "tests/unit/stacks/test_updates.py",
+        "tests/surfaces/stacks/test_baseline.py",
+        "tests/surfaces/stacks/test_updates.py",
         "tests/unit/store/test_bulk.py",
         "tests/unit/store/test_model_snapshots.py",
         "tests/unit/store/test_selected_events.py",

@@ -1,6 +1,6 @@
 """Each function's role as it is deployed, tried on every table with every action: what it may do it can, all else not.
 
-What it may do is the matrix that the templates are held to (`tests/unit/stacks/test_permissions`). Here it is AWS's
+What it may do is the matrix that the templates are held to (`tests/surfaces/stacks/test_permissions`). Here it is AWS's
 own evaluation, as the embedded AWS emulates it, on real requests under the role's credentials. Nothing is changed: what
 writes carries a condition that cannot hold.
 """
@@ -22,7 +22,7 @@ from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import ACCOUNT
 from epochal.layout.port import READ_MODELS, TIMERS, store_tables
 from epochal.plan.tables import TableSpec
-from tests.unit.stacks.test_permissions import EXPECTED, Allowed
+from tests.surfaces.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"
 KEPT: Final = (*store_tables(), READ_MODELS, TIMERS)
@@ -140,7 +140,7 @@ def test_every_function_that_is_deployed_is_in_the_matrix(deployment: LocalDeplo
     listed = deployment.endpoint.client("lambda").list_functions()["Functions"]
     names = {each["FunctionName"].removeprefix(PREFIX) for each in listed}
     # Other tests may have deployed reactions here, what wakes them, and timers. CloudFormation names the guard, whose
-    # permissions `tests/unit/stacks/test_fixed_settings.py` has.
+    # permissions `tests/surfaces/stacks/test_fixed_settings.py` has.
     others = (*REACTING, TIMERS.kind, "store-GuardFunction")
     assert {name for name in names if not name.startswith(others)} == set(FUNCTIONS)
 

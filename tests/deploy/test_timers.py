@@ -23,7 +23,7 @@ from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
 from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
 from tests.support.permissions import on
-from tests.unit.stacks.test_timers import FIRING
+from tests.surfaces.stacks.test_timers import FIRING
 
 NAME = "epochal-dev-timers"
 SECONDS = 120.0

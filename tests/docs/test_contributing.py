@@ -53,6 +53,10 @@ def test_the_files_and_folders_that_it_names_exist() -> None:
 
 
 def test_every_folder_of_tests_is_in_it() -> None:
-    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")} | {"core", "unit"}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")} | {
+        "core",
+        "surfaces",
+        "unit",
+    }
     listed = SECTIONS["Where things are"].partition("Folders of `tests`")[2]
     assert folders == set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^- (.*?):", listed, re.MULTILINE))))

@@ -18,7 +18,7 @@ from tests.support.inline import Inline
 from tests.support.sockets import no_sockets
 
 TESTS: Final = Path(__file__).resolve().parent.parent
-PURE: Final = (TESTS / "core", TESTS / "unit")
+PURE: Final = (TESTS / "core", TESTS / "surfaces", TESTS / "unit")
 """Folders whose tests open no sockets."""
 
 

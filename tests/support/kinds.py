@@ -52,8 +52,13 @@ KINDS: Final = (
     ),
     Kind(name="browser", about="a headless Chromium (Node)", folders=("browser",), seconds=30),
     Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=150),
-    Kind(name="synthesis", about="CDK (Node)", folders=("unit/stacks",), seconds=100),
-    Kind(name="pure", about="nothing", folders=("core", "unit", "doors", "docs", "examples"), seconds=380),
+    Kind(name="synthesis", about="CDK (Node)", folders=("surfaces/stacks",), seconds=100),
+    Kind(
+        name="pure",
+        about="nothing",
+        folders=("core", "surfaces", "unit", "doors", "docs", "examples"),
+        seconds=380,
+    ),
 )
 """The dearest first, which is the order that tests run in: processes that share them end at about the same time."""
 

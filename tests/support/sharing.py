@@ -18,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.kinds import KINDS, TESTS, kind_of
 
-TOGETHER: Final = {"deploy": "embedded", "local": "embedded", "unit/stacks": "synthesis"}
+TOGETHER: Final = {"deploy": "embedded", "local": "embedded", "surfaces/stacks": "synthesis"}
 """Folders whose tests stay in one process, each with its group: there is one deployment, and one engine of CDK's."""
 
 

@@ -25,7 +25,7 @@ def test_every_folder_of_tests_is_of_one_kind() -> None:
     named = [folder for kind in KINDS for folder in kind.folders]
     assert sorted(folders) == sorted(folder for folder in named if "/" not in folder)
     assert all((TESTS / folder).is_dir() for folder in named)
-    assert kind_of(TESTS / "unit" / "stacks" / "test_api.py").name == "synthesis"
+    assert kind_of(TESTS / "surfaces" / "stacks" / "test_api.py").name == "synthesis"
 
 
 def test_a_folder_that_no_kind_names_is_an_error() -> None:
