@@ -15,6 +15,7 @@ from epochal.codec.json import dumps, loads
 EXACT = [
     "1.10",
     "0.1",
+    "-0",
     "-0.0",
     "1E+400",
     "123456789012345678901234567890",
@@ -47,6 +48,8 @@ def same(left: Any, right: Any) -> bool:
     match left, right:
         case Decimal(), Decimal():
             return left.as_tuple() == right.as_tuple()
+        case int(), Decimal():
+            return str(left) == str(right)
         case list(), list():
             return len(left) == len(right) and all(map(same, left, right))
         case dict(), dict():

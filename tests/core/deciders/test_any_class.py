@@ -126,8 +126,6 @@ def _shown(value: Any, leaf: Any) -> Any:
             return type(value), sorted(repr(_shown(member, leaf)) for member in value)
         case dict():
             return type(value), {key: _shown(member, leaf) for key, member in value.items()}
-        case Decimal() if not value:
-            return Decimal, repr(abs(value))
         case int() if type(value) is int and leaf in (float, Decimal):
             return leaf, repr(leaf(value))
         case _:

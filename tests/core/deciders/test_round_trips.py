@@ -236,6 +236,59 @@ def test_what_a_type_says_is_no_loss_comes_back_as_the_type(hint: Any, value: An
         assert (str(read.value), type(read.value)) == (str(back), type(back))
 
 
+@dataclass(frozen=True)
+class Priced:
+    price: Decimal
+
+
+@dataclass(frozen=True)
+class Loose:
+    value: Any
+
+
+@dataclass(frozen=True)
+class Numbered:
+    number: int
+    numbers: tuple[int, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "made", [Priced, Loose, attrs.make_class("Made", {"value": attrs.field(type=Decimal)})]
+)
+@pytest.mark.parametrize("value", [Decimal("-0"), Decimal("-0.0"), Decimal("-0E+3"), Decimal("-0E-9")])
+def test_a_zero_keeps_its_sign(made: Any, value: Decimal) -> None:
+    codec: EventCodec[Any] = json_codec(made)
+    (back,) = vars(codec.decode(Stored(type=made.__name__, data=codec.encode(made(value)).data))).values()
+    assert (type(back), str(back)) == (Decimal, str(value))
+
+
+def test_an_integer_is_read_from_a_zero_that_another_program_gave_a_sign() -> None:
+    codec = json_codec(Numbered)
+    back = codec.decode(Stored(type="Numbered", data=b'{"number":-0,"numbers":[-0,1]}'))
+    assert back == Numbered(0, (0, 1))
+    assert type(back.number) is int
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Priced(Decimal("1" * 4_301)),
+        Priced(Decimal("-" + "1" * 5_000)),
+        Priced(10**4_400),  # type: ignore[arg-type]
+        Loose(Decimal("1" * 5_000)),
+        Loose([Decimal("1" * 5_000)]),
+    ],
+)
+def test_a_decimal_of_more_digits_than_python_reads_as_an_integer_is_refused(event: Any) -> None:
+    assert "must be a number of at most 4300 digits" in refused(event)
+
+
+@pytest.mark.parametrize("value", [Decimal("1" * 4_300), Decimal("1" * 5_000 + ".0"), Decimal("1E+5000")])
+def test_a_decimal_of_as_many_digits_as_can_be_read_comes_back(value: Decimal) -> None:
+    codec = json_codec(Priced)
+    assert codec.decode(Stored(type="Priced", data=codec.encode(Priced(value)).data)) == Priced(value)
+
+
 # Code of the classes
 
 
@@ -297,6 +350,10 @@ class Unsigned(pydantic.BaseModel):
     number: Annotated[float, pydantic.PlainSerializer(abs)]
 
 
+class Positive(pydantic.BaseModel):
+    number: Annotated[Decimal, pydantic.PlainSerializer(lambda number: str(abs(number)))]
+
+
 class Worded(pydantic.BaseModel):
     number: Annotated[int, pydantic.PlainSerializer(lambda number: f"number {number}")]
 
@@ -313,6 +370,8 @@ class Worded(pydantic.BaseModel):
         (Worded(number=1), "events.Worded.number"),
         (Shortened(numbers=[1, 2, 3]), "events.Shortened.numbers"),
         (Unsigned(number=-0.0), "events.Unsigned.number"),
+        (Positive(number=Decimal("-0")), "events.Positive.number"),
+        (Positive(number=Decimal("-0.00")), "events.Positive.number"),
     ],
     ids=lambda part: type(part).__name__,
 )

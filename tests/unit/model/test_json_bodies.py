@@ -110,6 +110,40 @@ def test_what_is_not_json_is_refused_with_the_path_to_it(value: Any, field: str,
         assert rule in refused.value.rule
 
 
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ({1: "A"}, "value"),
+        ({"1": "A", 1: "B"}, "value"),
+        ({"rows": [{}, {None: "A"}]}, "value.rows.1"),
+        ([({True: 1},)], "value.0.0"),
+        ({"rows": {1.5: 1}}, "value.rows"),
+    ],
+)
+def test_a_name_that_would_come_back_as_text_is_refused(value: Any, field: str) -> None:
+    for make in MADE:
+        with pytest.raises(InvalidInput) as refused:
+            make("Boarded", value)
+        assert refused.value.field == field
+        assert "an object whose names are not text is not" in refused.value.rule
+
+
+@pytest.mark.parametrize("body", [b"1e400", b'{"prices":[1,-1e400]}', b"1" * 310 + b".5"])
+def test_a_number_beyond_a_float_is_an_error_and_not_infinity(body: bytes) -> None:
+    for each in each_kind(body):
+        with pytest.raises(CorruptData, match=r"Boarded.*: .* is beyond a float"):
+            each.json()
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [(b"-0", "-0.0"), (b'[1,-0,"-0"]', "[1, -0.0, '-0']"), (b"[-0.0,-1,0]", "[-0.0, -1, 0]")],
+)
+def test_a_zero_keeps_its_sign(body: bytes, value: str) -> None:
+    for each in each_kind(body):
+        assert repr(each.json()) == value
+
+
 @pytest.mark.parametrize("body", [b"", b"Ada", b"[NaN]", b"\xff", b"[" * 100_000, b"{"])
 def test_a_body_that_is_not_json_is_an_error_that_says_which_event_it_is(body: bytes) -> None:
     with pytest.raises(CorruptData, match=r"^Flight-7 \(index 3\), Boarded: its body is not JSON"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 
@@ -188,6 +189,21 @@ def test_nothing_is_no_document() -> None:
         models().open("board", 1).apply(
             delivery("A-1", 0, "x"), lambda documents, _: documents.put("k", None)
         )
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ({5: 1}, "names that are not text"),
+        ({"counts": [{5: 1, "5": 2}]}, "names that are not text"),
+        (Decimal("1" * 5_000), "digits"),
+    ],
+)
+def test_a_document_that_would_come_back_as_another_is_refused(value: object, rule: str) -> None:
+    model = models().open("board", 1)
+    with pytest.raises(InvalidInput, match=rule):
+        model.apply(delivery("A-1", 0, "x"), lambda documents, _: documents.put("k", value))
+    assert model.get("k") is None
 
 
 def test_a_caller_waits_until_what_he_appended_is_in_the_documents() -> None:
