@@ -1,7 +1,7 @@
-"""JSON that keeps numbers exact: 1.10 stays 1.10, and integers have no limit.
+"""JSON that keeps numbers exact: 1.10 stays 1.10, -0 keeps its sign, and integers may have 4,300 digits.
 
 Python's own module reads decimals as floats and so changes them on the way back; simplejson can read them as
-`Decimal` and write those as they were.
+`Decimal` and write those as they were. No integer of Python is -0, so that number is read as a `Decimal`, too.
 
 What goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of the stack, or of decimals' arithmetic.
 """
@@ -14,6 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 import simplejson
+
+from epochal.model.negative_zero import has_negative_zero
 
 MARK: Final = b"\xef\xbb\xbf"
 """A byte order mark: no part of JSON. Some writers begin with it, and `loads` passes it over."""
@@ -40,6 +42,12 @@ def _no_constant(name: str) -> Any:
 _DECODER: Final = simplejson.JSONDecoder(
     parse_float=Decimal, object_pairs_hook=unique, parse_constant=_no_constant
 )
+_SIGNED_DECODER: Final = simplejson.JSONDecoder(
+    parse_float=Decimal,
+    parse_int=lambda digits: Decimal(digits) if digits == "-0" else int(digits),
+    object_pairs_hook=unique,
+    parse_constant=_no_constant,
+)
 _ENCODER: Final = simplejson.JSONEncoder(
     use_decimal=True,
     ensure_ascii=False,
@@ -50,14 +58,14 @@ _ENCODER: Final = simplejson.JSONEncoder(
 
 
 def loads(text: bytes | str) -> Any:
-    """Parse JSON without losing precision: decimals become `Decimal`.
+    """Parse JSON without losing precision: decimals and -0 become `Decimal`.
 
     Raises `ValueError` on NaN, Infinity and repeated names, on numbers beyond what Python takes, and `TooDeep`.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     try:
-        return _DECODER.decode(text)
+        return (_SIGNED_DECODER if has_negative_zero(text) else _DECODER).decode(text)
     except ArithmeticError as error:
         raise ValueError("a number has an exponent that is too large to read") from error
     except RecursionError as error:

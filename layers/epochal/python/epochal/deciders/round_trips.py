@@ -158,8 +158,7 @@ def _present(value: Any, names: Any) -> dict[str, Any]:
 def _same_number(value: float | Decimal, back: float | Decimal) -> bool:
     """Return whether two numbers are the same to the digit and the sign."""
     if isinstance(value, Decimal) and isinstance(back, Decimal):
-        same = value.as_tuple().exponent == back.as_tuple().exponent
-        return same and not value.is_nan() and value == back
+        return not value.is_nan() and value.as_tuple() == back.as_tuple()
     return value == back and math.copysign(1, value) == math.copysign(1, back)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -264,8 +265,10 @@ def _write_plain(value: Any) -> Any:
     Numbers that are not integers are `Decimal`, and arrays are lists.
     """
     kind = type(value)
-    if kind in (str, int, bool, NoneType) or (kind is Decimal and value.is_finite()):
+    if kind in (str, int, bool, NoneType):
         return value
+    if kind is Decimal and value.is_finite():
+        return _write_decimal(value)
     if kind is list:
         return [_within(str(position), _write_plain, element) for position, element in enumerate(value)]
     if kind is dict and all(type(name) is str for name in value):
@@ -291,8 +294,7 @@ def _exact(kind: type, rule: str) -> Shape:
             raise Mismatch(f"{rule} of type {kind.__name__}, and of no subclass", got=value)
         raise Mismatch(rule, got=value)
 
-    accepts = _is_integer if kind is int else _is(kind)
-    return Shape(write, _one(accepts, rule))
+    return Shape(write, _one(_is(kind), rule))
 
 
 def _anything(_: Any) -> bool:
@@ -331,6 +333,30 @@ def _finite_decimal(value: Any) -> Decimal:
     return number
 
 
+_MOST_DIGITS: Final = sys.int_info.default_max_str_digits
+"""Most digits of an integer that Python reads, unless it is told otherwise."""
+
+
+def _write_decimal(value: Any) -> Decimal:
+    """Check that a decimal can be read back: without a point and an exponent it is read as an integer."""
+    number = _finite_decimal(value)
+    if number.adjusted() >= _MOST_DIGITS and number.as_tuple().exponent == 0:
+        raise Mismatch(
+            f"must be a number of at most {_MOST_DIGITS} digits, or have a point or an exponent",
+            got=f"{number.adjusted() + 1} digits",
+        )
+    return number
+
+
+def _read_integer(value: Any) -> int:
+    """Read an integer; -0, which is read as a `Decimal`, is 0."""
+    if _is_integer(value):
+        return int(value)
+    if isinstance(value, Decimal) and str(value) == "-0":
+        return 0
+    raise Mismatch("must be an integer", got=value)
+
+
 def _write_float(value: Any) -> float:
     number = _finite_float(value)
     if number != value:
@@ -365,13 +391,13 @@ _READ_TIME: Final = _one(_is(str), _TIME_RULE, datetime.fromisoformat)
 SCALARS: Final[Mapping[Any, Shape]] = {
     str: _exact(str, "must be a string"),
     bool: _same(_is(bool), "must be true or false"),
-    int: _exact(int, "must be an integer"),
+    int: Shape(_exact(int, "must be an integer").write, _read_integer),
     float: Shape(
         _one(lambda value: type(value) in (float, int), "must be a number", _write_float),
         _one(_is_number, "must be a number", _finite_float),
     ),
     Decimal: Shape(
-        _one(lambda value: type(value) in (Decimal, int), "must be a number", _finite_decimal),
+        _one(lambda value: type(value) in (Decimal, int), "must be a number", _write_decimal),
         _one(_is_number, "must be a number", _finite_decimal),
     ),
     None: _same(lambda value: value is None, "must be null"),

@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
+from math import isinf
 from typing import TYPE_CHECKING, Any, Final, NewType, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, fields
 from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.negative_zero import has_negative_zero
 
 if TYPE_CHECKING:
     from epochal.model.tags import Trail
@@ -464,12 +466,32 @@ def write_json(value: Any) -> bytes:
             )
     try:
         try:
-            return _ENCODER.encode(value).encode()
+            body = _ENCODER.encode(value).encode()
         except (TypeError, ValueError):
             path, culprit = _find_non_json("value", value)
+        else:
+            unnamed = find_names_not_text("value", value)
+            if unnamed is None:
+                return body
+            path, culprit = unnamed
     except RecursionError:
         raise InvalidInput("value", "must not be nested this deeply, nor contain itself") from None
     raise InvalidInput(path, f"must be JSON, and {_describe(culprit)} is not")
+
+
+def find_names_not_text(path: str, value: Any) -> tuple[str, dict[Any, Any]] | None:
+    """Find an object whose names are not text, which JSON's writers change into text; return its path and it."""
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            return path, value
+    elif not isinstance(value, list | tuple):
+        return None
+    for name, member in _inside(value):
+        if isinstance(member, dict | list | tuple):
+            unnamed = find_names_not_text(f"{path}.{name}", member)
+            if unnamed is not None:
+                return unnamed
+    return None
 
 
 def read_json(body: bytes | str, where: str) -> Any:
@@ -480,11 +502,11 @@ def read_json(body: bytes | str, where: str) -> Any:
 
     Raises:
         InvalidInput: it is sealed, or of a version above 1, which only its codec can read as today's.
-        CorruptData: it is not JSON.
+        CorruptData: it is not JSON, or a number in it is beyond a float; a codec can read that as a `Decimal`.
     """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_no_constant)
+        value = (_SIGNED_DECODER if has_negative_zero(text) else _DECODER).decode(text)
     except (ValueError, RecursionError) as error:
         raise CorruptData(f"{where}: its body is not JSON: {error}") from error
     if isinstance(value, dict):
@@ -499,6 +521,23 @@ def read_json(body: bytes | str, where: str) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    """Read a number as a float; raise `ValueError` if it is beyond the largest one."""
+    value = float(digits)
+    if isinf(value):
+        raise ValueError(f"the number {digits[:32]} is beyond a float; a codec can read it as a Decimal")
+    return value
+
+
+# Made once: to make one takes longer than to read most bodies.
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_SIGNED_DECODER: Final = json.JSONDecoder(
+    parse_float=_finite,
+    parse_int=lambda digits: -0.0 if digits == "-0" else int(digits),
+    parse_constant=_no_constant,
+)
 
 
 def _find_non_json(path: str, value: Any) -> tuple[str, object]:

@@ -26,6 +26,7 @@ from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import find_names_not_text
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.plan.conditions import Absent, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
@@ -389,10 +390,11 @@ class ReadModel:
 
     def _body(self, key: str, value: Any) -> str:
         """Encode a document as JSON; raise `InvalidInput` if it could not be read back."""
+        if self.form is None and (unnamed := find_names_not_text("value", value)) is not None:
+            raise InvalidInput(unnamed[0], f"of the document {key} must not have names that are not text")
         try:
             body = json.dumps(value if self.form is None else self.form.write(value)).decode()
-            if self.form is not None:
-                self._parsed(body)  # what could not be read back is never written
+            self._parsed(body)  # what could not be read back is never written
         except (ValueError, TypeError) as error:
             raise InvalidInput("value", f"of the document {key} must be JSON: {error}") from error
         return body
