@@ -45,7 +45,10 @@ def test_sentences_of_a_page_are_short(page: Path) -> None:
 def test_the_index_for_machines_tells_of_each_page_what_it_says_first() -> None:
     told = re.findall(r"^- \[(.+?)\]\(.+?\): (.+)$", machine_index.index(), re.MULTILINE)
     assert [name for name, _ in told] == [name for _, pages in machine_index.sections() for name, _ in pages]
-    first = "Epochal keeps events in DynamoDB, and writes one index of all appends that readers and reactions follow."
+    first = (
+        "Epochal stores events in DynamoDB, and maintains one index of all appends, which readers and reactions "
+        "follow."
+    )
     assert dict(told)["How it works"] == first
 
 
