@@ -184,7 +184,7 @@ def json_text(body: bytes) -> str | None:
             json.dumps(value)
     except ValueError:
         return None
-    return None if body.startswith(MARK) or nests_too_deep(body, value) else body.decode()
+    return None if body.startswith(MARK) or nests_too_deep(body) else body.decode()
 
 
 # Readers of events and unfolds.
