@@ -195,7 +195,8 @@ def test_nothing_is_no_document() -> None:
     ("value", "rule"),
     [
         ({5: 1}, "names that are not text"),
-        ({"counts": [{5: 1, "5": 2}]}, "names that are not text"),
+        ({"counts": [{5: 1, "5": 2}]}, "a name twice"),
+        ({"counts": [{None: 1}]}, "names that are not text"),
         (Decimal("1" * 5_000), "digits"),
     ],
 )

@@ -390,13 +390,13 @@ class ReadModel:
 
     def _body(self, key: str, value: Any) -> str:
         """Encode a document as JSON; raise `InvalidInput` if it could not be read back."""
-        if self.form is None and (unnamed := find_names_not_text("value", value)) is not None:
-            raise InvalidInput(unnamed[0], f"of the document {key} must not have names that are not text")
         try:
             body = json.dumps(value if self.form is None else self.form.write(value)).decode()
             self._parsed(body)  # what could not be read back is never written
         except (ValueError, TypeError) as error:
             raise InvalidInput("value", f"of the document {key} must be JSON: {error}") from error
+        if self.form is None and (unnamed := find_names_not_text("value", value)) is not None:
+            raise InvalidInput(unnamed[0], f"of the document {key} must not have names that are not text")
         return body
 
     def _key(self, name: str, kind: str) -> Key:
