@@ -1,16 +1,15 @@
 """A deployment: which store, reader or indexer is opened with which tables, bucket, driver and codec.
 
 Functions, commands, reactions and tests open here whatever they need, on AWS as in memory. What is not opened is not
-imported: a function starts with no more than its operations take.
+imported, so that a function starts with no more than its operations need: each property imports what it opens.
 """
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import at, layouts
+from epochal.plugins import layouts
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from epochal.store.encoding import Bodies, BodyCodec, Objects
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
-
-S = TypeVar("S")
 
 
 class Links(Protocol):
@@ -61,28 +58,6 @@ class Bucket(Protocol):
         """The signer of URLs of bodies and objects."""
 
 
-class Opener(Generic[S]):
-    """An attribute of a deployment that opens a store when it is read.
-
-    Attributes:
-        of: `module:name`, below `epochal`, of the function that opens the store.
-        attributes: names of the deployment's attributes that the function takes.
-    """
-
-    def __init__(self, of: str, *attributes: str) -> None:
-        self._of, self._attributes = of, attributes
-
-    def __get__(self, deployment: Deployment | None, _: object) -> S:
-        if deployment is None:
-            raise AttributeError("a store is of a deployment")
-        store: S = at(f"epochal.{self._of}")(*(attrgetter(name)(deployment) for name in self._attributes))
-        return store
-
-
-_TABLES = ("settings", "driver")
-_STREAMS = (*_TABLES, "codec")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """The stores of a deployment, opened on the tables and the bucket that the settings name.
@@ -91,28 +66,67 @@ class Deployment:
         settings: settings that name the tables.
         driver: runs requests.
         bucket: the bucket of large content.
-        codec: encodes and decodes bodies of streams.
-        streams: store of named streams.
-        tagged: store of tagged events, in the table of streams.
-        read_models: read models of reactions.
-        sources: layouts' parts that the feed is indexed from.
-        feed: reader of the feed, with the events of every layout.
-        indexer: indexer of the feed.
-        groups: groups of reactions, which can be paused, reset, or begun where another group is.
     """
 
     settings: Settings
     driver: Driver
     bucket: Bucket
 
-    codec: ClassVar[Opener[BodyCodec]] = Opener("store.encoding:codec_of", "bucket.bodies")
-    streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
-    tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)
-    read_models: ClassVar[Opener[ReadModels]] = Opener("read_models.documents:models_of", *_TABLES)
-    sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("feed.indexer:sources_of", "settings")
-    feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
-    indexer: ClassVar[Opener[Indexer]] = Opener("feed.indexer:indexer_of", *_TABLES)
-    groups: ClassVar[Opener[Groups]] = Opener("reactions.steering:Groups", "feed")
+    @property
+    def codec(self) -> BodyCodec:
+        """The codec that encodes and decodes bodies of streams."""
+        from epochal.store.encoding import codec_of
+
+        return codec_of(self.bucket.bodies)
+
+    @property
+    def streams(self) -> Streams:
+        """The store of named streams."""
+        from epochal.store.streams import streams_of
+
+        return streams_of(self.settings, self.driver, self.codec)
+
+    @property
+    def tagged(self) -> TaggedEvents:
+        """The store of tagged events, in the table of streams."""
+        from epochal.store.tagged import tagged_of
+
+        return tagged_of(self.settings, self.driver, self.codec)
+
+    @property
+    def read_models(self) -> ReadModels:
+        """The read models of reactions."""
+        from epochal.read_models.documents import models_of
+
+        return models_of(self.settings, self.driver)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The layouts' parts that the feed is indexed from."""
+        from epochal.feed.indexer import sources_of
+
+        return sources_of(self.settings)
+
+    @property
+    def feed(self) -> FeedReader:
+        """The reader of the feed, with the events of every layout."""
+        from epochal.feed.reader import reader_of
+
+        return reader_of(self.settings, self.driver, self.codec)
+
+    @property
+    def indexer(self) -> Indexer:
+        """The indexer of the feed."""
+        from epochal.feed.indexer import indexer_of
+
+        return indexer_of(self.settings, self.driver)
+
+    @property
+    def groups(self) -> Groups:
+        """The groups of reactions, which can be paused, reset, or begun where another group is."""
+        from epochal.reactions.steering import Groups
+
+        return Groups(self.feed)
 
     def __getattr__(self, name: str) -> Any:
         """Open a store of a plug-in by its name there: `tips`, `aggregates`, `dcb`."""
