@@ -27,7 +27,7 @@ from bench.report import Report
 from epochal.care.prices import PRICES
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.transfer.importing.importer import StreamImporter
-from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.dynamo.interpreter import interpreter
 from epochal.pages.items import STREAMS

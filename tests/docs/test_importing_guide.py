@@ -17,7 +17,7 @@ from epochal.care.prices import PRICES
 from epochal.cli import main as command_line
 from epochal.contrib.transfer.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
 from epochal.contrib.transfer.importing.incoming import Incoming, Row
-from epochal.contrib.transfer.importing.sources import KINDS
+from epochal.contrib.transfer.importing.kinds import KINDS
 from epochal.contrib.transfer.importing.writing import pretended
 from epochal.errors import CorruptData
 from tests.docs.console import examples

@@ -18,7 +18,7 @@ from eventsourcing.domain import Aggregate
 from epochal.contrib.local.programs import Package, Places, fetch
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import Misfit
-from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.errors import InvalidInput
 from epochal.store.streams import Streams

@@ -15,7 +15,8 @@ from epochal import Event
 from epochal.contrib.transfer.importing import sources
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import FieldMapping, Gone, Incoming, Misfit
-from epochal.contrib.transfer.importing.sources import mapped, source_of
+from epochal.contrib.transfer.importing.kinds import source_of
+from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Put, Reply, Transact, Update

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.contrib.transfer.importing.encoded_names import decode_name, encode_name
-from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.errors import InvalidInput
 from epochal.model.events import MAX_NAME_BYTES, stream_name
 from tests.support.terminal import Terminal

@@ -25,7 +25,8 @@ from epochal.contrib.transfer.importing.incoming import (
     body_of,
     time_of,
 )
-from epochal.contrib.transfer.importing.sources import mapped, source_of
+from epochal.contrib.transfer.importing.kinds import source_of
+from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import InvalidInput

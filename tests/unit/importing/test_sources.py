@@ -17,7 +17,7 @@ from eventsourcing.domain import Aggregate
 from epochal.contrib.transfer.importing.databases import of_client
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
-from epochal.contrib.transfer.importing.sources import source_of
+from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.errors import InvalidInput
 from epochal.testing.stores import memory_streams

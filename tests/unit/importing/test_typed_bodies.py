@@ -19,7 +19,8 @@ import pytest
 from epochal import Event, json_codec, upcast
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
-from epochal.contrib.transfer.importing.sources import mapped, source_of
+from epochal.contrib.transfer.importing.kinds import source_of
+from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.typed_bodies import TypedBodies
 from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.deciders.codecs import EventCodec, Stored

@@ -22,6 +22,9 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf
 BROUGHT = {"boto3": {"botocore"}, "aws-cdk-lib": {"jsii"}, "pydantic": {"pydantic-core"}}
 """What a dependency brings that is as much its own."""
 
+OF_USERS = {"kurrentdbclient"}
+"""Clients of other systems that users install for one import, so that no extra has them."""
+
 LATER = {"compression"}
 """Part of Python since a version that this one may be before."""
 
@@ -75,7 +78,7 @@ def imported() -> Iterator[tuple[str, Path]]:
 @pytest.mark.slow
 def test_every_package_that_the_library_imports_is_a_dependency_or_in_an_extra() -> None:
     extras = [each for extra in PROJECT["optional-dependencies"].values() for each in extra]
-    known = named(PROJECT["dependencies"] + extras)
+    known = named(PROJECT["dependencies"] + extras) | OF_USERS
     known = known.union(*(BROUGHT.get(each, set()) for each in known))
     distributions = distributions_of()
     lacking = {

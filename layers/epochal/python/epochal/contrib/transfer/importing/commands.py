@@ -25,7 +25,8 @@ from epochal.contrib.transfer.copying.stream_copy import (
 )
 from epochal.contrib.transfer.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.contrib.transfer.importing.incoming import Misfit
-from epochal.contrib.transfer.importing.sources import KINDS, mapped, source_of
+from epochal.contrib.transfer.importing.kinds import KINDS, source_of
+from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.text_columns import TextColumns
 from epochal.contrib.transfer.importing.typed_bodies import TypedBodies
 from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, pretended, writing
@@ -44,7 +45,9 @@ SHOWN: Final = 20
 
 @click.command(name="import")
 @click.argument("place")
-@click.option("--from", "kind", type=click.Choice(KINDS), help="What PLACE is, where its name does not tell.")
+@click.option(
+    "--from", "kind", type=click.Choice([*KINDS]), help="What PLACE is, where its name does not tell."
+)
 @click.option("--map", "text", default="", metavar="FIELD=COLUMN,…", help="Where the fields of an event are.")
 @click.option("--mapping", "file", default="", metavar="FILE", help="The same, as a TOML or JSON file.")
 @click.option(

@@ -9,7 +9,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from importlib import import_module
 from typing import Any, Final
 from uuid import UUID
 
@@ -295,7 +294,7 @@ def _read_all(uri: str) -> Iterator[Any]:
         InvalidInput: the client `kurrentdbclient` is not installed, or the database cannot be read.
     """
     try:
-        client = import_module("kurrentdbclient")  # installed by the user: no extra includes it
+        import kurrentdbclient as client  # noqa: PLC0415  installed by the user: no extra includes it
     except ModuleNotFoundError as error:
         raise InvalidInput("PLACE", f"needs {error.name}: pip install kurrentdbclient, or a file") from error
     failed: type[Exception] = client.exceptions.KurrentDBClientError

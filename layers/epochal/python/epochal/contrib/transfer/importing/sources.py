@@ -23,27 +23,6 @@ from epochal.codec.json import MARK
 from epochal.contrib.transfer.importing.incoming import REST, FieldMapping, Misfit, Row, Where, has
 from epochal.errors import InvalidInput, brought_by
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.plugins import at
-
-KINDS: Final = {
-    "ndjson": "sources:NDJSON",
-    "csv": "sources:CSV",
-    "parquet": "sources:PARQUET",
-    "eventsourcing": "databases:EVENTSOURCING",
-    "message-db": "databases:MESSAGE_DB",
-    "marten": "databases:MARTEN",
-    "kurrentdb": "databases:KURRENTDB",
-    "castore": "databases:CASTORE",
-}
-"""Module and constant of each kind of source, in this package."""
-
-_ENDINGS: Final = {
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".json": "ndjson",
-    ".csv": "csv",
-    ".parquet": "parquet",
-}
 
 Columns = Iterator[tuple[str, Mapping[str, Any]] | Misfit]
 """Rows as the source has them: each is its place and its values by column, or a misfit."""
@@ -135,21 +114,6 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
         rule = f"{name}: there is no column {column} in the first rows from {first[0].at} on"
         raise InvalidInput("map", f"{rule}; there are {', '.join(known)}")
     yield from chain(first, rows)
-
-
-def source_of(kind: str, place: str) -> HistorySource:
-    """Return the source of a kind; an empty kind is taken from the ending of the file's name.
-
-    Raises:
-        InvalidInput: no kind is given, and the name of the file does not tell it.
-    """
-    if not kind:
-        endings = [each for file in files_of(place)[:1] for each in Path(file).suffixes if each != ".gz"]
-        kind = _ENDINGS.get(endings[-1].lower() if endings else "", "")
-    if not kind:
-        raise InvalidInput("--from", f"must be given: the name of {place} does not tell what it is")
-    found: HistorySource = at(f"epochal.contrib.transfer.importing.{KINDS[kind]}")
-    return found
 
 
 def files_of(place: str) -> list[str]:
