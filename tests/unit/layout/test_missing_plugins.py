@@ -7,7 +7,8 @@ import pytest
 from epochal import plugins
 from epochal.errors import InvalidInput
 from epochal.layout.port import base_of, layouts_in, source_of
-from epochal.plugins import Layout, is_there, layouts
+from epochal.named_objects import is_installed
+from epochal.plugins import Layout, layouts
 from epochal.settings import Settings
 
 
@@ -45,6 +46,6 @@ def test_a_deployment_that_names_its_table_says_which_package_is_missing(missing
 
 
 def test_a_package_is_looked_for_wherever_it_would_be() -> None:
-    assert is_there("epochal.contrib.sekiban")
-    assert not is_there("epochal.contrib.gone")
-    assert not is_there("epochal.gone.x")
+    assert is_installed("epochal.contrib.sekiban")
+    assert not is_installed("epochal.contrib.gone")
+    assert not is_installed("epochal.gone.x")

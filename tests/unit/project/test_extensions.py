@@ -11,7 +11,7 @@ from epochal.testing.feeds import MemoryFeed
 
 @pytest.fixture
 def nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extensions, "is_there", lambda _package: False)
+    monkeypatch.setattr(extensions, "is_installed", lambda _package: False)
 
 
 @pytest.mark.usefixtures("nothing_is_there")

@@ -6,8 +6,10 @@ used, so that a function that imports one room does not pay for the others.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from epochal.deferred import deferred_names
 
 if TYPE_CHECKING:
     from epochal.deciders.codecs import json_codec as json_codec
@@ -82,16 +84,11 @@ _NAMES = {
     "scheduling": ("call_off", "in_", "later"),
 }
 
-_ROOMS = {name: room for room, names in _NAMES.items() for name in names}
-
-__all__ = [*_ROOMS]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+__getattr__ = deferred_names(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    return sorted([*globals(), *__all__])

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import at, is_there
+from epochal.named_objects import is_installed, load_object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,13 @@ EXTENSIONS: Final = (
 def places(kind: str) -> Iterator[str]:
     """Yield the places of the parts of one kind, an attribute of `Extension`, of installed packages."""
     for extension in EXTENSIONS:
-        if (place := getattr(extension, kind)) and is_there(extension.package):
+        if (place := getattr(extension, kind)) and is_installed(extension.package):
             yield place
 
 
 def parts(kind: str) -> Iterator[Any]:
     """Yield the parts of one kind of all installed packages, each imported when it is reached."""
-    return map(at, places(kind))
+    return map(load_object, places(kind))
 
 
 def part(kind: str) -> Any:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.declaration import Setting, declared
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, fields
+from epochal.named_objects import is_installed, load_object
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -88,7 +88,7 @@ class Layout:
     @property
     def is_there(self) -> bool:
         """Whether the plug-in is installed, since its package may have been deleted."""
-        return not isinstance(self.of, str) or is_there(self.of.partition(":")[0])
+        return not isinstance(self.of, str) or is_installed(self.of.partition(":")[0])
 
     @property
     def plugin(self) -> Plugin:
@@ -96,24 +96,24 @@ class Layout:
         if not self.is_there:
             package, _, _ = str(self.of).partition(":")
             raise InvalidInput(self.table, f"needs the package {package}, which is not there")
-        found: Plugin = at(self.of) if isinstance(self.of, str) else self.of
+        found: Plugin = load_object(self.of) if isinstance(self.of, str) else self.of
         return found
 
     @property
     def port(self) -> Port:
         """The port of the plug-in, which the rest of the library uses."""
-        found: Port = at(self.plugin.port)
+        found: Port = load_object(self.plugin.port)
         return found
 
     def part(self, name: str) -> Any:
         """Import a part of the plug-in; None where it has none."""
         where = getattr(self.plugin, name)
-        return at(where) if where else None
+        return load_object(where) if where else None
 
     def opener(self, store: str) -> Any:
         """Return the function that opens a store of the plug-in; None where it has no store of that name."""
         where = self.plugin.stores.get(store)
-        return None if where is None else at(where)
+        return None if where is None else load_object(where)
 
 
 NATIVE: Final = "pages"
@@ -200,8 +200,9 @@ def entry_of(name: str) -> EntryPoint:
     Raises:
         InvalidInput: there is none of that name, or more than one.
     """
-    # The import takes 10 ms, so it is made only where the environment names such layouts.
-    found = [*at("importlib.metadata").entry_points(group=GROUP, name=name)]
+    from importlib.metadata import entry_points  # noqa: PLC0415  takes 10 ms, and few name layouts of others
+
+    found = [*entry_points(group=GROUP, name=name)]
     if len(found) != 1:
         raise InvalidInput(PLUGINS, f"names {name}, which {len(found)} packages bring as {GROUP}")
     entry: EntryPoint = found[0]
@@ -239,38 +240,6 @@ def _declared(kind: type) -> Mapping[str, Setting]:
     return MappingProxyType({each.name: declared(each) for each in fields(kind)})
 
 
-def named_later(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package whose names are imported when they are first used.
-
-    Args:
-        files: module of each name, below the package.
-    """
-
-    def resolve(name: str) -> Any:
-        """Import a name of the package from the module that has the name."""
-        if name not in files:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return at(f"{package}.{files[name]}:{name}")
-
-    return resolve
-
-
-@cache
-def is_there(package: str) -> bool:
-    """Whether an optional package is installed; it may have been deleted, alone or with all of them."""
-    try:
-        return at("importlib.util:find_spec")(package) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def at(where: str) -> Any:
-    """Import the object at `module:name`, or a module."""
-    module, _, name = where.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
-
-
 def deferred(where: str) -> Callable[..., Any]:
     """Make a function that calls `module:name`, whose module is imported at the first call.
 
@@ -278,6 +247,6 @@ def deferred(where: str) -> Callable[..., Any]:
     """
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        return at(where)(*args, **kwargs)
+        return load_object(where)(*args, **kwargs)
 
     return called

@@ -8,10 +8,11 @@ are first used, so that settings of a stage are read without CDK, which starts N
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from epochal.deferred import deferred_names
 from epochal.errors import brought_by
-from epochal.plugins import named_later
 
 if TYPE_CHECKING:
     from epochal.cdk.parts.functions import Network as Network
@@ -24,12 +25,12 @@ _NAMES: Final = {
     "reaction": ("Reaction",),
     "store": ("EventStore", "Store"),
 }
-_FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
+_resolve: Final = deferred_names(__name__, _NAMES)
 
-__all__ = [*_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 
 def __getattr__(name: str) -> Any:
     """Import a name of this package when it is first used."""
     with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
-        return named_later(__name__, _FILES)(name)
+        return _resolve(name)

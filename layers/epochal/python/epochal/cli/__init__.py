@@ -14,7 +14,6 @@ What else there is, is called as its commands are: streams, tagged, projections,
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 EXTRA = ("click", "rich")
 
@@ -26,7 +25,7 @@ def run() -> None:
     what is missing; Ctrl-C meanwhile shows no trace.
     """
     try:
-        command = import_module("epochal.cli.main")
+        from epochal.cli.main import main  # noqa: PLC0415  takes a second, and needs the extra
     except ModuleNotFoundError as error:
         if error.name not in EXTRA:
             raise
@@ -35,4 +34,4 @@ def run() -> None:
         )
     except KeyboardInterrupt:
         sys.exit(130)
-    command.main()
+    main()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
@@ -19,6 +18,7 @@ from epochal.http.nodes import Node
 from epochal.model.events import Unfold
 from epochal.model.quantities import quantity
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
+from epochal.named_objects import load_object
 from epochal.settings import variable
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def named(target: str, field: str, what: str) -> Any:
         raise InvalidInput(field, f"must be a module, a colon and the name of {what} in it")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return getattr(import_module(module), name, None)
+        return getattr(load_object(module), name, None)
     except ModuleNotFoundError as error:
         raise InvalidInput(field, f"there is no module {error.name}") from error
 

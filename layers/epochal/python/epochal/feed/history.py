@@ -27,7 +27,8 @@ from epochal.model.events import (
     holds_seal,
     json_of,
 )
-from epochal.plugins import Layout, at, parts
+from epochal.named_objects import load_object
+from epochal.plugins import Layout, parts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
@@ -304,7 +305,7 @@ def _deployed(layout: Layout, settings: Settings, driver: Driver, codec: BodyCod
     where = layout.plugin.history
     if ":" in where:
         return DeployedHistory(layout.name, where, settings, driver, codec)
-    found: History = at(where).open_history(settings, driver, codec)
+    found: History = load_object(where).open_history(settings, driver, codec)
     return found
 
 
@@ -762,7 +763,7 @@ class DeployedHistory:
     @cached_property
     def opened(self) -> StreamHistory:
         """History of the store, which is opened at the first use."""
-        return StreamHistory(at(self.of)(self.settings, self.driver, self.codec))
+        return StreamHistory(load_object(self.of)(self.settings, self.driver, self.codec))
 
 
 def _of_stream(stream: str, found: Recorded | Unreadable) -> FeedEvent:

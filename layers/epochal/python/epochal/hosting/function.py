@@ -33,7 +33,7 @@ from epochal.index.groups import MAX_CAUSE, GroupState, Unit
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
-from epochal.plugins import at
+from epochal.named_objects import load_object
 from epochal.reactions.composite import Composite, composite_of
 from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet_filters
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
@@ -462,7 +462,7 @@ def __getattr__(name: str) -> Handler:
 
 @cache
 def _handler() -> Handler:
-    return loaded(lambda: lambda_handler(at(os.environ[ENTRY])))
+    return loaded(lambda: lambda_handler(load_object(os.environ[ENTRY])))
 
 
 def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.environ) -> Handler:

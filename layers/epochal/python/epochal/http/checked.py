@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Any
 
 from epochal.codec import json
@@ -18,6 +17,7 @@ from epochal.http.documents import document
 from epochal.http.nodes import Node, UnknownName
 from epochal.http.operation import Request, Response
 from epochal.model.events import TIMERS
+from epochal.named_objects import load_object
 from epochal.settings import Settings
 
 
@@ -43,7 +43,7 @@ def checked(perform: Callable[[Request], Response], settings: Settings) -> Calla
         perform: the operation.
         settings: settings of the stage, which name the module of schemas.
     """
-    schemas, refuses = import_module(settings.event_schemas), settings.unchecked_events == "refuse"
+    schemas, refuses = load_object(settings.event_schemas), settings.unchecked_events == "refuse"
 
     def performed(request: Request) -> Response:
         """Check each event of a request against its schema, then perform the operation."""

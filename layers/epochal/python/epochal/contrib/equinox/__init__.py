@@ -21,12 +21,14 @@ Names are resolved when they are first used: a function that reads the feed need
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from epochal.declaration import Flag, Number, OneOf, Text, must_stay, of_tables
+from epochal.deferred import deferred_names
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, fields
-from epochal.plugins import Plugin, named_later
+from epochal.plugins import Plugin
 from epochal.settings import EVENTS, Options
 
 if TYPE_CHECKING:
@@ -52,11 +54,9 @@ _NAMES: Final = {
     "streams": ("Tips", "memory_tips", "open_tips"),
 }
 
-_FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
+__all__ = ["EquinoxOptions", "PLUGIN", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
-__all__ = ["EquinoxOptions", "PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
-
-__getattr__ = named_later(__name__, _FILES)
+__getattr__ = deferred_names(__name__, _NAMES)
 
 
 # Settings that a stage chooses, and that deployed functions get (`epochal.settings`).

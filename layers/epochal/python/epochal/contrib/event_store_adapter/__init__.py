@@ -20,11 +20,13 @@ Names are resolved when they are first used: a function that reads the feed need
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from epochal.declaration import Names, Number, OneOf, must_keep, must_stay, of_tables, setting
+from epochal.deferred import deferred_names
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import Plugin, named_later
+from epochal.plugins import Plugin
 from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
@@ -83,11 +85,9 @@ _NAMES: Final = {
     "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
 }
 
-_FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
+__all__ = ["AdapterOptions", "PLUGIN", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
-__all__ = ["AdapterOptions", "PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
-
-__getattr__ = named_later(__name__, _FILES)
+__getattr__ = deferred_names(__name__, _NAMES)
 
 
 # Settings that a stage chooses, and that deployed functions get (`epochal.settings`).

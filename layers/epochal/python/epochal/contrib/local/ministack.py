@@ -15,7 +15,6 @@ failure destinations of stream mappings; payload limits.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import os
 import shutil
@@ -40,6 +39,7 @@ from epochal.contrib.local.errors import (
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places, note, noted
 from epochal.lazy_dataclasses import asdict, dataclass
+from epochal.named_objects import is_installed
 
 NAME = "the embedded AWS"
 DEFAULT_PORT = 4566
@@ -159,7 +159,7 @@ def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, 
     Raises:
         ProgramMissing: ministack is not installed.
     """
-    if importlib.util.find_spec("ministack") is None:
+    if not is_installed("ministack"):
         raise ProgramMissing(
             "ministack", "not installed (it is the embedded AWS)", "pip install 'epochal[local]'"
         )

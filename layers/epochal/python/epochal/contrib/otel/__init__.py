@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from epochal.plugins import named_later
+from epochal.deferred import deferred_names
 
 if TYPE_CHECKING:
     from epochal.contrib.otel.tracing import instrument as instrument
@@ -12,5 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["instrument", "uninstrument"]
 
-_FILES: Final = dict.fromkeys(__all__, "tracing")
-__getattr__ = named_later(__name__, _FILES)
+__getattr__ = deferred_names(__name__, {"tracing": __all__})

@@ -23,7 +23,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.lazy_dataclasses import asdict, dataclass
-from epochal.plugins import at
+from epochal.named_objects import load_object
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies
@@ -101,9 +101,9 @@ def proof_of(publication: Publication, client: Any = None) -> Proof:
 def shown_by(publication: Publication) -> Shown:
     """Return the function that turns events into CloudEvents: the user's mapping, or one with the codec."""
     if publication.mapping is not None:
-        shown: Shown = at(publication.mapping)
+        shown: Shown = load_object(publication.mapping)
         return shown
-    codec = None if publication.codec is None else at(publication.codec)
+    codec = None if publication.codec is None else load_object(publication.codec)
     return partial(cloud_event, codec=codec)
 
 

@@ -15,11 +15,13 @@ Names are resolved when they are first used: a function that reads the feed need
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from epochal.declaration import Flag, Number, Text, must_not_fall, must_stay, of_tables, setting
+from epochal.deferred import deferred_names
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import Plugin, named_later
+from epochal.plugins import Plugin
 from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
@@ -65,11 +67,9 @@ _NAMES: Final = {
     "store": ("DcbEvents",),
 }
 
-_FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
+__all__ = ["PLUGIN", "SekibanOptions", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
-__all__ = ["PLUGIN", "SekibanOptions", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
-
-__getattr__ = named_later(__name__, _FILES)
+__getattr__ = deferred_names(__name__, _NAMES)
 
 
 # Settings that a stage chooses and that its functions receive (`epochal.settings`).

@@ -23,7 +23,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -37,6 +36,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import check_wanted
 from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
+from epochal.named_objects import load_object
 
 FILE_ROWS: Final = 250_000
 """Rows of a file, about. A run that was interrupted repeats at most this many for each worker."""
@@ -302,7 +302,7 @@ def columns_of(wanted: ExportScope) -> Columns:
 
     module, _, name = wanted.codec.partition(":")
     try:
-        codec = getattr(import_module(module), name, None)
+        codec = getattr(load_object(module), name, None)
     except (ModuleNotFoundError, ValueError) as error:
         raise InvalidInput("codec", f"{wanted.codec} is not there: {error}") from error
     if not isinstance(codec, EventCodec):
