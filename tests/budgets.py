@@ -35,7 +35,7 @@ def seconds_by_file(report: Path) -> Counter[Path]:
 
 
 def _file(classname: str) -> Path:
-    """The file of a class of tests as JUnit names it, `tests.unit.http.test_append`."""
+    """The file of a class of tests as JUnit names it, `tests.surfaces.http.test_append`."""
     return TESTS.parent.joinpath(*classname.split(".")).with_suffix(".py")
 
 

@@ -14,8 +14,8 @@ from tests.support.kinds import KINDS, TESTS, kind_of, mark_by_folder
 from tests.support.sharing import group_of, turn
 
 CASES = """<testsuites><testsuite>
-<testcase classname="tests.unit.http.test_append" name="test_a" time="100.5"/>
-<testcase classname="tests.unit.http.test_append" name="test_b[1.5]" time="1.0"/>
+<testcase classname="tests.surfaces.http.test_append" name="test_a" time="100.5"/>
+<testcase classname="tests.surfaces.http.test_append" name="test_b[1.5]" time="1.0"/>
 <testcase classname="tests.contract.test_reads" name="test_c" time="{seconds}">{result}</testcase>
 </testsuite></testsuites>"""
 
@@ -115,8 +115,8 @@ def test_what_a_kind_took_is_told_beside_its_budget(
     pure, server = (next(kind for kind in KINDS if kind.name == name) for name in ("pure", "server"))
     assert ["pure", "102", str(pure.seconds)] in lines
     assert ["server", "2", str(server.seconds)] in lines
-    assert ["unit", "102"] in lines
-    assert ["101.5", "tests/unit/http/test_append.py"] in lines
+    assert ["surfaces", "102"] in lines
+    assert ["101.5", "tests/surfaces/http/test_append.py"] in lines
 
 
 def test_a_kind_over_its_budget_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
