@@ -32,5 +32,5 @@ def test_the_guide_to_reactions_runs_from_top_to_bottom(
 
 
 def test_the_arguments_described_are_the_arguments_there_are() -> None:
-    described = re.findall(r"^- `([a-z_]+)`", GUIDE.read_text().partition("\n### ")[0], re.MULTILINE)
+    described = re.findall(r"^\| `([a-z_]+)` \|", GUIDE.read_text().partition("\n### ")[0], re.MULTILINE)
     assert described == list(inspect.signature(reaction).parameters)

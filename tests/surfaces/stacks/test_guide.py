@@ -118,7 +118,7 @@ def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None
     assert f"each declared reaction {len(alarms['reactions'])}," in GUIDE
     words = ("six", "seven", "eight", "nine", "ten", "eleven")[len(alarms["reactions"]) - 6]
     reactions = (ROOT / "docs" / "guide" / "reactions.md").read_text().replace("\n", " ")
-    assert f"Either way it has {words} alarms" in reactions
+    assert f"Either way, the reaction has {words} alarms" in reactions
 
 
 EVIL = ("GET", "feed", "feed1", "streams", "0", "events")
