@@ -15,7 +15,6 @@ CORE_ABOVE = ("deciders", "reactions", "read_models", "aio", "testing")
 
 KNOWN_CYCLES = {
     frozenset({"deciders.pydantic_checks", "deciders.shapes"}),
-    frozenset({"dynamo.clients", "dynamo.interpreter"}),
     frozenset({"feed.ordered", "feed.reader", "feed.whole"}),
     frozenset({"model.events", "model.seal_search"}),
     frozenset({"pages.commit", "pages.identified", "pages.several", "pages.streams", "pages.tags.append"}),

@@ -32,7 +32,6 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from epochal.dynamo.aws_errors import address_of, describe_failure, translate_boto_error
-from epochal.dynamo.interpreter import Carrier
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.dynamo.protocol.messages import READS, check_write_answer, parse_object
 from epochal.dynamo.protocol.requests import DynamoRequest
@@ -44,6 +43,8 @@ from epochal.lazy_dataclasses import dataclass
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
+
+    from epochal.dynamo.interpreter import Carrier
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:

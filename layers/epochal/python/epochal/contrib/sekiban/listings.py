@@ -17,7 +17,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from heapq import merge
 from itertools import chain, islice
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from epochal.contrib.sekiban.entries import (
     after_id,
@@ -29,7 +29,6 @@ from epochal.contrib.sekiban.entries import (
     tags_page,
 )
 from epochal.contrib.sekiban.items import read_event
-from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
@@ -40,6 +39,9 @@ from epochal.plan.ops import Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import ahead, pool
 from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
+
+if TYPE_CHECKING:
+    from epochal.contrib.sekiban.store import DcbEvents
 
 LEAST: Final = 100
 """Lowest page size of a query to one of several partitions, which share the requested page size among them."""
