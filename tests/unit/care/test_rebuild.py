@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.response import StreamingBody
 
 from epochal.care.mender import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt
@@ -246,7 +247,8 @@ def test_an_export_is_read_from_its_bucket_by_the_keys_of_the_manifest(
         def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803  # boto's names
             assert Bucket == "backups-bucket"
             assert Key.startswith(PREFIX)
-            return {"Body": io.BytesIO((place / Key.removeprefix(PREFIX + "/")).read_bytes())}
+            content = (place / Key.removeprefix(PREFIX + "/")).read_bytes()
+            return {"Body": StreamingBody(io.BytesIO(content), len(content))}
 
     export_ = export_at(f"s3://backups-bucket/{PREFIX}", lambda name: S3Objects(Bucket(), name).open)
     found = list(export_.items())

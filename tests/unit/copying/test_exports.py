@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,29 @@ def test_what_does_not_say_its_times_is_corrupt(tmp_path: Path) -> None:
     odd = changes(tmp_path / "odd", [(key(place), None, "soon")], exportFromTime=at(5), exportToTime=at(6))  # type: ignore[list-item]
     with pytest.raises(CorruptData, match="does not say when"):
         read(full, odd)
+
+
+LONG = b" " * (64 * 1024 * 1024)
+"""More than a line of an export may have: an item has 400 KB."""
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_a_line_of_a_compressed_file_that_is_too_long_is_corrupt(tmp_path: Path, incremental: bool) -> None:
+    place = ("S-1", 0)
+    full = export(tmp_path / "full", [item(place, 1)], files=1, exportTime=at(5))
+    after = changes(
+        tmp_path / "after", [(key(place), item(place, 9), 900)], exportFromTime=at(5), exportToTime=at(6)
+    )
+    (file,) = [each for each in tmp_path.rglob("*.json.gz") if ("after" in each.name) == incremental]
+    file.write_bytes(gzip.compress(LONG + gzip.decompress(file.read_bytes())))
+    with pytest.raises(CorruptData, match="a line is longer than 64 MB"):
+        read(full, after)
+
+
+@pytest.mark.parametrize("name", ["manifest-files.json", "manifest-summary.json"])
+def test_a_manifest_that_is_too_long_is_corrupt(tmp_path: Path, name: str) -> None:
+    full = export(tmp_path / "full", [item(("S-1", 0), 1)], files=1)
+    file = tmp_path / "full" / name
+    file.write_bytes(LONG + file.read_bytes())
+    with pytest.raises(CorruptData, match=f"{name} .* longer than 64 MB"):
+        read(full)

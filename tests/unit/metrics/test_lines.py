@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -119,3 +121,38 @@ def test_nothing_is_written_of_nothing_and_nothing_twice(log: Log) -> None:
     log.metrics.write_all()
     log.metrics.write_all()
     assert log.told("Events") == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_values_that_threads_add_at_once_are_all_counted(kept: bool) -> None:
+    log = Log(kept=kept)
+    rounds, members, interval = 2_000, 8, sys.getswitchinterval()
+
+    def add(member: int) -> None:
+        for _ in range(rounds):
+            log.metrics.add(operation="o", times={"Latency": 1.0}, counts={"Events": member})
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(members) as pool:
+            list(pool.map(add, range(members)))
+    finally:
+        sys.setswitchinterval(interval)
+    log.metrics.write_all()
+    assert log.told("Events") == rounds * sum(range(members))
+    assert sum(len(line["Latency"]) for line in log.lines) == rounds * members
+
+
+def test_values_that_are_added_while_a_line_is_written_go_into_another() -> None:
+    log = Log()
+    metrics = log.metrics
+
+    def write(text: str) -> None:
+        log.texts.append(text)
+        if len(log.texts) == 1:
+            metrics.add(operation="o", counts={"Events": 2}, urgent=True)
+
+    metrics._write = write
+    metrics.add(operation="o", counts={"Events": 1})
+    metrics.write_all()
+    assert [line["Events"] for line in log.lines] == [1, 2]
