@@ -144,15 +144,14 @@ def test_values_that_threads_add_at_once_are_all_counted(kept: bool) -> None:
 
 
 def test_values_that_are_added_while_a_line_is_written_go_into_another() -> None:
-    log = Log()
-    metrics = log.metrics
+    texts: list[str] = []
 
     def write(text: str) -> None:
-        log.texts.append(text)
-        if len(log.texts) == 1:
+        texts.append(text)
+        if len(texts) == 1:
             metrics.add(operation="o", counts={"Events": 2}, urgent=True)
 
-    metrics._write = write
+    metrics = Metrics("append", kept=True, write=write)
     metrics.add(operation="o", counts={"Events": 1})
     metrics.write_all()
-    assert [line["Events"] for line in log.lines] == [1, 2]
+    assert [json.loads(text)["Events"] for text in texts] == [1, 2]

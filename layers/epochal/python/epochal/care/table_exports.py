@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.indexer import read_value
@@ -29,6 +29,9 @@ SUMMARY: Final = "manifest-summary.json"
 FILES: Final = "manifest-files.json"
 FULL: Final = "FULL_EXPORT"
 INCREMENTAL: Final = "INCREMENTAL_EXPORT"
+
+LONGEST: Final = 64 * 1024 * 1024
+"""Bytes of a line or of a manifest's summary that are read: an item has at most 400 KB, a line two of them as text."""
 
 Open = Callable[[str], IO[bytes]]
 """Opens a file of an export: a manifest by its name, a data file by the key that the manifest has."""
@@ -97,7 +100,7 @@ class Export:
     def _lines(self, member: str) -> Iterator[Fields]:
         """Yield the lines of all data files that the manifest names; each must have `member`."""
         with self.open(FILES) as manifest:
-            for line in manifest:
+            for line in _lines_in(manifest, f"{self.place}: {FILES}"):
                 if line.strip():
                     listed = json.loads(line)
                     yield from self._file(member, listed["dataFileS3Key"], listed["itemCount"])
@@ -105,7 +108,10 @@ class Export:
     def _summary(self, kind: str) -> Fields:
         """Read the manifest's summary, and check that the export has the expected kind and format."""
         with self.open(SUMMARY) as file:
-            summary: dict[str, Any] = json.load(file)
+            content = file.read(LONGEST + 1)
+        if len(content) > LONGEST:
+            raise CorruptData(f"{self.place}: {SUMMARY} cannot be read: it is longer than {LONGEST >> 20} MB")
+        summary: dict[str, Any] = json.loads(content)
         if summary.get("outputFormat") != "DYNAMODB_JSON":
             raise InvalidInput("export", f"{self.place} must be in DYNAMODB_JSON")
         if summary.get("exportType", FULL) != kind:
@@ -118,7 +124,7 @@ class Export:
         count = 0
         try:
             with self.open(key) as packed, gzip.open(packed) as lines:
-                for line in lines:
+                for line in _lines_in(cast("IO[bytes]", lines), f"{self.place}: {key}"):
                     fields = json.loads(line)
                     _ = fields[member]
                     yield fields
@@ -127,6 +133,14 @@ class Export:
             raise CorruptData(f"{self.place}: {key} cannot be read: {error}") from error
         if count != expected:
             raise CorruptData(f"{self.place}: {key} has {count:,} items, the manifest says {expected:,}")
+
+
+def _lines_in(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yield the lines of a file; raise `CorruptData` before one of more than `LONGEST` bytes is in memory."""
+    while line := file.readline(LONGEST + 1):
+        if len(line) > LONGEST:
+            raise CorruptData(f"{name} cannot be read: a line is longer than {LONGEST >> 20} MB")
+        yield line
 
 
 def read_fields(fields: Fields) -> Item:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from io import BufferedReader, RawIOBase
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from botocore.exceptions import ClientError
@@ -128,7 +129,7 @@ class S3Objects(_Bucket):
 
     def open(self, key: str) -> IO[bytes]:
         """Open an object for reading as a file; raise `MissingBody` if it does not exist."""
-        return cast("IO[bytes]", self._body(key))
+        return BufferedReader(cast("RawIOBase", self._body(key)))  # of its own, it reads a line byte by byte
 
     def _body(self, key: str) -> StreamingBody:
         """Request an object and return its streaming body."""

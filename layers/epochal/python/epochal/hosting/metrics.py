@@ -90,7 +90,7 @@ def _print(text: str) -> None:
 
 
 class Metrics:
-    """Collects what one function counts and times, and writes it to the log.
+    """Collects what one function counts and times, and writes it to the log; threads may share it.
 
     Args:
         service: name of the function, a dimension of its metrics.
@@ -112,6 +112,8 @@ class Metrics:
         self._now = now
         self._write = write
         self._lines: dict[str, _Line] = {}
+        # Of the kind that one thread may take twice: Lambda's warning may come while the main thread adds a value.
+        self._lock = threading.RLock()
 
     def keep(self) -> None:
         """From now on values may be kept."""
@@ -133,18 +135,20 @@ class Metrics:
             urgent: an alarm looks at them, so they are written at once.
         """
         now = self._now()
-        for other, line in list(self._lines.items()):
-            if now - line.began >= KEPT_SECONDS:
-                self._write_line(other)
-        line = self._lines.setdefault(operation, _Line(began=now))
-        line.add(times, counts, notes)
-        if urgent or not self._kept or line.full():
-            self._write_line(operation)
+        with self._lock:
+            for other, line in list(self._lines.items()):
+                if now - line.began >= KEPT_SECONDS:
+                    self._write_line(other)
+            line = self._lines.setdefault(operation, _Line(began=now))
+            line.add(times, counts, notes)
+            if urgent or not self._kept or line.full():
+                self._write_line(operation)
 
     def write_all(self) -> None:
         """Write whatever is kept."""
-        for operation in list(self._lines):
-            self._write_line(operation)
+        with self._lock:
+            for operation in list(self._lines):
+                self._write_line(operation)
 
     def _write_line(self, operation: str) -> None:
         dimensions = {"service": self._service} | ({"operation": operation} if operation else {})
