@@ -35,7 +35,7 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.support.tables import Tables
-from tests.unit.care.damage import told
+from tests.surfaces.care.damage import told
 
 pytestmark = pytest.mark.ddbl
 

@@ -43,7 +43,7 @@ from epochal.settings import Settings
 from tests.deploy.test_http_api import Caller
 from tests.docs.console import Example, examples
 from tests.docs.shell import commands, exported, request_of
-from tests.unit.care.exporting import written
+from tests.surfaces.care.exporting import written
 
 pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]
 

@@ -16,7 +16,7 @@ from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.memory import MemoryTables
 from tests.support.terminal import Terminal
-from tests.unit.care.exporting import export
+from tests.surfaces.care.exporting import export
 
 FAST = ("--settle", "0")
 

@@ -12,7 +12,7 @@ import pytest
 from epochal.care.table_exports import export_at
 from epochal.errors import CorruptData, InvalidInput
 from epochal.plan.values import Item, binary, number, text
-from tests.unit.care.exporting import changes, export
+from tests.surfaces.care.exporting import changes, export
 
 Table = dict[tuple[str, int], Item]
 

@@ -29,8 +29,8 @@ from epochal.plan.ops import BatchGet, Delete, Execute, Get, Items, Op, Put, Que
 from epochal.plan.values import Item, Key, number, text
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal
-from tests.unit.care.damage import Damaged
-from tests.unit.care.exporting import changes, export
+from tests.surfaces.care.damage import Damaged
+from tests.surfaces.care.exporting import changes, export
 from tests.unit.export.test_from_feed import exported as of_the_feed
 from tests.unit.export.test_from_feed import filled, rows_in
 

@@ -23,7 +23,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.support.inline import Inline
-from tests.unit.care.vast import AN_EPOCH, Vast
+from tests.surfaces.care.vast import AN_EPOCH, Vast
 from tests.unit.reactions.world import World
 
 HOUR = 3_600.0

@@ -15,7 +15,7 @@ from epochal.dynamo import clients, interpreter
 from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Put
 from epochal.settings import variable
-from tests.unit.care.damage import Damaged
+from tests.surfaces.care.damage import Damaged
 from tests.unit.reactions.test_mappings import Lambda
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "auditor" / "handler.py"

@@ -15,7 +15,7 @@ from epochal.index.tip import load_tip
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
-from tests.unit.care.damage import Damaged
+from tests.surfaces.care.damage import Damaged
 
 BUSY = 8
 """Requests at the end of the chain before which the indexer is at work: for ever, and nobody would come to its end."""

@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from tests.unit.care.damage import Damaged
+from tests.surfaces.care.damage import Damaged
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 from tests.simulation.scheduler import Killed, mortal
-from tests.unit.care.damage import SMALL, Damaged
-from tests.unit.care.exporting import PREFIX, export
+from tests.surfaces.care.damage import SMALL, Damaged
+from tests.surfaces.care.exporting import PREFIX, export
 from tests.unit.feed.layouts import ALICE, Layouts
 
 SOURCES = ("tips", "journal", "dcb")

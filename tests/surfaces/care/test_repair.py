@@ -6,7 +6,7 @@ import pytest
 
 from epochal.care.repair import Repairer
 from epochal.plan.ops import Delete, Op, Put, Update
-from tests.unit.care.damage import Damaged, told
+from tests.surfaces.care.damage import Damaged, told
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL
 
 ALL = {

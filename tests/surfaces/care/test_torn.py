@@ -21,7 +21,7 @@ from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.support.examples import seeds
-from tests.unit.care.torn_worlds import NAMES, TABLE, Clock, World, copied, key_of, streams_of, torn
+from tests.surfaces.care.torn_worlds import NAMES, TABLE, Clock, World, copied, key_of, streams_of, torn
 
 Read = list[tuple[int, bytes]]
 REPLICAS = range(3)

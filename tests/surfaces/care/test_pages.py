@@ -26,8 +26,8 @@ from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.care.damage import SMALL, Damaged, told
-from tests.unit.care.exporting import export
+from tests.surfaces.care.damage import SMALL, Damaged, told
+from tests.surfaces.care.exporting import export
 from tests.unit.feed.layouts import Layouts
 
 START = 30_000
