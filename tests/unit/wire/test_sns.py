@@ -28,7 +28,7 @@ from epochal.dynamo.wire.sns import MEDIA, LightTopics, topic_client
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.feed.indexer import Topic
 from epochal.index.checkpoints import Checkpoint
-from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
+from tests.surfaces.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
 URL = f"https://sns.{REGION}.amazonaws.com"

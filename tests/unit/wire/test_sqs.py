@@ -27,7 +27,7 @@ from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
 from epochal.dynamo.wire.sqs import MEDIA, LightQueues, queue_client
 from epochal.errors import InvalidRequest, Unavailable
-from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
+from tests.surfaces.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
 URL = f"https://sqs.{REGION}.amazonaws.com"
