@@ -13,9 +13,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from epochal.store.driver import POOL
+from tests.support.awaited import pytest_pyfunc_call
 from tests.support.examples import CHECK, TEST
 from tests.support.inline import Inline
 from tests.support.sockets import no_sockets
+
+__all__ = ["pytest_pyfunc_call"]
+"""A hook that is made elsewhere."""
 
 TESTS: Final = Path(__file__).resolve().parent.parent
 PURE: Final = (TESTS / "core", TESTS / "surfaces", TESTS / "unit")

@@ -1,5 +1,7 @@
 """Runs the tests that a module takes over from an ordinary store's as an asynchronous program runs that store.
 
+`tests/conftest.py` has the hook for all tests.
+
 A module that says `AWAITED = True` has each of its tests called in the bridge of an event loop, where every request to
 the memory table gives other tasks their turn first.
 """
