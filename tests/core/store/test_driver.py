@@ -340,9 +340,9 @@ def test_a_write_that_became_too_large_after_a_lost_answer_may_have_been_applied
 
 
 def test_whatever_fails_while_a_write_is_told_of_says_that_it_may_have_been_applied(clock: Clock) -> None:
-    telling = driver([NotApplied("throttled")] * 99, clock).telling()
+    reading_back = driver([NotApplied("throttled")] * 99, clock).reading_back()
     with pytest.raises(Unavailable) as raised:
-        telling.run(ask(GET))
+        reading_back.run(ask(GET))
     assert raised.value.maybe_applied
 
 

@@ -65,7 +65,7 @@ OF_LAYOUTS: Final = {
 }
 PAGES: Final = {
     "beginning",
-    "believed",
+    "verify_seals",
     "sealed",
     "checked",
     "condition",

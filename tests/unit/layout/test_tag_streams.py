@@ -580,8 +580,8 @@ def test_a_position_that_goes_outside_has_seals_for_the_heads_of_all_tags_of_its
         position = store.read(of(*tags)).position
         told = read_position(write_position(store.sealed(position, writes=True)))
         outside = {**told.seen, **told.heads}["b"].token
-        believed = store.believed(told)
-        inside = {**believed.seen, **believed.heads}["b"].token
+        verified = store.verify_seals(told)
+        inside = {**verified.seen, **verified.heads}["b"].token
         assert outside is not None
         assert inside is not None
         assert (bool(outside.seal), outside.of, bool(inside.of)) == (True, "", True)

@@ -28,7 +28,7 @@ from epochal.model.tags import write_position
 from epochal.model.versions import Appended, AtVersion, Conflict, ExpectedVersion, Position
 from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.store.driver import Meter
-from epochal.store.outcomes import not_made
+from epochal.store.outcomes import append_error
 from epochal.store.reading import Pruned, Selection
 from epochal.store.streams import Streams
 
@@ -401,7 +401,7 @@ def append_each(streams: Streams, *, appends: str) -> None:
                 made = (
                     came
                     if isinstance(came, Appended | EpochalError)
-                    else not_made(one.stream, came, one.expected)
+                    else append_error(one.stream, came, one.expected)
                 )
                 failed.extend([made] if isinstance(made, EpochalError) else [])
                 yield one, made

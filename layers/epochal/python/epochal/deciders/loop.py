@@ -34,7 +34,7 @@ from epochal.model.events import TIMERS, Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
-from epochal.store.outcomes import give_way
+from epochal.store.outcomes import back_off
 
 ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""
@@ -213,7 +213,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
 
     def _as_earlier(self, written: Any) -> Earlier[R, T]:
         """Return the earlier call's answer, to be reconstructed when it is needed."""
-        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, written))  # noqa: SLF001  its own
+        return Earlier(answer=partial(self.over(self.driver.reading_back())._earlier, written))  # noqa: SLF001  its own
 
     def decide(self, *, attempts: int = ATTEMPTS, metadata: Mapping[str, Any] | None = None) -> tuple[R, T]:
         """Make the decision; return the function's result and the outcome, with the capacity of all requests.
@@ -248,7 +248,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
             if isinstance(answer, Moved):
                 if attempt == attempts:
                     raise Contended(answer.name, attempt)
-                base = answer.onward(give_way(driver, attempt, since))
+                base = answer.onward(back_off(driver, attempt, since))
             elif isinstance(answer, Earlier):
                 base = answer
             else:

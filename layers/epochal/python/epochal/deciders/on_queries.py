@@ -43,7 +43,7 @@ from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
-from epochal.store.appending import Forbidden, append_on
+from epochal.store.appending import AppendOptions, append_on
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
 from epochal.store.streams import Streams, token_of
@@ -480,8 +480,8 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
     ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
         """Append to the stream if it is as it was read, and no newer event matches the query."""
         (only,) = appends
-        forbidden = Forbidden(fail_if=base.model.query, after=base.model.position, also=also)
-        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], forbidden, self.key)
+        options = AppendOptions(fail_if=base.model.query, after=base.model.position, also=also)
+        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)
         if not isinstance(result, Conflict):
             return result
         if result.unmet:

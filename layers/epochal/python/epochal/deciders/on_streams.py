@@ -70,7 +70,7 @@ from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.appending import several
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
-from epochal.store.outcomes import not_made
+from epochal.store.outcomes import append_error
 from epochal.store.streams import Streams, token_of
 
 C = TypeVar("C")
@@ -708,7 +708,7 @@ def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> No
         met = meets(expected, None if token is None else token.version)
     if not met:
         conflict = Conflict(version=0 if token is None else token.version, token=token)
-        raise not_made(stream, conflict, expected)
+        raise append_error(stream, conflict, expected)
 
 
 def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:

@@ -30,13 +30,13 @@ from epochal.http.streams import (
     WITH_QUERY,
     Opened,
     append_form,
-    believed,
     condition_of,
     contents_of,
     forbidden_by,
     made,
     opened,
     reached_by,
+    verify_token,
 )
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import (
@@ -161,7 +161,7 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
         raise TooLarge("appends", len(asked), most, "items")
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
-    asked = tuple(_believed(each, seals) for each in asked)
+    asked = tuple(_with_verified_token(each, seals) for each in asked)
     condition = condition_of(sent, store, on.link)
     match _outcome(store, asked, key, condition):
         case Appended() as made:
@@ -189,11 +189,11 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
             )
 
 
-def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
+def _with_verified_token(append: StreamAppend, seals: Seals) -> StreamAppend:
     """Return an append with its expected token trusted only as far as the token's seal goes."""
     if not isinstance(append.expected, Token):
         return append
-    return replace(append, expected=seals.believed(append.stream, append.expected))
+    return replace(append, expected=seals.verify_token(append.stream, append.expected))
 
 
 def _outcome(
@@ -356,7 +356,7 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
     room, limit = AnswerSize(), schemas.DEFAULT_LIMIT // max(1, conditions)
     asked = [
         bulk_append(
-            believed(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
+            verify_token(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
         )
         for wanted, members in sent
     ]

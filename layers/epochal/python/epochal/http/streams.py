@@ -342,7 +342,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     condition = condition_of(sent, store, on.link)
     wanted = StreamAppend(stream=stream, expected=expected, **contents)
     came = store.try_append(
-        stream, **contents, expected=believed(store, wanted), idempotency_key=key, **condition
+        stream, **contents, expected=verify_token(store, wanted), idempotency_key=key, **condition
     )
     outcome = made(store, meter, stream, came, condition, in_header=in_header)
     view = APPENDED(
@@ -361,12 +361,12 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     )
 
 
-def believed(store: Streams, wanted: StreamAppend) -> ExpectedVersion:
+def verify_token(store: Streams, wanted: StreamAppend) -> ExpectedVersion:
     """Return the expected version of an append, with a token trusted only as far as its seal goes."""
     expected = wanted.expected
     if not isinstance(expected, Token):
         return expected
-    return Seals.of(store, writes=True).believed(wanted.stream, expected)
+    return Seals.of(store, writes=True).verify_token(wanted.stream, expected)
 
 
 def made(
@@ -439,7 +439,7 @@ def condition_of(
     after = over.position_of(sent)
     return {
         "fail_if": over.query_of(sent["failIf"], tagged),
-        "after": None if after is None else tagged.believed(after),
+        "after": None if after is None else tagged.verify_seals(after),
         "takes": over.Listed(limit, link, answer=room),
     }
 

@@ -503,7 +503,7 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     after = position_of(sent)
     store, meter = tagged.on(request)
     listed = Listed(schemas.DEFAULT_LIMIT, tagged.link)
-    after = None if after is None else store.believed(after)
+    after = None if after is None else store.verify_seals(after)
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, Conflict):

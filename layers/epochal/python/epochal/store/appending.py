@@ -47,13 +47,13 @@ from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
 from epochal.store.encoding import identity_of, with_metadata
-from epochal.store.outcomes import all_of, going_with, in_the_way, unmet
+from epochal.store.outcomes import also_conflict, combine_outcomes, condition_error, explain_also_errors
 from epochal.store.streams import Streams, outcome_of, refusals_of, token_of
 from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forbidden:
+class AppendOptions:
     """The append condition of a call: a query that must match no event beyond a position.
 
     Attributes:
@@ -68,7 +68,7 @@ class Forbidden:
     takes: Takes | None = None
     also: Also = ()
 
-    def checked(self, store: Streams) -> Forbidden:
+    def checked(self, store: Streams) -> AppendOptions:
         """Return the same condition with its writes `also` checked against a store.
 
         Raises:
@@ -82,9 +82,9 @@ class Forbidden:
         return replace(self, also=checked(self.also, own))
 
 
-def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
+def try_append(store: Streams, append: StreamAppend, options: AppendOptions, key: str | None) -> Outcome:
     """Append to one stream with tags, a query or other writes; return the outcome (`Streams.try_append`)."""
-    outcome = _made(store, [append], forbidden.checked(store), key)
+    outcome = _made(store, [append], options.checked(store), key)
     if not outcome.streams:
         return outcome
     only, capacity = outcome.streams[append.stream], outcome.capacity
@@ -94,14 +94,14 @@ def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: 
 
 
 def try_append_all(
-    store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None
+    store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, key: str | None
 ) -> Outcome:
     """Append to several streams, all or nothing; return the outcome (`Streams.try_append_all`)."""
-    forbidden = forbidden.checked(store)
-    _check(appends, key, len(forbidden.also))
+    options = options.checked(store)
+    _check(appends, key, len(options.also))
     several(store.layout)
     if len(appends) > 1:
-        return _made(store, appends, forbidden, key)
+        return _made(store, appends, options, key)
     (only,) = appends
     with _placed(0):
         alone = store.try_append(
@@ -109,15 +109,15 @@ def try_append_all(
             only.events,
             unfolds=only.unfolds,
             expected=only.expected,
-            fail_if=forbidden.fail_if,
-            after=forbidden.after,
-            takes=forbidden.takes,
+            fail_if=options.fail_if,
+            after=options.after,
+            takes=options.takes,
             idempotency_key=key,
-            also=forbidden.also,
+            also=options.also,
         )
     if isinstance(alone, Conflict) and (alone.events or alone.unmet):
         return alone
-    outcome = all_of({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
+    outcome = combine_outcomes({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
     if isinstance(alone, Appended) and isinstance(outcome, Appended):
         return replace(outcome, position=alone.position, versions=alone.versions)
     return outcome
@@ -127,7 +127,7 @@ def append_on(
     store: Streams,
     known: Mapping[str, Known[Head]],
     appends: Sequence[StreamAppend],
-    forbidden: Forbidden,
+    options: AppendOptions,
     key: DecisionKey | str | None,
 ) -> Mapping[str, Result[Head] | None] | Conflict:
     """Append events with tags, or under a query, on exactly the known heads of streams.
@@ -141,19 +141,19 @@ def append_on(
         The result for each stream; or a `Conflict` with the events that match the query, or the items that `also`
         forbids.
     """
-    forbidden, given = forbidden.checked(store), list[StreamAppend]()
+    options, given = options.checked(store), list[StreamAppend]()
     for each in appends:
         _check_tags(store, each.events)
         token = token_of(known[each.stream])
         given.append(replace(each, expected=NO_STREAM if token is None else replace(token, refused=0)))
     writing = {each.stream for each in appends}
     reads = {stream: each for stream, each in known.items() if stream not in writing}
-    with going_with(forbidden.also):
+    with explain_also_errors(options.also):
         stored = batches(store, given, tagged=True)
         record = key if isinstance(key, str) else None
         if isinstance(key, DecisionKey):
             stored = [key.on(*stored)]
-        results, tags = _with_tags(store, given, stored, forbidden, record, reads=reads)
+        results, tags = _with_tags(store, given, stored, options, record, reads=reads)
     return tags if isinstance(tags, Conflict) else results
 
 
@@ -172,9 +172,9 @@ def append_tagged_on(
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
     """
-    came = append_on(store, known, appends, Forbidden(also=also), key)
+    came = append_on(store, known, appends, AppendOptions(also=also), key)
     if isinstance(came, Conflict):  # of which no query is the cause, since there is none
-        raise in_the_way(came)
+        raise condition_error(came)
     return came
 
 
@@ -197,15 +197,15 @@ def append_all_on(
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
     """
-    also = Forbidden(also=also).checked(store).also
+    also = AppendOptions(also=also).checked(store).also
     writing = [batch.stream for batch, _ in writes]
     reads = [(stream, head) for stream, head in known.items() if stream not in writing]
-    with going_with(also):
+    with explain_also_errors(also):
         results: Results[Head] | DecidedBefore | Unmet = store.driver.run(
             several(store.layout).append_all_on(store.table, writes, reads, key, also)
         )
     if isinstance(results, Unmet):
-        raise in_the_way(unmet(results))
+        raise condition_error(also_conflict(results))
     if isinstance(results, DecidedBefore):
         return results
     return dict(zip((*writing, *(stream for stream, _ in reads)), results, strict=True))
@@ -289,27 +289,29 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
         seen.add(each.stream)
 
 
-def _made(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None) -> Outcome:
+def _made(
+    store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, key: str | None
+) -> Outcome:
     """Append to streams under a condition, all or nothing; return the outcome of the whole append."""
-    concerned = forbidden.fail_if is not None or forbidden.after is not None
+    concerned = options.fail_if is not None or options.after is not None
     if concerned or any(event.tags for each in appends for event in each.events):
         concerned = True
         for place, each in enumerate(appends):
             with _placed(place, of=len(appends)):
                 _check_tags(store, each.events)
     counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
-    stored = batches(store, appends, key, forbidden.also, tagged=concerned)
+    stored = batches(store, appends, key, options.also, tagged=concerned)
     driver, meter = store.driver.metered()
     since, results, tags = driver.clock(), cast("Mapping[str, Any]", {}), None
-    with meter, going_with(forbidden.also):
+    with meter, explain_also_errors(options.also):
         if concerned:
             given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
-            results, tags = _with_tags(store.on(driver), given, stored, forbidden, key)
+            results, tags = _with_tags(store.on(driver), given, stored, options, key)
         else:
             pairs = list(zip(stored, expected, strict=True))
-            came = driver.run(several(store.layout).append_all(store.table, pairs, key, forbidden.also))
+            came = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
             if isinstance(came, Unmet):
-                tags = unmet(came)
+                tags = also_conflict(came)
             else:
                 results = dict(zip((each.stream for each in appends), came, strict=True))
     if isinstance(tags, Conflict):
@@ -319,7 +321,7 @@ def _made(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden,
         for stream, result in results.items()
         if result is not None
     }
-    outcome = all_of(outcomes, meter.capacity)
+    outcome = combine_outcomes(outcomes, meter.capacity)
     if tags is None or not isinstance(outcome, Appended):
         return outcome
     own = {
@@ -346,7 +348,7 @@ def _with_tags(
     store: Streams,
     appends: Sequence[StreamAppend],
     batches: Sequence[Batch],
-    forbidden: Forbidden,
+    options: AppendOptions,
     key: str | None,
     *,
     reads: Mapping[str, Known[Head]] | None = None,
@@ -370,19 +372,19 @@ def _with_tags(
                 (batch, each.expected)
                 for batch, each in zip(_labelled(appends, batches), appends, strict=True)
             ],
-            _tagged(appends, batches, forbidden.also),
-            tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes),
+            _tagged(appends, batches, options.also),
+            tagged.condition(options.fail_if, options.after, options.takes),
             key,
             reads=reads,
             decided=reads is not None,
         )
     )
     if isinstance(result, Unmet):
-        return {}, unmet(result)
+        return {}, also_conflict(result)
     tags = result.tags
     if tags is None and reads is None and all(isinstance(each, Written) for each in result.streams.values()):
-        tags = _replayed(replace(tagged, driver=store.driver.telling()), appends, forbidden)
-    if tags is not None and forbidden.takes is None:
+        tags = _replayed(replace(tagged, driver=store.driver.reading_back()), appends, options)
+    if tags is not None and options.takes is None:
         tags = replace(tags, events=tagged.whole(tags.events))
     return result.streams, tags
 
@@ -431,8 +433,8 @@ def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
     return given if given.id is None else replace(given, id=None)
 
 
-def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
+def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions) -> Appended:
     """Make the outcome for the tags of an append that an earlier call had made: their current counts."""
     events: list[Event] = [event for each in appends for event in each.events if event.tags]
     versions = tagged.counts(own_tags(events)) if events else {}
-    return Appended(position=forbidden.after or Position(), versions=versions)
+    return Appended(position=options.after or Position(), versions=versions)

@@ -189,7 +189,7 @@ def _place_of(execute: ops.Execute) -> int:
         return next(_NUMBERS)
 
 
-_Doubt = set[object]
+_UnknownWrites = set[object]
 """Writes of these steps whose response was lost and whose retries were not applied either: they may have been applied.
 
 A write that a retry applies is removed, as if nothing had been lost. A write whose retry was refused stays: its own
@@ -227,7 +227,7 @@ class Driver:
     deadline: float | None = None
     at_once: int = 1
     place: int | None = None
-    after_write: bool = False
+    read_back: bool = False
 
     def __post_init__(self) -> None:
         if self.place is None:
@@ -242,19 +242,19 @@ class Driver:
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
-        doubt: _Doubt = {"the write that is told of"} if self.after_write else set()
+        unknown: _UnknownWrites = {"the write that is looked up"} if self.read_back else set()
         try:
             step = next(steps)
             while True:
                 asked = step.ops if isinstance(step, ops.Several) else (step,)
-                replies = self._replies(asked, limit, doubt)
+                replies = self._replies(asked, limit, unknown)
                 step = steps.send(replies if isinstance(step, ops.Several) else replies[0])
         except StopIteration as end:
             outcome: T = end.value
             return outcome
         except TooLarge as error:
             # This write was refused as too large; an earlier try whose response was lost may still be applied.
-            if doubt:
+            if unknown:
                 raise Unavailable(str(error), maybe_applied=True) from error
             raise
 
@@ -310,18 +310,18 @@ class Driver:
         with meter:
             return driver.run(steps), meter.capacity
 
-    def telling(self) -> Driver:
+    def reading_back(self) -> Driver:
         """Return a copy of the driver for requests that look up a write that was made before.
 
         Their errors say that a write may have been applied.
         """
-        return replace(self, after_write=True)
+        return replace(self, read_back=True)
 
     def within(self, seconds: float) -> Driver:
         """Return a copy of the driver that gives up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
 
-    def _replies(self, asked: tuple[ops.Op, ...], limit: float, doubt: _Doubt) -> list[ops.Reply]:
+    def _replies(self, asked: tuple[ops.Op, ...], limit: float, unknown: _UnknownWrites) -> list[ops.Reply]:
         """Perform operations, several in parallel; return their replies in the same order.
 
         After a failure no further request is begun.
@@ -329,54 +329,54 @@ class Driver:
         Args:
             asked: the operations.
             limit: clock reading at which to give up.
-            doubt: writes of these steps whose response was lost.
+            unknown: writes of these steps whose response was lost.
         """
 
         def answer(op: ops.Op) -> ops.Reply:
             """Perform one operation, unless the deadline has passed; return the reply."""
-            self._check_deadline(doubt)
-            return self._perform(op, limit, doubt)
+            self._check_deadline(unknown)
+            return self._perform(op, limit, unknown)
 
         if self.at_once == 1 or len(asked) == 1:
             return list(map(answer, asked))
         return list(ahead(answer, asked, self.at_once))
 
-    def _check_deadline(self, doubt: _Doubt) -> None:
+    def _check_deadline(self, unknown: _UnknownWrites) -> None:
         """Raise `Unavailable` if the deadline has passed.
 
         Steps whose requests all succeed may still never end, as an append that loses every race.
         """
         if self.deadline is not None and self.clock() > self.deadline:
-            raise Unavailable("the time allowed is over", maybe_applied=bool(doubt))
+            raise Unavailable("the time allowed is over", maybe_applied=bool(unknown))
 
-    def _perform(self, op: ops.Op, limit: float, doubt: _Doubt) -> ops.Reply:
+    def _perform(self, op: ops.Op, limit: float, unknown: _UnknownWrites) -> ops.Reply:
         """Perform one operation; split the request where the reply has no room for the items.
 
         Returns:
             The reply, which is ambiguous if a response to this same write was lost.
         """
         lost = object()
-        reply = self._answer(op, limit, doubt, lost)
+        reply = self._answer(op, limit, unknown, lost)
         if not isinstance(reply, ops.Oversized):
             return reply
         if isinstance(op, ops.TransactGet):
-            return _read_in_halves(op, lambda part: self._answer(part, limit, doubt, lost))
+            return _read_in_halves(op, lambda part: self._answer(part, limit, unknown, lost))
         assert isinstance(op, ops.Transact)  # noqa: S101  no other operation is replied to so
         replies: list[ops.Reply] = [reply]
 
         def ask(part: ops.Op) -> ops.Reply:
-            replies.append(self._answer(part, limit, doubt, lost))
+            replies.append(self._answer(part, limit, unknown, lost))
             return replies[-1]
 
         outcome = _refuse_in_halves(op, reply, ask)
         self.meter.add(_uncounted(replies, outcome), requests=0)
         return outcome
 
-    def _answer(self, op: ops.Op, limit: float, doubt: _Doubt, lost: object) -> ops.Reply:
+    def _answer(self, op: ops.Op, limit: float, unknown: _UnknownWrites, lost: object) -> ops.Reply:
         """Send one request until there is a reply, with retries after failures; return the reply.
 
         Args:
-            lost: the mark that stands in `doubt` for an earlier try of the same write whose response was lost.
+            lost: the mark that stands in `unknown` for an earlier try of the same write whose response was lost.
 
         Raises:
             Unavailable: retries are exhausted, or an error follows a lost response.
@@ -388,23 +388,25 @@ class Driver:
             except failures.RequestFailure as failure:
                 tries += 1
                 if isinstance(failure, failures.Lost) and isinstance(op, _WRITES):
-                    doubt.add(lost)
+                    unknown.add(lost)
                 self.meter.add(Units())
-                self._wait(tries, limit, failure, doubt)
+                self._wait(tries, limit, failure, unknown)
                 continue
             except EpochalError as error:
                 # The error says that nothing was written, which is true of this try alone.
-                if doubt:
+                if unknown:
                     raise Unavailable(str(error), maybe_applied=True) from error
                 raise
             self.meter.add(reply.units)
             if isinstance(reply, ops.Done):
-                doubt.discard(lost)
-            elif isinstance(reply, ops.Refusal) and lost in doubt:
+                unknown.discard(lost)
+            elif isinstance(reply, ops.Refusal) and lost in unknown:
                 reply = replace(reply, ambiguous=True)
             return reply
 
-    def _wait(self, tries: int, limit: float, failure: failures.RequestFailure, doubt: _Doubt) -> None:
+    def _wait(
+        self, tries: int, limit: float, failure: failures.RequestFailure, unknown: _UnknownWrites
+    ) -> None:
         """Wait before a retry, or raise `Unavailable` if no further retry is allowed.
 
         Args:
@@ -414,7 +416,7 @@ class Driver:
         pause = self.patience.wait(tries, self.luck())
         wrong = isinstance(failure, failures.Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
-            raise Unavailable(failure.cause, maybe_applied=bool(doubt)) from failure
+            raise Unavailable(failure.cause, maybe_applied=bool(unknown)) from failure
         self.sleep(pause)
 
 

@@ -26,7 +26,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
 from epochal.store.driver import Turn, turn
-from epochal.store.outcomes import not_made
+from epochal.store.outcomes import append_error
 from epochal.store.streams import Streams, outcome_of
 
 JOINED_BYTES: Final = 32 * 1024
@@ -202,7 +202,7 @@ class JoinedAppends:
         outcome = self.try_append(stream, events)
         if isinstance(outcome, Appended):
             return outcome
-        raise not_made(stream, outcome, ANY)
+        raise append_error(stream, outcome, ANY)
 
     def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
         """Append events as `append` does; return a conflict where the stream was deleted."""

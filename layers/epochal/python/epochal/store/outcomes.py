@@ -40,11 +40,11 @@ from epochal.store.driver import Driver, Patience
 
 T = TypeVar("T")
 
-NAMED: Final = 3
+MAX_NAMED_EVENTS: Final = 3
 """Largest number of events that the message of a refused append names; the error carries all of them."""
 
 
-def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
+def also_conflict(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
     """Make the conflict of an append whose `also` conditions failed, with the items in the way.
 
     The items are Python values.
@@ -58,7 +58,7 @@ def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
     return Conflict(unmet=items, capacity=capacity)
 
 
-def all_of(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
+def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
     """Combine the outcomes of an append's streams into one outcome of the whole append."""
     if conflicts := _those(outcomes, Conflict):
         return Conflict(streams=conflicts, capacity=capacity)
@@ -68,46 +68,46 @@ def all_of(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
     return Appended(streams=made, replayed=any(each.replayed for each in made.values()), capacity=capacity)
 
 
-def in_the_way(outcome: Conflict) -> EpochalError:
+def condition_error(outcome: Conflict) -> EpochalError:
     """Make the error for an append that its query or a condition of `also` forbids."""
     if outcome.unmet:
         return ConditionUnmet(list(outcome.unmet), outcome)
-    named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
-    rest = " and others" if len(outcome.events) > NAMED else ""
+    named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:MAX_NAMED_EVENTS])
+    rest = " and others" if len(outcome.events) > MAX_NAMED_EVENTS else ""
     rule = f"not appended: the condition forbids {named}{rest}, which the store has"
     return ConflictError(rule, outcome)
 
 
-def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
+def append_error(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
     """Make the error for an append to one stream that was not made, or whose outcome is unknown."""
     if isinstance(outcome, Undetermined):
         error = OutcomeUndetermined(stream, outcome.first)
         error.capacity = outcome.capacity
         return error
     if outcome.unmet or outcome.events:
-        return in_the_way(outcome)
+        return condition_error(outcome)
     if outcome.deleted:
         return StreamDeleted(stream, outcome.version, outcome)
-    return WrongExpectedVersion(stream, said(expected), outcome.version, outcome)
+    return WrongExpectedVersion(stream, describe_expected(expected), outcome.version, outcome)
 
 
-def all_not_made(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
+def append_all_error(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
     """Make the error for an append to several streams that was not made.
 
     The error names the first stream; a conflict carries the outcomes of all streams.
     """
     if isinstance(outcome, Conflict) and not outcome.streams:
-        return in_the_way(outcome)
+        return condition_error(outcome)
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
     stream, first = next(iter(each_of.items()))
-    error = not_made(stream, first, next(each.expected for each in appends if each.stream == stream))
+    error = append_error(stream, first, next(each.expected for each in appends if each.stream == stream))
     error.capacity = outcome.capacity
     if isinstance(error, ConflictError):
         error.outcome = outcome
     return error
 
 
-def said(expected: ExpectedVersion) -> str:
+def describe_expected(expected: ExpectedVersion) -> str:
     """Describe an expected version in words, for an error message."""
     match expected:
         case Expected.ANY:
@@ -121,7 +121,7 @@ def said(expected: ExpectedVersion) -> str:
 
 
 @contextmanager
-def going_with(also: Also) -> Iterator[None]:
+def explain_also_errors(also: Also) -> Iterator[None]:
     """Turn DynamoDB's errors in the block into errors that name the write of `also` at fault.
 
     Only DynamoDB knows which attributes are a table's key, so such faults show only there.
@@ -169,7 +169,7 @@ _SHORT: Final = 2
 """Number of refusals up to which the head that came back with the conflict is current enough."""
 
 
-def give_way(driver: Driver, refused: int, since: float) -> bool:
+def back_off(driver: Driver, refused: int, since: float) -> bool:
     """Wait with growing pauses before a refused decision is made again on a newer state.
 
     Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.

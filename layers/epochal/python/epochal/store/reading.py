@@ -14,10 +14,10 @@ A stream that was deleted has no events, whatever its archive holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice, takewhile
-from typing import Final, Literal
+from typing import Literal
 
 from epochal.codec.bodies import DIRECT, EMPTY, MAX_DECODED, ONE_BLOCK, OversizedBody
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
@@ -472,7 +472,7 @@ class _Walk:
         while not self.cursor.at_end:
             at = yield from self._part(at)
         if at > 0 and self.reader.archive is not None:
-            yield from _singly(self.reader.archive.found(self.cursor.head.stream, at - 1, "backward"))
+            yield from as_rows(self.reader.archive.found(self.cursor.head.stream, at - 1, "backward"))
 
     def _told(self) -> Iterator[Sequence[Found | Hole]]:
         """Yield rows of events, with a row for each hole between them."""
@@ -536,11 +536,12 @@ class _Walk:
         if self.reader.archive is None or first >= end:
             return ()
         found = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
-        return _singly(takewhile(lambda each: each.index < end, found))
+        return as_rows(takewhile(lambda each: each.index < end, found))
 
 
-_singly: Final[Callable[[Iterable[Found]], Iterator[tuple[Found]]]] = zip
-"""Puts each event in a row of its own, since there may be holes between events."""
+def as_rows(events: Iterable[Found]) -> Iterator[tuple[Found]]:
+    """Put each event into a row of its own, since there may be holes between events."""
+    return ((event,) for event in events)
 
 
 def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:

@@ -64,7 +64,7 @@ def sealed(
     return token if key is None else replace(token, seal=_seal(key, table, stream, token))
 
 
-def believed(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
+def verify_token(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
     """Return the token as one of this process if its seal is right; any other token as it is."""
     if not token.seal or not _is_full(token):
         return token
@@ -149,9 +149,9 @@ class Seals:
         """
         return self._run(sealed(self.table, stream, token, self.now, self.fresh)) or token
 
-    def believed(self, stream: str, token: Token) -> Token:
+    def verify_token(self, stream: str, token: Token) -> Token:
         """Return the token as one of this process if its seal is right; else as it is."""
-        return self._run(believed(self.table, stream, token, self.now)) or token
+        return self._run(verify_token(self.table, stream, token, self.now)) or token
 
     def _run(self, steps: Steps[Token]) -> Token | None:
         """Run steps for at most a second; None if they fail."""

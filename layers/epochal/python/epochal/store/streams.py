@@ -196,9 +196,9 @@ class Streams:
         )
         if isinstance(outcome, Appended):
             return outcome
-        from epochal.store.outcomes import not_made  # noqa: PLC0415  functions never need it
+        from epochal.store.outcomes import append_error  # noqa: PLC0415  functions never need it
 
-        raise not_made(stream, outcome, expected)
+        raise append_error(stream, outcome, expected)
 
     def try_append(
         self,
@@ -225,8 +225,8 @@ class Streams:
             from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
-            forbidden = appending.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
-            return appending.try_append(self, one, forbidden, idempotency_key)
+            options = appending.AppendOptions(fail_if=fail_if, after=after, takes=takes, also=also)
+            return appending.try_append(self, one, options, idempotency_key)
         refused, expected = refusals_of(expected)
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
         steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
@@ -268,9 +268,9 @@ class Streams:
         )
         if isinstance(outcome, Appended):
             return outcome
-        from epochal.store.outcomes import all_not_made  # noqa: PLC0415  functions never need it
+        from epochal.store.outcomes import append_all_error  # noqa: PLC0415  functions never need it
 
-        raise all_not_made(appends, outcome)
+        raise append_all_error(appends, outcome)
 
     def try_append_all(
         self,
@@ -285,8 +285,8 @@ class Streams:
         """Append as `append_all` does, but return a conflict instead of raising an error."""
         from epochal.store import appending  # noqa: PLC0415  most append to one stream
 
-        forbidden = appending.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
-        return appending.try_append_all(self, appends, forbidden, idempotency_key)
+        options = appending.AppendOptions(fail_if=fail_if, after=after, takes=takes, also=also)
+        return appending.try_append_all(self, appends, options, idempotency_key)
 
     def load(
         self,
@@ -461,9 +461,9 @@ class Streams:
         outcome = self.try_delete(stream, expected=expected, leave_open=leave_open)
         if isinstance(outcome, Pruned):
             return outcome
-        from epochal.store.outcomes import not_made  # noqa: PLC0415  functions never need it
+        from epochal.store.outcomes import append_error  # noqa: PLC0415  functions never need it
 
-        raise not_made(stream, outcome, expected)
+        raise append_error(stream, outcome, expected)
 
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
@@ -688,14 +688,14 @@ class Streams:
             whole: whether all events are wanted.
         """
         if refused is not None:
-            from epochal.store.outcomes import give_way  # noqa: PLC0415  few are refused
+            from epochal.store.outcomes import back_off  # noqa: PLC0415  few are refused
 
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
             came: _Refused | None = refused.refused
             if came is not None:
                 if came.head is not None and came.head.stream != stream:
                     raise InvalidInput("refused", f"is of another stream: {came.head.stream}")
-                if give_way(self.driver, came.times, came.since):
+                if back_off(self.driver, came.times, came.since):
                     return came.head
         return self.head(stream, whole=whole)
 
@@ -841,9 +841,9 @@ def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf,
         case Unknown(first=first):
             return Undetermined(first=first, capacity=capacity)
         case Unmet():
-            from epochal.store.outcomes import unmet  # noqa: PLC0415  few appends have anything with them
+            from epochal.store.outcomes import also_conflict  # noqa: PLC0415  few appends have anything with them
 
-            return unmet(result, capacity)
+            return also_conflict(result, capacity)
 
 
 def conflict_of(head: Head | None, capacity: Capacity) -> Conflict:

@@ -71,7 +71,7 @@ from epochal.plan.tables import PlacedName
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
-from epochal.store.outcomes import going_with, in_the_way, unmet
+from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams, check_range, streams_of
 
@@ -150,7 +150,7 @@ class TaggedStore(ABC):
             events, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
         )
         if isinstance(outcome, Conflict):
-            raise in_the_way(outcome)
+            raise condition_error(outcome)
         return outcome
 
     def try_append(
@@ -175,15 +175,15 @@ class TaggedStore(ABC):
         if idempotency_key is not None:
             checked = with_keyed_ids(events, checked, idempotency_key)
         store, meter = self.metered()
-        with meter, going_with(also):
+        with meter, explain_also_errors(also):
             if idempotency_key is None:
                 outcome = store.driver.run(self._append(checked, condition, also))
             else:
                 outcome = store._append_once(checked, condition, idempotency_key, also)  # noqa: SLF001  its own
             if isinstance(outcome, Conflict) and outcome.unmet:
-                return unmet(Unmet(items=outcome.unmet), meter.capacity)
+                return also_conflict(Unmet(items=outcome.unmet), meter.capacity)
             if isinstance(outcome, Appended) and outcome.replayed:
-                told = replace(store, driver=store.driver.telling())
+                told = replace(store, driver=store.driver.reading_back())
                 outcome = replace(outcome, versions=told.counts(own_tags(outcome.events)))
             elif isinstance(outcome, Appended):
                 outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
@@ -319,7 +319,7 @@ class TaggedStore(ABC):
         """
         return position
 
-    def believed(self, position: Position) -> Position:
+    def verify_seals(self, position: Position) -> Position:
         """Return a position from outside with those tokens trusted whose seals are right."""
         return position
 
@@ -381,7 +381,7 @@ class TaggedStore(ABC):
                 outcome = self.driver.run(self._append(events, None, also))
             if isinstance(outcome, Conflict) or not outcome.replayed:
                 return outcome
-            told = replace(self, driver=self.driver.telling())
+            told = replace(self, driver=self.driver.reading_back())
             if len(told.appended(key)) == len(events):
                 return outcome
         except IdTaken as taken:
@@ -501,9 +501,9 @@ class TaggedEvents(TaggedStore):
         """
         return _with_tokens(position, Seals.of(self.streams, writes=writes).sealed)
 
-    def believed(self, position: Position) -> Position:
+    def verify_seals(self, position: Position) -> Position:
         """Return a position from outside with those tokens trusted whose seals are right."""
-        return _with_tokens(position, Seals.of(self.streams, writes=False).believed)
+        return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
         """Return events with their large bodies, which are fetched from the bucket unless `fetch` is off."""

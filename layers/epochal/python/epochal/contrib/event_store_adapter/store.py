@@ -56,7 +56,7 @@ from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_who
 from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
-from epochal.store.outcomes import said
+from epochal.store.outcomes import describe_expected
 
 MAX_PAYLOAD_BYTES: Final = 390_000
 """Bytes of one payload: an item holds 400 KB, and other libraries could not read a claim check."""
@@ -472,7 +472,7 @@ def _said(expected: ExpectedLock) -> str:
     """Describe a writer's expected version in words, for error messages."""
     if isinstance(expected, Lock):
         return f"version {expected.version} with event {expected.seq_nr} for its last"
-    return said(expected)
+    return describe_expected(expected)
 
 
 def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[JournalEvent, ...]:

@@ -14,7 +14,7 @@ from epochal.model.tags import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
 from epochal.scheduling import At, Fold, LostSetting, Timer, call_off, later, query_of, timer_name
 from epochal.store.encoding import BodyCodec
-from epochal.store.outcomes import not_made
+from epochal.store.outcomes import append_error
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
@@ -192,7 +192,7 @@ class StreamTimers:
             if isinstance(outcome, Appended):
                 return timer
             if not isinstance(outcome, Conflict):
-                raise not_made(stream, outcome, seen.known)
+                raise append_error(stream, outcome, seen.known)
             refused = outcome
         raise Contended(stream, ATTEMPTS)
 
