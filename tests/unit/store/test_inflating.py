@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from epochal.codec.bodies import Encoded, decode, unbrotli
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import CorruptData, TooLarge
-from epochal.model.events import Claim, Event
+from epochal.model.events import Claim, Event, Unfold
 from epochal.pages import frames
 from epochal.store import encoding
 from epochal.store.reading import Direction
@@ -90,6 +92,35 @@ def test_a_body_that_nobody_could_read_is_not_written(monkeypatch: pytest.Monkey
         streams.append(STREAM, [Event(type="Placed", data=b"x" * 1_001)])
     assert streams.load(STREAM) is None
     streams.append(STREAM, [Event(type="Placed", data=b"x" * 1_000)])
+
+
+SPACES = b" " * 60_000_000
+
+
+@pytest.mark.parametrize("opened_store", [memory_tips, memory_streams])
+def test_what_a_head_may_inflate_to_is_bounded_and_its_events_can_be_read_one_by_one(
+    opened_store: Callable[[], Streams], opened: list[int]
+) -> None:
+    streams = opened_store()
+    for _ in range(5):
+        streams.append(STREAM, [Event(type="Placed", data=SPACES)])
+    opened.clear()
+    with pytest.raises(
+        CorruptData,
+        match=r"^Order-1: the bodies of events 0 to 4 inflate to more than 256 MB together: `read` opens one at a time",
+    ):
+        streams.load(STREAM)
+    assert sum(opened) <= 256 * 1024 * 1024
+    assert [len(event.content) for event in streams.read(STREAM)] == [len(SPACES)] * 5
+
+
+def test_what_the_unfolds_of_a_head_may_inflate_to_is_bounded(opened: list[int]) -> None:
+    streams = memory_tips()
+    streams.append(STREAM, [], unfolds=[Unfold(type=f"U{n}", data=SPACES) for n in range(5)])
+    opened.clear()
+    with pytest.raises(CorruptData, match=r"the bodies of unfolds inflate to more than 256 MB together"):
+        streams.load(STREAM)
+    assert sum(opened) <= 256 * 1024 * 1024
 
 
 @pytest.fixture
