@@ -78,6 +78,10 @@ class OversizedBody(CorruptData):
     """A compressed body, which may be sound, is larger than the limit that it was opened with."""
 
 
+class OversizedTogether(CorruptData):
+    """Compressed bodies of one item, which may be sound, are larger together than any item's may be."""
+
+
 def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Encoded:
     """Compress a body with brotli if that saves bytes; otherwise keep it as it is."""
     if compress and len(body) >= MIN_SIZE:

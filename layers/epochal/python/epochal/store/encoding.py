@@ -14,6 +14,8 @@ from epochal.codec.bodies import (
     MAX_DECODED,
     UPLOADS,
     Encoded,
+    OversizedBody,
+    OversizedTogether,
     check_claim,
     claim_for,
     decode,
@@ -133,18 +135,24 @@ class BodyCodec:
         return packed
 
     def unpack(
-        self, bodies: Iterable[Encoded], *, fetch: bool = True, limit: int = MAX_DECODED
+        self, bodies: Iterable[Encoded], *, fetch: bool = True, limit: int = MAX_DECODED, together: str = ""
     ) -> list[Body]:
         """Decode bodies of at most `limit` bytes; fetch those in the bucket, several in parallel.
 
         Args:
             fetch: False leaves bodies in the bucket as claims.
+            together: what the bodies are of, if all of them may inflate to `MAX_DECODED` bytes together; empty if
+                `limit` is of each.
 
         Raises:
             CorruptData: a body cannot be decoded, or is larger than `limit`.
             MissingBody, DeniedBody: an object is gone, or may not be read.
         """
-        opened = [body.data if body.encoding == DIRECT else decode(body, limit) for body in bodies]
+        opened = (
+            _open_together(bodies, together)
+            if together
+            else [body.data if body.encoding == DIRECT else decode(body, limit) for body in bodies]
+        )
         if not fetch or Claim not in map(type, opened):
             return opened
         with pool(FETCHES) as fetches:
@@ -205,6 +213,34 @@ def check_sizes(bodies: Sequence[Body], field: str) -> None:
         if isinstance(body, bytes) and len(body) > MAX_DECODED:
             name = f"{field}[{place // 2}].{'meta' if place % 2 else 'data'}"
             raise TooLarge(name, len(body), MAX_DECODED)
+
+
+def _open_together(bodies: Iterable[Encoded], name: str) -> list[Body]:
+    """Decode bodies that inflate to `MAX_DECODED` bytes together at most.
+
+    An item has 400 KB, so this is more than 600 times what is stored: an attack, and not data.
+
+    Raises:
+        OversizedTogether: they inflate to more.
+        CorruptData: one of them cannot be decoded.
+    """
+    room, opened = MAX_DECODED, list[Body]()
+    for body in bodies:
+        if body.encoding == DIRECT:
+            opened.append(body.data)
+            continue
+        try:
+            content = decode(body, room)
+        except OversizedBody as fault:
+            if room == MAX_DECODED:
+                raise
+            raise OversizedTogether(
+                f"{name} inflate to more than {MAX_DECODED >> 20} MB together: `read` opens one at a time"
+            ) from fault
+        if isinstance(content, bytes):
+            room -= len(content)
+        opened.append(content)
+    return opened
 
 
 def verified(claim: Claim, content: bytes) -> bytes:
@@ -332,14 +368,19 @@ def recorded_events(
     one after another.
 
     Args:
-        limit: largest bytes of a body.
+        limit: largest bytes of a body; unless it is given, several events have that many together.
 
     Raises:
         CorruptData, MissingBody, DeniedBody: as `BodyCodec.unpack`.
     """
+    together = ""
+    if limit == MAX_DECODED and len(events) > 1:
+        together = f"{stream}: the bodies of events {indices[0]} to {indices[-1]}"
     try:
         packed = [body for event in events for body in (event.data, event.meta)]
-        bodies = iter(codec.unpack(packed, fetch=fetch, limit=limit))
+        bodies = iter(codec.unpack(packed, fetch=fetch, limit=limit, together=together))
+    except OversizedTogether:
+        raise
     except CorruptData as fault:
         if len(events) == 1:
             fault.args = (f"{stream} (index {indices[0]}): {fault}",)
@@ -366,7 +407,11 @@ def recorded_unfolds(
     """Decode unfolds; without `fetch` bodies in the bucket are left as claims."""
     listed = list(unfolds)
     bodies = iter(
-        codec.unpack([body for unfold in listed for body in (unfold.data, unfold.meta)], fetch=fetch)
+        codec.unpack(
+            [body for unfold in listed for body in (unfold.data, unfold.meta)],
+            fetch=fetch,
+            together="the bodies of unfolds" if len(listed) > 1 else "",
+        )
     )
     return tuple(
         RecordedUnfold(
