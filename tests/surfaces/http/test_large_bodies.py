@@ -139,3 +139,27 @@ def test_a_page_in_order_ends_after_events_that_no_answer_holds() -> None:
         asked = {"within": 0, "from": page["next"]}
     assert [index for page in found for index in page] == [*range(ALL)]
     assert max(map(len, found)) == 2
+
+
+@pytest.mark.parametrize("streams", [1, ALL])
+@pytest.mark.parametrize("body", [SPACES, HUGE, NO_JSON], ids=["spaces", "huge", "no JSON"])
+def test_a_page_in_order_opens_bodies_until_it_has_no_room(
+    opened: list[int], body: bytes, streams: int
+) -> None:
+    api, asked, found = Api(), {"within": 0}, list[int]()
+    for number in range(ALL):
+        event = Event(type="Placed", data=body, correlation_id=str(number), causation_id=f"Cause-{number}")
+        api.streams.append(f"Order-{number % streams}", [event])
+    api.index()
+    for _ in range(ALL):
+        opened.clear()
+        page = api.call("POST", "/feed/ordered", asked).json
+        assert sum(opened) < MOST + 5_500_000
+        for item in page["items"]:
+            assert ("data" in item) == (body is SPACES)
+            assert ("omitted" in item) == (body is not SPACES)
+        found += [int(item["stream"].partition("-")[2]) + item["index"] for item in page["items"]]
+        if page["atTail"]:
+            break
+        asked = {"within": 0, "from": page["next"]}
+    assert sorted(found) == [*range(ALL)]
