@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice, repeat
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar, cast
 
+from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
@@ -151,10 +152,28 @@ class UnopenedFeedEvent:
         """Index of the event in its stream."""
         return self.event.index
 
-    def open(self, largest: int) -> FeedEvent | None:
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the event's bodies as they are stored."""
+        return self.event.stored_bytes
+
+    def open(self, largest: int = MAX_DECODED) -> FeedEvent | None:
         """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
         opened = self.event.open(largest)
         return None if opened is None else _of_stream(self.stream, opened)
+
+    def opened(self) -> FeedEvent:
+        """Decompress and return the event, whatever its size, or its fault."""
+        opened = self.event.open()
+        assert opened is not None  # noqa: S101  # nothing is larger than what is read at all
+        return _of_stream(self.stream, opened)
+
+    def outline(self) -> FeedEvent:
+        """Return the event without its bodies, or its fault."""
+        try:
+            return _shown(self.event.outline())
+        except CorruptData as fault:
+            return FeedEvent(stream=self.stream, index=self.index, type="", fault=fault)
 
 
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.
@@ -351,6 +370,10 @@ PARALLEL: Final = 8
 
 WINDOW: Final = 256
 """Default number of events that are read together: 100 MB if each is as large as an item can be."""
+
+PAGE_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of bodies after which a page of the library ends as soon as it can, whatever its limit: compression stores
+megabytes of spaces in a few bytes."""
 
 Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
 """Function that reads the events of a stream lazily, from an index up to and without another. None is left out: events
@@ -645,12 +668,12 @@ class StreamHistory:
         # A reader leaves events unopened only if it is told to.
         return cast("Hydrate", self._read(self.store.reader(fetch=fetch)))
 
-    def unopened(self) -> HydrateUnopened:
+    def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
         """Return a function that reads events of streams and leaves those that may be large unopened.
 
-        Bodies in the bucket stay claims.
+        Without `fetch`, bodies in the bucket stay claims.
         """
-        return self._read(self.store.reader(fetch=False).leaving_unopened())
+        return self._read(self.store.reader(fetch=fetch).leaving_unopened())
 
     def _read(self, reader: Reader) -> HydrateUnopened:
         """Return a function that reads the events of streams with a reader, unreadable ones with their faults."""
@@ -741,9 +764,9 @@ class DeployedHistory:
 
         return hydrate
 
-    def unopened(self) -> HydrateUnopened:
+    def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
         """Return a function that reads events, and leaves those of named streams that may be large unopened."""
-        named, opened = self.opened.unopened(), self.events(fetch=False)
+        named, opened = self.opened.unopened(fetch=fetch), self.events(fetch=fetch)
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
             """Read a range of a stream's events; those of a tag's stream are always opened."""

@@ -23,13 +23,23 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, hydrated, name_of
+from epochal.feed.history import (
+    PAGE_BYTES,
+    WINDOW,
+    FeedItem,
+    UnopenedFeedEvent,
+    bare_items,
+    events_of,
+    name_of,
+    with_event,
+)
 from epochal.feed.reader import Predicate
 from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
@@ -39,7 +49,8 @@ from epochal.model.events import Ticks, body_size, from_unix_nanoseconds, parse_
 from epochal.model.kinds import must_be
 
 if TYPE_CHECKING:
-    from epochal.feed.history import Hydrate, PageBounds
+    from epochal.feed.history import HydrateUnopened, PageBounds
+    from epochal.layout.port import Span
     from epochal.store.driver import Driver
 
 LONGEST: Final = 3_600.0
@@ -49,7 +60,7 @@ MOST_HELD: Final = 20_000
 """Events held back at most, and"""
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""bytes of their bodies. Where a window has more, the oldest are released early."""
+"""bytes of their bodies as they are stored. Where a window has more, the oldest are released early."""
 
 RECENT: Final = 20_000
 """Names of released events that are remembered, so that their effects need not wait for them."""
@@ -160,6 +171,10 @@ class _Held:
         place: its rank among events of the same time: partition, checkpoint after its entry, and position there.
         entry: entry that contains it.
         queue: held events of its stream, itself included, in order.
+        names: names by which other events may name it as their cause.
+        bytes: bytes of its bodies as they are held.
+        unopened: the event itself, if it may be large: it is opened once it is released, and until then its item has
+            it without its bodies.
         released: whether it was released.
         following: whether it is being released together with what comes before it.
     """
@@ -169,6 +184,9 @@ class _Held:
     place: tuple[int, Checkpoint, int]
     entry: _Entry
     queue: deque[_Held] = field(repr=False)
+    names: tuple[str, ...] = ()
+    bytes: int = 0
+    unopened: UnopenedFeedEvent | None = field(default=None, repr=False)
     released: bool = False
     following: bool = False
 
@@ -177,17 +195,14 @@ class _Held:
         """Name of the event that caused it; None if it has none."""
         return None if self.item.event is None else self.item.event.causation_id
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names by which other events may name it as their cause."""
-        place = f"{self.item.stream}@{self.item.index}"
-        return (place,) if self.item.event is None else tuple({name_of(self.item.event), place})
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of its bodies."""
-        event = self.item.event
-        return 0 if event is None else body_size(event.data) + body_size(event.meta)
+    def open(self, largest: int = MAX_DECODED) -> bool:
+        """Open the event, and return whether it is; not if its data or metadata exceed `largest` bytes."""
+        if self.unopened is not None:
+            event = self.unopened.open(largest)
+            if event is None:
+                return False
+            self.item, self.unopened = with_event(self.item, event), None
+        return True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,7 +227,7 @@ class _Partition:
     """
 
     number: int
-    hydrate: Hydrate
+    hydrate: HydrateUnopened
     wanted: Predicate
     walk: FeedWalk
     ahead: dict[str, int]
@@ -236,7 +251,7 @@ class _Partition:
         return Released(checkpoint=self.done, ahead=ahead)
 
 
-def opened(number: int, hydrate: Hydrate, wanted: Predicate, start: OrderedCheckpoint) -> _Partition:
+def opened(number: int, hydrate: HydrateUnopened, wanted: Predicate, start: OrderedCheckpoint) -> _Partition:
     """Build the reader of one partition at the place where `start` continues it."""
     reached = start.partitions.get(number, Released())
     return _Partition(
@@ -257,14 +272,22 @@ class _Filled:
         self._room, self._clock, self._used, self._measured = room, clock, 0, 0
         self._large: list[FeedItem] = []
 
-    def take(self, item: FeedItem) -> bool:
+    def take(self, held: _Held) -> bool:
         """Take an item in if the page has room, and return whether it had; the first one always fits.
 
-        One that no page could hold takes no room.
+        It is opened no further than there is room. One that no page could hold takes no room.
         """
-        if self._measured > 2 * self._room.max_bytes:
+        room = min(self._room.largest, self._room.max_bytes - self._used if self._used else inf)
+        if self._measured > 2 * self._room.max_bytes or room <= 0:
             self.full = True
             return False
+        if not held.open(int(room)):
+            self._measured += int(room)
+            self.full = room < self._room.largest
+            if not self.full:
+                self._large.append(held.item)
+            return not self.full
+        item = held.item
         size = self._room.size_of(item)
         self._measured += size
         if size > self._room.largest:
@@ -312,6 +335,7 @@ class OrderedReader:
     _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _held: int = 0
     _bytes: int = 0
+    _released: int = 0
 
     def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
         """Return the next page of items in order: up to `limit`, to the tail, or for so many seconds.
@@ -321,6 +345,7 @@ class OrderedReader:
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         items: list[FeedItem] = []
         early = 0
+        self._released = 0
         self._filled = None if self.room is None else _Filled(self.room, self.driver.clock)
         for each in self.partitions:
             each.at_tail = False
@@ -350,7 +375,7 @@ class OrderedReader:
 
     def _full(self) -> bool:
         """Return whether the page has no more room."""
-        return self._filled is not None and self._filled.full
+        return self._released >= PAGE_BYTES if self._filled is None else self._filled.full
 
     def _next(self) -> OrderedCheckpoint:
         """Return the checkpoint after what was released."""
@@ -387,12 +412,20 @@ class OrderedReader:
                 del partition.ahead[span.stream]
             if ahead < span.next and partition.wanted(span):
                 spans.append(span.since(ahead))
-        items = hydrated(spans, partition.hydrate, once=self.once, strict=self.strict)
         at = partition.reached - self.window
-        for position, item in enumerate(items):
+        for position, (item, unopened) in enumerate(self._items(partition, spans)):
             queue = partition.streams.setdefault(item.stream, deque())
             place = (partition.number, placed.after, position)
-            held = _Held(item=item, time=0, place=place, entry=entry, queue=queue)
+            held = _Held(
+                item=item,
+                time=0,
+                place=place,
+                entry=entry,
+                queue=queue,
+                names=_names_of(item),
+                bytes=_bytes_of(item) if unopened is None else unopened.stored_bytes,
+                unopened=unopened,
+            )
             at = max(at, self._time(held, partition.reached), queue[-1].time if queue else 0)
             held.time = at
             queue.append(held)
@@ -402,6 +435,32 @@ class OrderedReader:
             self._held, self._bytes = self._held + 1, self._bytes + held.bytes
             heappush(self._heap, (held.time, held.place, held))
         partition.entries.append(entry)
+
+    def _items(
+        self, partition: _Partition, spans: Iterable[Span]
+    ) -> list[tuple[FeedItem, UnopenedFeedEvent | None]]:
+        """Return the items of an entry, those of events that may be large without their bodies, with these events."""
+        events = events_of(spans, partition.hydrate, lambda: WINDOW)
+        found = list[tuple[FeedItem, UnopenedFeedEvent | None]]()
+        for item, event in zip(bare_items(spans), events, strict=True):
+            unopened = event if isinstance(event, UnopenedFeedEvent) else None
+            shown = event.outline() if isinstance(event, UnopenedFeedEvent) else event
+            if shown.first or not self.once:
+                found.append((self._checked(with_event(item, shown)), unopened))
+        return found
+
+    def _opened(self, held: _Held) -> FeedItem:
+        """Return the item of an event that is released, with its bodies unless the page has no room for them."""
+        if self.room is None:
+            held.open()
+            self._released += _bytes_of(held.item)
+        return self._checked(held.item)
+
+    def _checked(self, item: FeedItem) -> FeedItem:
+        """Return an item, or raise its fault where that is to be raised."""
+        if self.strict and item.fault is not None:
+            raise item.fault
+        return item
 
     def _time(self, held: _Held, entry: Ticks) -> int:
         """Return an event's time in the order: between that of its cause and that of its entry.
@@ -453,11 +512,11 @@ class OrderedReader:
             if before is not None:
                 path.append(before)
                 continue
-            if not held.released and self._filled is not None and not self._filled.take(held.item):
+            if not held.released and self._filled is not None and not self._filled.take(held):
                 break
             path.pop()
             if not held.released:
-                found.append(held.item)
+                found.append(self._opened(held))
                 self._let_go(held)
         for held in path:
             held.following = False
@@ -496,9 +555,20 @@ class OrderedReader:
                 del self._named[name]
             self._recent[name] = None
         # One that came as a cause stays in the heap until its time: without its bodies.
-        held.item = held.item._replace(event=None)
+        held.item, held.unopened = held.item._replace(event=None), None
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
+
+
+def _names_of(item: FeedItem) -> tuple[str, ...]:
+    """Return the names by which other events may name an item's event as their cause."""
+    place = f"{item.stream}@{item.index}"
+    return (place,) if item.event is None else tuple({name_of(item.event), place})
+
+
+def _bytes_of(item: FeedItem) -> int:
+    """Return the bytes of the bodies of an item's event."""
+    return 0 if item.event is None else body_size(item.event.data) + body_size(item.event.meta)
 
 
 def _reached_by(partition: _Partition) -> Ticks:

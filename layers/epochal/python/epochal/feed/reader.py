@@ -776,11 +776,14 @@ class FeedReader:
         """Return what reads a partition's events; raise `InvalidInput` if their store was not given."""
         return self._history(partition).events(fetch=fetch)
 
-    def hydrate_unopened(self, partition: int) -> HydrateUnopened:
-        """The same, where events that may be large come unopened, if the layout can leave them so."""
+    def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
+        """Return what reads a partition's events, and leaves those that may be large unopened if the layout can.
+
+        Without `fetch`, bodies in the bucket stay claims.
+        """
         history = self._history(partition)
-        unopened = getattr(history, "unopened", None)
-        return cast("HydrateUnopened", history.events(fetch=False) if unopened is None else unopened())
+        unopened = getattr(history, "unopened", history.events)
+        return cast("HydrateUnopened", unopened(fetch=fetch))
 
     def _history(self, partition: int) -> History:
         """Return the history of a partition's layout; raise `InvalidInput` if it was not given."""

@@ -318,7 +318,7 @@ class WholeFeed:
             partitions=[
                 opened(
                     number,
-                    self.reader.hydrate(number, fetch=room is None),
+                    self.reader.hydrate_unopened(number, fetch=room is None),
                     wanted(partial(self.reader.categories, number), categories, predicate),
                     start,
                 )

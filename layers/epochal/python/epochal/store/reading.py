@@ -110,6 +110,12 @@ class UnopenedEvent:
         """Index of the event in the stream."""
         return self.span.base + self.offset
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the event's bodies as they are stored."""
+        stored = self.span.read(self.offset)
+        return len(stored.data.data) + len(stored.meta.data)
+
     def open(self, largest: int = MAX_DECODED) -> Recorded | Unreadable | None:
         """Decode the event; None if its data or its metadata have more than `largest` bytes.
 
