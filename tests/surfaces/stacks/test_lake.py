@@ -266,7 +266,7 @@ def test_its_template_has_nothing_that_cloudformation_knows_to_be_wrong() -> Non
         ({"buffer_mb": 5}, "Lake.buffer_mb must be 64 to 128"),
         ({"query_gb": 0}, "Lake.query_gb must be 1 or more"),
         ({"name": "My_Lake"}, "Lake.name must be words"),
-        ({"name": "a" * 60}, "must be shorter"),
+        ({"name": "a" * 60}, "must have at most 23 characters"),
         ({"categories": "Order"}, "must be a list of names, not one"),
     ],
 )

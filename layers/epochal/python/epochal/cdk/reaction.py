@@ -21,6 +21,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import jsii
@@ -30,7 +31,8 @@ from aws_cdk import (
     Duration,
     FileSystem,
     IgnoreMode,
-    IStableListProducer,
+    IListProducer,
+    IResolveContext,
     Lazy,
     Stack,
 )
@@ -117,6 +119,9 @@ class Reaction(Construct):
     _named: str = NAMED
     """Handler of the Lambda function where `handler` has the form `module:reaction`."""
 
+    _remedies: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """For variables whose values settings make, the setting, and what to do where Lambda finds them too long."""
+
     def __init__(
         self,
         scope: Construct,
@@ -166,7 +171,8 @@ class Reaction(Construct):
 
         Raises:
             BadSetting: the name is too long or taken by another reaction to the store, the code does not exist, there
-                is no table of read models, or functions cannot run on that Python.
+                is no table of read models, functions cannot run on that Python, or AWS does not allow so large an
+                environment or policy, or so many layers.
             InstallerFailed: pip found no wheels of a required package for that Python and processor.
         """
         super().__init__(scope, id_)
@@ -225,6 +231,8 @@ class Reaction(Construct):
             more_layers=[*self._packages(entry, code), *more_layers],
             network=network,
             wakes_itself=True,
+            setting=f"reactions.{name}",
+            remedies=self._remedies,
         ).function
         mapping, subscription = self._mapping(batch_size), self._subscription(store.topic_arn(self))
         # Last, since this wake-up makes the reaction read earlier appends, and notices announce later ones. The waker
@@ -445,15 +453,15 @@ _KEPT: Final[list[Waker]] = []
 """Wakers that are kept alive: Node forgets the Python class of a construct that Python does not refer to."""
 
 
-@jsii.implements(IStableListProducer)
+@jsii.implements(IListProducer)
 class _Arns:
     """Collects the ARNs of all reactions' queues in a stack, which the waker's role lists at synthesis."""
 
     def __init__(self) -> None:
         self.found: Final[list[str]] = []
 
-    def produce(self) -> list[str]:
-        """Return the ARNs; CDK calls this at synthesis, when all reactions are known."""
+    def produce(self, _: IResolveContext) -> list[str]:
+        """Return the ARNs known so far; at synthesis, CDK calls this when all reactions are known."""
         return self.found
 
 
@@ -484,7 +492,8 @@ class Waker(Construct):
             allowed=[
                 grants.on_table(index, "GetItem", "Query"),
                 grants.on_queues(
-                    Lazy.list(self._queues), *grants.batched("SendMessage", named=shared.stage.batches_named)
+                    Lazy.uncached_list(self._queues),
+                    *grants.batched("SendMessage", named=shared.stage.batches_named),
                 ),
                 *grants.on_key(stores.key, write=False),
             ],

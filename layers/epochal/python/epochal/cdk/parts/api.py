@@ -25,6 +25,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import MEMORY_MB, WAITING_MB, Function, Shared, layer, log_group, settings_of
+from epochal.cdk.parts.limits import check_routes
 from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation, operations
@@ -133,7 +134,14 @@ class Api:
             output(self._scope, name, value, description, of=self._outputs)
 
     def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
-        """Make a route of the gateway for each operation, with its authorizer and scopes."""
+        """Make a route of the gateway for each operation, with its authorizer and scopes.
+
+        Raises:
+            BadSetting: a function has more routes than its resource policy has room for.
+        """
+        for name in self.functions:
+            paths = [operation.path for operation in operations() if operation.function == name]
+            check_routes(self._scope, stage, name, paths)
         authorizer = _authorizer(stage)
         integrations = {
             name: HttpLambdaIntegration(f"{name.capitalize()}Integration", function)

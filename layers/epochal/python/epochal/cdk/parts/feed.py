@@ -34,6 +34,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import ONCE, Alarms, Function, Shared, metric, settings_of, watch_function
+from epochal.cdk.parts.limits import check_filters
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
 from epochal.layout.port import Source
@@ -108,6 +109,7 @@ class Feed:
                 for kind, port in sending.items()
                 for pattern in heads_sent(port.source(settings), stage.named(kind))
             ]
+            check_filters("feed_kinesis_shards", sent, "Leave out a layout by layouts, or set it to 0")
             waited = max(0, window - POLLING_SECONDS)
             self.mappings["changes"] = self._mapping("Changes", sent_to, sent, stage, waited)
         self.audit: Final = AuditResources(scope, "Audit", shared, [*self.mappings.values()], self.notices)
@@ -149,7 +151,13 @@ class Feed:
         Args:
             heads: filter patterns of heads.
             window: seconds for which Lambda gathers a batch.
+
+        Raises:
+            BadSetting: Lambda does not allow that many filters.
         """
+        check_filters(
+            "layouts", heads, "The layout of the table has to declare fewer conditions of its heads"
+        )
         mapping = lambda_.CfnEventSourceMapping
         return mapping(
             self._scope,

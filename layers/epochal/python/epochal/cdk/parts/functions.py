@@ -24,10 +24,11 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.layers import SCHEMAS, has_bytecode
+from epochal.cdk.parts.limits import check_environment, check_layers, check_role_policy
 from epochal.cdk.stages import Stage
 from epochal.layout.port import declared
 from epochal.lazy_dataclasses import dataclass, fields
-from epochal.plugins import own_settings
+from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ class Function(Construct):
         wakes_itself: bool = False,
         named: bool = True,
         network: Network | None = None,
+        setting: str = "",
+        remedies: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """Make the function, its role and its log group.
 
@@ -237,10 +240,21 @@ class Function(Construct):
             wakes_itself: whether Lambda must not end recursive invocations.
             named: whether the function and its log have explicit names.
             network: VPC of the function; None for Lambda's own network.
+            setting: setting that declares the function, which errors name; empty for a function of Epochal's own.
+            remedies: by environment variable, the setting that makes its value, and a sentence that says how to make it
+                shorter.
+
+        Raises:
+            BadSetting: AWS does not allow so large an environment or policy, or so many layers.
         """
         super().__init__(scope, id_)
         stage, code = shared.stage, shared.code
         full_name = stage.named(name)
+        environment = {**environment, SERVICE_NAME: full_name, "POWERTOOLS_LOG_LEVEL": stage.log_level}
+        where = f"{setting or name}."
+        check_environment(self, f"{where}environment", environment, {**_remedies(), **(remedies or {})})
+        check_layers(f"{where}more_layers", len(shared.layers.versions), len(more_layers))
+        permissions = [*allowed, grants.in_network()] if network else allowed
         log = log_group(self, "Log", name=f"/aws/lambda/{full_name}" if named else None, stage=stage)
         self.function: Final = lambda_.Function(
             self,
@@ -256,9 +270,9 @@ class Function(Construct):
             layers=[*shared.layers.versions, *more_layers],
             memory_size=memory_mb,
             timeout=timeout,
-            environment={**environment, SERVICE_NAME: full_name, "POWERTOOLS_LOG_LEVEL": stage.log_level},
+            environment=environment,
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
-            role=_role(self, log, [*allowed, grants.in_network()] if network else allowed),
+            role=_role(self, log, permissions, f"{where}allowed"),
             vpc=network.vpc if network else None,
             vpc_subnets=network.subnets if network else None,
             security_groups=[*network.security_groups] or None if network else None,
@@ -316,9 +330,27 @@ def _runtime(code: Code) -> lambda_.Runtime:
     return cast(lambda_.Runtime, getattr(lambda_.Runtime, f"PYTHON_{code.python.replace('.', '_')}"))
 
 
-def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicyStatement]) -> iam.Role:
-    """Make the role of a function, with one inline policy that also lets it write its log."""
+def _remedies() -> dict[str, tuple[str, str]]:
+    """Return for each variable of a setting the setting's name, and what to do where its value is too long."""
+    own = (each for layout in layouts() for each in own_settings(layout).values())
+    return {
+        each.variable: (each.name, "Give it fewer or shorter values") for each in (*DECLARED.values(), *own)
+    }
+
+
+def _role(
+    scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicyStatement], setting: str
+) -> iam.Role:
+    """Make the role of a function, with one inline policy that also lets it write its log.
+
+    Args:
+        setting: setting that the permissions come from.
+
+    Raises:
+        BadSetting: IAM does not allow so large a policy.
+    """
     policy = iam.PolicyDocument(statements=[grants.on_log_group(log), *allowed])
+    check_role_policy(scope, setting, policy)
     return iam.Role(
         scope,
         "Role",

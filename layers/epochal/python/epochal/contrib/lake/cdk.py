@@ -32,6 +32,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import LASTING, ONCE, Alarms, log_group, metric
+from epochal.cdk.parts.limits import check_bucket_name
 from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
 from epochal.cdk.parts.storage import private_bucket
 from epochal.cdk.stages import BadSetting, Stage
@@ -120,12 +121,20 @@ class Lake(Construct):
             expire_days: days after which files of events are deleted; never if not given.
 
         Raises:
-            BadSetting: a number is out of bounds, the name is invalid, or `Publish` refuses a setting.
+            BadSetting: a number is out of bounds, the name is invalid or too long for a bucket, or `Publish` refuses a
+                setting.
         """
         super().__init__(scope, id_)
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", id_).strip("-").lower()
         _check(name, buffer_seconds, buffer_mb, query_gb)
         stage, key = store.stage, store.stores(self).key
+        check_bucket_name(
+            self,
+            stage,
+            name,
+            setting="Lake.name",
+            remedy="Give it a shorter name=, or the store a shorter name",
+        )
         full = stage.named(name)
         self.database: Final = full.replace("-", "_")
         self.workgroup: Final = full

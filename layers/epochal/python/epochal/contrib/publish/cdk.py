@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from aws_cdk import aws_events as events
@@ -37,6 +38,10 @@ _TAKEN: Final = (
     "webhook-signature",
     "webhook-timestamp",
 )
+
+
+_SHORTER: Final = "Name categories in place of types, or divide the types among several Publish constructs"
+"""What to do where the names of types and categories are too long for a function's environment."""
 
 
 class Webhook:
@@ -93,6 +98,7 @@ class Publish(Reaction):
 
     _decorator = None
     _named = "epochal.contrib.publish.function.handler"
+    _remedies = MappingProxyType({PUBLISH: ("Publish.environment", _SHORTER)})
 
     def __init__(
         self,
