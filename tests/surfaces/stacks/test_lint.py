@@ -31,15 +31,15 @@ STAGES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @cache
-def rules() -> Runner:
+def rules(region: str) -> Runner:
     """Its rules are read once, which takes a third of looking at a template."""
-    return Runner(ConfigMixIn(regions=[PLACE["AWS::Region"]], ignore_checks=[*IGNORED]))
+    return Runner(ConfigMixIn(regions=[region], ignore_checks=[*IGNORED]))
 
 
-def lint(template: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with a template."""
+def lint(template: dict[str, Any], region: str = PLACE["AWS::Region"]) -> Iterator[str]:
+    """What is wrong with a template in a region."""
     decoded, errors = decode_str(json.dumps(template))
-    for each in (*errors, *rules().validate_template(decoded)):
+    for each in (*errors, *rules(region).validate_template(decoded)):
         yield f"{each.rule.id} {each.message} ({'/'.join(map(str, vars(each)['path'] or ()))})"
 
 
