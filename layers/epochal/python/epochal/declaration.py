@@ -156,7 +156,7 @@ class Setting:
                 return text == "true"
             case Names():
                 names = tuple(text.split(",")) if text else ()
-                if any(not each or each != each.strip() for each in names):
+                if any(not name or name != name.strip() for name in names):
                     raise InvalidInput(field, "must be names separated by commas, without spaces")
                 return names
             case Text() | OneOf():

@@ -225,7 +225,7 @@ def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
 
 def parts(name: str) -> Iterator[Any]:
     """Yield a part of every plug-in that has the part."""
-    return (found for each in layouts() if (found := each.part(name)) is not None)
+    return (found for layout in layouts() if (found := layout.part(name)) is not None)
 
 
 def own_settings(layout: Layout) -> Mapping[str, Setting]:

@@ -622,7 +622,7 @@ def _check_events(events: object, field: str) -> None:
         inner = f"{field}[{place}]"
         must_be(dict, record, inner, "an object")
         _check_members(record, _MEMBERS, inner)
-        for name in ("type", *(each for each in _TEXTS if each in record)):
+        for name in ("type", *(text for text in _TEXTS if text in record)):
             must_be(str, record.get(name), f"{inner}.{name}", "text")
         must_be_list(str, record.get("tags", []), f"{inner}.tags")
         for name in ("data64", "meta64"):

@@ -85,7 +85,7 @@ class Mender(IndexWriter):
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        asked: list[Change] = [Touched(stream=each) for each in streams]
+        asked: list[Change] = [Touched(stream=stream) for stream in streams]
         return self.on_partition(
             partition, lambda held, changes: reached(self.index_table, held, changes), asked
         )

@@ -105,13 +105,16 @@ class Replica:
         """Check the pages of one stream, read by themselves, and mend them where that is wanted."""
         pages = self._pages(stream)
         findings, mended, cause = [*torn_pages(stream, pages)], False, ""
-        if self.mend and any(not each.advice for each in findings):
+        if self.mend and any(not finding.advice for finding in findings):
             try:
                 self._mend(stream, pages)
                 mended = True
             except CorruptData as error:
                 cause = str(error)
-        yield from (each if each.advice else replace(each, mended=mended, cause=cause) for each in findings)
+        yield from (
+            finding if finding.advice else replace(finding, mended=mended, cause=cause)
+            for finding in findings
+        )
 
     def _of_keys(self, written: RecentWrites) -> Iterator[Torn]:
         """Check the records of keys, and remove those of whose append nothing has come."""

@@ -126,7 +126,7 @@ class SpooledTables:
             where += " AND (p, s, kp, ks) > (?, ?, ?, ?)"
             values += [*_ordered(scan.after, names), *_ordered(scan.after, spec.keys)]
         page = self._page(scan, {*spec.keys, *names}, f"{where} ORDER BY p, s, kp, ks", values)
-        return replace(page, items=tuple(each for each in page.items if effects.holds(scan.where, each)))
+        return replace(page, items=tuple(item for item in page.items if effects.holds(scan.where, item)))
 
     def _page(
         self, op: ops.Query | ops.Scan, names: Iterable[str], where: str, values: Sequence[Any]

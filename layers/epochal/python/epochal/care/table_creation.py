@@ -85,10 +85,13 @@ def differs(described: Any, spec: TableSpec) -> str | None:
     types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
     if described["KeySchema"] != _schema(spec.partition, spec.sort):
         return "keys"
-    if any(types.get(each["AttributeName"]) != each["AttributeType"] for each in _definitions(spec)):
+    if any(
+        types.get(definition["AttributeName"]) != definition["AttributeType"]
+        for definition in _definitions(spec)
+    ):
         return "types of keys"
     indexes = {each["IndexName"]: each["KeySchema"] for each in described.get("GlobalSecondaryIndexes", ())}
-    if any(indexes.get(each.name) != _schema(each.partition, each.sort) for each in spec.indexes):
+    if any(indexes.get(index.name) != _schema(index.partition, index.sort) for index in spec.indexes):
         return "indexes"
     view = described.get("StreamSpecification", {}).get("StreamViewType")
     return "streams" if spec.stream and view not in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES") else None

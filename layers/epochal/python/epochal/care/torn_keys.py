@@ -56,7 +56,7 @@ class _Later:
             return True
         # An append to several streams is of events, where nothing is seen of a state.
         told = not self.stateless or part.state
-        return told and all((each.first < part.first) == (each.time < part.time) for each in self.writes)
+        return told and all((write.first < part.first) == (write.time < part.time) for write in self.writes)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,9 +93,9 @@ class RecentWrites:
         if page.time < self.since:
             return
         writes = tuple(_writes(page))
-        for each in writes:
-            if each.time >= self.since:
-                self.writes.setdefault(each, set()).add(page.stream)
+        for write in writes:
+            if write.time >= self.since:
+                self.writes.setdefault(write, set()).add(page.stream)
         later = _Later(
             time=page.time,
             version=page.version,
@@ -134,7 +134,7 @@ class RecentWrites:
         """Forget the writes and pages that are too old."""
         self.writes = {place: each for place, each in self.writes.items() if place.time >= self.since}
         kept = {
-            index: [each for each in pages if each.time >= self.since] for index, pages in self.pages.items()
+            index: [page for page in pages if page.time >= self.since] for index, pages in self.pages.items()
         }
         self.pages = {index: pages for index, pages in kept.items() if pages}
         self.most = max(self.most, 2 * len(self.writes))

@@ -74,7 +74,7 @@ def feed(
     page = store.feed.page(partition, start=begin, limit=limit, categories=chosen, data=data, removals=True)
     view: dict[str, Any] = {
         "partition": partition,
-        "items": [output.item(each) for each in page.items],
+        "items": [output.item(item) for item in page.items],
         "next": str(page.next),
         "atTail": page.at_tail,
     }
@@ -100,7 +100,7 @@ def newest(
     start = None if before is None else parse_position(before, "--before")
     page = store.feed.newest(limit, before=start, categories=categories or None, data=data)
     view = {
-        "items": [output.item(each) for each in page.items],
+        "items": [output.item(item) for item in page.items],
         "next": str(page.next),
         "atBeginning": page.at_beginning,
     }
@@ -178,7 +178,7 @@ def tail(
 
 def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
     """A reader of a mistyped partition would wait for ever."""
-    known = [each.partition for each in store.feed.partitions()] if chosen else []
+    known = [partition.partition for partition in store.feed.partitions()] if chosen else []
     for number in chosen:
         if number not in known:
             listed = ", ".join(map(str, known)) or "none yet"
@@ -188,11 +188,11 @@ def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
 def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
     """What successive looks find, with a pause after each that finds nothing."""
     pauses = Pauses(POLL_SECONDS)
-    for found in looks:
-        yield from found
+    for look in looks:
+        yield from look
         if end is not None and time.monotonic() >= end:
             return
-        if found:
+        if look:
             pauses = Pauses(POLL_SECONDS)
         else:
             time.sleep(pauses.longer())
@@ -217,7 +217,7 @@ def _follow_feed(
     store: OpenedStore, start: str | None, chosen: Sequence[int], categories: Sequence[str], *, data: bool
 ) -> Iterator[Sequence[FeedItem]]:
     """Looks at every partition in turn; those that appear later are followed from their beginning."""
-    tails = {each.partition: each.tail for each in store.feed.partitions()}
+    tails = {partition.partition: partition.tail for partition in store.feed.partitions()}
     first = None if start is None else parse_place(start, "--from")
     at: dict[int, FeedStart] = {number: found if first is None else first for number, found in tails.items()}
     while True:
@@ -253,7 +253,7 @@ def _follow_in_order(
 
 def _numbers(store: OpenedStore, known: dict[int, FeedStart]) -> Sequence[int]:
     """Partitions there are; asked for while there are none yet."""
-    return list(known) or [each.partition for each in store.feed.partitions()]
+    return list(known) or [partition.partition for partition in store.feed.partitions()]
 
 
 def _index(text: str) -> int:
@@ -341,7 +341,7 @@ def search(store: OpenedStore, *, words: str, items: int) -> None:
 
     They are looked for in names of streams, types, data and metadata, whatever the case.
     """
-    found = (each for each in _events(store, items) if words.casefold() in _text(each))
+    found = (event for event in _events(store, items) if words.casefold() in _text(event))
     output.stream(found, output.event, output.event_line)
     _say_how_far(items)
 
@@ -361,7 +361,7 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
             f"{correlation_id}: no event among the last {items:,} entries of each partition has this correlation id "
             "or this place; --items looks further back"
         )
-    view = {"id": correlation_id, "roots": [_view(each) for each in roots]}
+    view = {"id": correlation_id, "roots": [_view(root) for root in roots]}
     output.document(view, output.fitting(_lines(roots)))
 
 
@@ -383,9 +383,9 @@ def _view(node: CausedEvent) -> dict[str, Any]:
 
 
 def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
-    for each in nodes:
-        yield indent + output.event_line(each.event)
-        yield from _lines(each.caused, f"{indent}  ")
+    for node in nodes:
+        yield indent + output.event_line(node.event)
+        yield from _lines(node.caused, f"{indent}  ")
 
 
 def _say_how_far(items: int) -> None:

@@ -151,10 +151,12 @@ def sources_of(
     store: OpenedStore, partitions: Sequence[str], *, told_wins: bool = False
 ) -> tuple[Source, ...]:
     """The sources whose tables are known, with the numbers of partitions that the index has on record, or as told."""
-    told = dict(_told(each) for each in partitions)
+    told = dict(_told(partition) for partition in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     counts = recorded | told if told_wins else told | recorded
-    return tuple(replace(each, partitions=counts.get(each.name, 1)) for each in store.deployment.sources)
+    return tuple(
+        replace(source, partitions=counts.get(source.name, 1)) for source in store.deployment.sources
+    )
 
 
 def indexer_of(store: OpenedStore, partitions: Sequence[str]) -> Indexer:
@@ -186,7 +188,7 @@ def _verifier(
 def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions: Sequence[str]) -> None:
     """What is put on record stays, so it must not be guessed."""
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
-    known = {*recorded, *(_told(each)[0] for each in partitions)}
+    known = {*recorded, *(_told(partition)[0] for partition in partitions)}
     for source in sources:
         if source.name not in known and has_heads(store.feed.driver, source):
             rule = f"the index has no number on record for {source.name}: say --partitions {source.name}=N"
@@ -279,13 +281,13 @@ def standing(found: PartitionStanding) -> dict[str, Any]:
         "indexerFailure": found.indexer or None,
         "groups": [
             {
-                "group": each.group,
-                "checkpoint": str(each.checkpoint),
-                "behind": each.behind,
-                "parked": each.parked,
-                "blocked": list(map(blocked_view, each.blocked)),
+                "group": group.group,
+                "checkpoint": str(group.checkpoint),
+                "behind": group.behind,
+                "parked": group.parked,
+                "blocked": list(map(blocked_view, group.blocked)),
             }
-            for each in found.groups
+            for group in found.groups
         ],
     }
 
@@ -472,9 +474,9 @@ def _holding(store: OpenedStore) -> set[str]:
 def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, list[str]]:
     """Where the export of each source is, and those that follow it."""
     found: dict[str, list[str]] = {}
-    for each in exports:
-        name, equals, place = each.partition("=")
+    for export in exports:
+        name, equals, place = export.partition("=")
         if not equals or name not in {source.name for source in sources}:
-            raise InvalidInput("--from-export", f"must be a source, =, and a place: {each!r} is not")
+            raise InvalidInput("--from-export", f"must be a source, =, and a place: {export!r} is not")
         found.setdefault(name, []).append(place)
     return found

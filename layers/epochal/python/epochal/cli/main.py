@@ -122,9 +122,9 @@ for command in (
     tables,
     keep,
     *(
-        _streams_in(each.plugin.streams)
-        for each in plugins.layouts()
-        if each.plugin.streams and each.name != plugins.NATIVE
+        _streams_in(layout.plugin.streams)
+        for layout in plugins.layouts()
+        if layout.plugin.streams and layout.name != plugins.NATIVE
     ),
     *chain.from_iterable(extensions.parts("commands")),
     *chain.from_iterable(plugins.parts("commands")),
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         if isinstance(error, click.NoSuchOption) and any(
-            error.option_name in each.opts for each in epochal.params
+            error.option_name in param.opts for param in epochal.params
         ):
             click.echo(
                 f"{error.option_name} says which store is meant, and stands before the command.", err=True

@@ -175,7 +175,7 @@ def state(found: StreamState) -> dict[str, Any]:
         "lowWater": found.low_water,
         "deleted": found.deleted,
         "headEvents": len(found.events),
-        "unfolds": [events.unfold(each, no_link) for each in found.unfolds],
+        "unfolds": [events.unfold(unfold, no_link) for unfold in found.unfolds],
     }
 
 

@@ -252,7 +252,7 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
     ]
     lines += [f"{source}  {state.text}" for source, state in indexers.items() if not state.works]
     lines += [line for standing in standings for line in _failures(group, standing)]
-    lines += [f"{each.owner}  {', '.join(map(str, each.partitions))}" for each in members]
+    lines += [f"{member.owner}  {', '.join(map(str, member.partitions))}" for member in members]
     output.document(view, lines)
 
 
@@ -402,9 +402,9 @@ def by_name(reactions: Iterable[Reaction]) -> dict[str, Reaction]:
         InvalidInput: two handlers have one name.
     """
     named: dict[str, Reaction] = {}
-    for each in reactions:
-        if (other := named.setdefault(each.name, each)).handler_name != each.handler_name:
-            raise duplicate_name_error(each.name, other.handler_name, each.handler_name)
+    for reaction in reactions:
+        if (other := named.setdefault(reaction.name, reaction)).handler_name != reaction.handler_name:
+            raise duplicate_name_error(reaction.name, other.handler_name, reaction.handler_name)
     return named
 
 
@@ -438,16 +438,16 @@ def _complaint() -> OnFailed:
 def _check_there(store: OpenedStore, group: str) -> None:
     """Refuse a mistyped name: a group of that name would have nothing parked."""
     driver, table = store.feed.driver, store.feed.table
-    for each in store.feed.partitions():
-        if driver.run(load(table, group_stream(each.partition, group))).state is not None:
+    for partition in store.feed.partitions():
+        if driver.run(load(table, group_stream(partition.partition, group))).state is not None:
             return
     raise GroupMissing(group)
 
 
 def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
     parking = Parking.of(group, store.feed)
-    for each in store.feed.partitions():
-        yield from parking.streams(each.partition)
+    for partition in store.feed.partitions():
+        yield from parking.streams(partition.partition)
 
 
 def _chosen(

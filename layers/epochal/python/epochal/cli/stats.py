@@ -133,22 +133,24 @@ def _store(store: OpenedStore, states: Mapping[str, IndexerState], groups: dict[
     tails = store.feed.partitions()
     return {
         "partitions": {
-            str(each.partition): {"epochs": each.tail.epoch + 1, "tail": str(each.tail)} for each in tails
+            str(tail.partition): {"epochs": tail.tail.epoch + 1, "tail": str(tail.tail)} for tail in tails
         },
         "indexer": {source: state.text for source, state in states.items()},
         **groups,
-        "tables": {each.name: {"items": each.items, "bytes": each.bytes} for each in store.sizes()},
+        "tables": {size.name: {"items": size.items, "bytes": size.bytes} for size in store.sizes()},
     }
 
 
 def _count(store: OpenedStore) -> _Tally:
     tally = _Tally(feed=store.feed)
     with output.progress("counting") as tell:
-        for each in store.feed.partitions():
-            for page in store.feed.read(each.partition):
+        for partition in store.feed.partitions():
+            for page in store.feed.read(partition.partition):
                 for item in page.items:
-                    tally.add(each.partition, item)
-                tell(f"{tally.events:,} events, partition {each.partition} at {page.next} of {each.tail}")
+                    tally.add(partition.partition, item)
+                tell(
+                    f"{tally.events:,} events, partition {partition.partition} at {page.next} of {partition.tail}"
+                )
     return tally
 
 
@@ -279,7 +281,7 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
     It scans the table once. Fails where something is left.
     """
     left = Counter[str]()
-    table = next((each.table for each in store.deployment.sources if each.name == NATIVE), None)
+    table = next((source.table for source in store.deployment.sources if source.name == NATIVE), None)
     if table is None:
         raise InvalidInput("--streams-table", "is needed: it has the streams")
 

@@ -182,8 +182,8 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
         *([("pruned below", found.low_water)] if found.low_water else []),
         *([("deleted", "yes: it takes no more events")] if found.deleted else []),
         *(
-            (f"unfold {each.type}", f"@{each.version} {output.body_text(each.data)}")
-            for each in found.unfolds
+            (f"unfold {unfold.type}", f"@{unfold.version} {output.body_text(unfold.data)}")
+            for unfold in found.unfolds
         ),
     ]
     output.document(output.state(found), output.table(rows))
@@ -208,11 +208,11 @@ def _told(
 ) -> Iterator[Recorded]:
     """The same events, with a warning where the stream's beginning is gone."""
     count, lowest = 0, version
-    for each in events:
-        count, lowest = count + 1, min(lowest, each.index)
+    for event in events:
+        count, lowest = count + 1, min(lowest, event.index)
         if count == 1 and not backward and start is None:
             _tell_gone(stream, lowest)
-        yield each
+        yield event
     if (backward and count != limit) or (count == 0 and start is None):
         _tell_gone(stream, lowest)
 
@@ -350,10 +350,12 @@ def versions(store: OpenedStore, *, category: str) -> None:
     """
     found: Counter[tuple[str, str]] = Counter()
     with output.progress("reading") as tell:
-        for each in store.feed.partitions():
-            for page in store.feed.read(each.partition, categories=[category], data=True):
+        for partition in store.feed.partitions():
+            for page in store.feed.read(partition.partition, categories=[category], data=True):
                 found.update((item.type, _version(item.event)) for item in page.items if item.gone is None)
-                tell(f"{found.total():,} events, partition {each.partition} at {page.next} of {each.tail}")
+                tell(
+                    f"{found.total():,} events, partition {partition.partition} at {page.next} of {partition.tail}"
+                )
     view: dict[str, dict[str, int]] = {}
     for (kind, version), count in sorted(found.items()):
         view.setdefault(kind, {})[version] = count

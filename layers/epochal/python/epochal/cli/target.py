@@ -176,7 +176,7 @@ def open_store(choice: Choice) -> OpenedStore:
     distinct(**{option: named[name] for option, (name, _) in TABLES.items()})
     must_be_named("is needed too, where another table is named", **{INDEX: named[INDEX]})
     if not layouts_in(settings):
-        heads = (declared()[each.table].flag for each in layouts())
+        heads = (declared()[layout.table].flag for layout in layouts())
         raise InvalidInput("tables", f"one of {', '.join(heads)} is needed too, where another table is named")
     place = Place(endpoint=choice.endpoint or None, region=choice.region or None)
     # An archive's items are those of the table that it keeps: they do not tell which of the two they are in.

@@ -236,8 +236,8 @@ def _entries(
 ) -> Steps[list[Item]]:
     """Read the next entries of a question from all of its partitions, merged in order."""
     runs = [
-        _Run(each, None if start is None else {"pk": text(each), "sk": text(start)})
-        for each in asked.partitions
+        _Run(partition, None if start is None else {"pk": text(partition), "sk": text(start)})
+        for partition in asked.partitions
     ]
     share = limit if len(runs) == 1 else -(-limit // len(runs)) + 1
     taken: list[Item] = []

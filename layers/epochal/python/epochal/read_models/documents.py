@@ -330,7 +330,7 @@ class ReadModel:
         if self.keys is None:
             return len(changes)
         entries = [self._entries(key, document) for key, document in changes.items()]
-        return sum(1 + len(each.gone) + len(each.new) for each in entries)
+        return sum(1 + len(entry.gone) + len(entry.new) for entry in entries)
 
     def _commit(self, stream: str, place: int | None, following: int, documents: Documents) -> bool:
         """Write documents and the stream's new place; return False if another writer was faster."""

@@ -338,7 +338,7 @@ def drop(table: str, model: str, after: str | None) -> Steps[Dropped]:
         yield Update(table=table, key=head_key(model), sets=(Set("z", number(1)),))
     own = AnyOf((BeginsWith("pk", f"{model}#"), BeginsWith("pk", f"{model}/")))
     page = yield Scan(table=table, where=own, limit=LOOKED_AT, after=start)
-    yield from side_by_side(Delete(table=table, key=_key(each)) for each in page.items)
+    yield from side_by_side(Delete(table=table, key=_key(item)) for item in page.items)
     if page.last is not None:
         return Dropped(len(page.items), _written(page.last))
     yield Delete(table=table, key=head_key(model))

@@ -380,12 +380,12 @@ def _set(values: AbstractSet[object], name: str) -> AttributeValue:
     Raises:
         InvalidInput: members of different types, or of types that DynamoDB has no sets of.
     """
-    members = [_value(each, name) for each in values]
-    kinds = {kind for each in members for kind in each}
+    members = [_value(value, name) for value in values]
+    kinds = {kind for member in members for kind in member}
     if len(kinds) > 1 or not kinds <= _SETS.keys():
         raise InvalidInput(name, "is a set, which is of text, of numbers or of bytes")
     (kind,) = kinds
-    return {_SETS[kind]: sorted(each[kind] for each in members)}
+    return {_SETS[kind]: sorted(member[kind] for member in members)}
 
 
 def _plain(value: AttributeValue) -> Any:

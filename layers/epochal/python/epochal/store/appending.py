@@ -142,11 +142,11 @@ def append_on(
         forbids.
     """
     options, given = options.checked(store), list[StreamAppend]()
-    for each in appends:
-        _check_tags(store, each.events)
-        token = token_of(known[each.stream])
-        given.append(replace(each, expected=NO_STREAM if token is None else replace(token, refused=0)))
-    writing = {each.stream for each in appends}
+    for append in appends:
+        _check_tags(store, append.events)
+        token = token_of(known[append.stream])
+        given.append(replace(append, expected=NO_STREAM if token is None else replace(token, refused=0)))
+    writing = {append.stream for append in appends}
     reads = {stream: each for stream, each in known.items() if stream not in writing}
     with explain_also_errors(options.also):
         stored = batches(store, given, tagged=True)
@@ -294,12 +294,12 @@ def _made(
 ) -> Outcome:
     """Append to streams under a condition, all or nothing; return the outcome of the whole append."""
     concerned = options.fail_if is not None or options.after is not None
-    if concerned or any(event.tags for each in appends for event in each.events):
+    if concerned or any(event.tags for append in appends for event in append.events):
         concerned = True
         for place, each in enumerate(appends):
             with _placed(place, of=len(appends)):
                 _check_tags(store, each.events)
-    counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
+    counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
     stored = batches(store, appends, key, options.also, tagged=concerned)
     driver, meter = store.driver.metered()
     since, results, tags = driver.clock(), cast("Mapping[str, Any]", {}), None
@@ -313,7 +313,7 @@ def _made(
             if isinstance(came, Unmet):
                 tags = also_conflict(came)
             else:
-                results = dict(zip((each.stream for each in appends), came, strict=True))
+                results = dict(zip((append.stream for append in appends), came, strict=True))
     if isinstance(tags, Conflict):
         return replace(tags, capacity=meter.capacity)
     outcomes = {
@@ -382,7 +382,11 @@ def _with_tags(
     if isinstance(result, Unmet):
         return {}, also_conflict(result)
     tags = result.tags
-    if tags is None and reads is None and all(isinstance(each, Written) for each in result.streams.values()):
+    if (
+        tags is None
+        and reads is None
+        and all(isinstance(stream, Written) for stream in result.streams.values())
+    ):
         tags = _replayed(replace(tagged, driver=store.driver.reading_back()), appends, options)
     if tags is not None and options.takes is None:
         tags = replace(tags, events=tagged.whole(tags.events))
@@ -412,7 +416,7 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Als
     stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
     return TaggedBatch(
         events=tuple(
-            map(_dated, (event for each in appends for event in with_metadata(each.events)), stored)
+            map(_dated, (event for append in appends for event in with_metadata(append.events)), stored)
         ),
         bodies=tuple((event.data, event.meta) for _, _, event in stored),
         now=first.now,
@@ -435,6 +439,6 @@ def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
 
 def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions) -> Appended:
     """Make the outcome for the tags of an append that an earlier call had made: their current counts."""
-    events: list[Event] = [event for each in appends for event in each.events if event.tags]
+    events: list[Event] = [event for append in appends for event in append.events if event.tags]
     versions = tagged.counts(own_tags(events)) if events else {}
     return Appended(position=options.after or Position(), versions=versions)

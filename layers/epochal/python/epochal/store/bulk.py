@@ -160,7 +160,7 @@ class _One:
     def size(self) -> int:
         """Approximate bytes of the append's encoded events."""
         events = self.batch.events if self.batch else ()
-        return sum(len(each.data.data) + len(each.meta.data) + len(each.type) for each in events)
+        return sum(len(event.data.data) + len(event.meta.data) + len(event.type) for event in events)
 
 
 def _appended(store: Streams, ones: Sequence[_One]) -> None:
@@ -410,7 +410,7 @@ def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, move
 
 def _each(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     """Run steps of one request each in parallel; return their results in the same order."""
-    asked: list[Any] = [next(each) for each in steps]
+    asked: list[Any] = [next(step) for step in steps]
     replies, answers = (yield Several(ops=tuple(asked))) if asked else [], list[T]()
     for each, reply in zip(steps, replies, strict=True):
         try:

@@ -36,7 +36,7 @@ def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fet
         whole,
         version=version,
         token=whole.token if version == head.version else Token(version=version),
-        unfolds=tuple(each for each in whole.unfolds if each.version <= version),
+        unfolds=tuple(unfold for unfold in whole.unfolds if unfold.version <= version),
         events=tuple(_events(store.reader(fetch=fetch), head, since, version)),
     )
 

@@ -60,7 +60,9 @@ class Waiting:
     @property
     def size(self) -> int:
         """Approximate bytes of the append's encoded events."""
-        return sum(len(each.data.data) + len(each.meta.data) + len(each.type) for each in self.batch.events)
+        return sum(
+            len(event.data.data) + len(event.meta.data) + len(event.type) for event in self.batch.events
+        )
 
 
 class Line:
@@ -207,7 +209,7 @@ class JoinedAppends:
     def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
         """Append events as `append` does; return a conflict where the stream was deleted."""
         own = Waiting(batch=self._streams.batch(stream, events))
-        if any(each.label for each in own.batch.events):
+        if any(event.label for event in own.batch.events):
             return self._streams.try_append(stream, events)
         with self._lock:
             leads = self._lines.setdefault(stream, Line()).join(own)

@@ -261,8 +261,8 @@ class TaggedListings(Listings):
 
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
         """Yield the entries of a tag after the place `since`, in order: its events without their bodies."""
-        for found in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
-            yield from map(entry_of, found)
+        for part in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
+            yield from map(entry_of, part)
 
     def latest(self, tag: str) -> TagEntry | None:
         """Return the newest entry of a tag; None if the tag has none."""

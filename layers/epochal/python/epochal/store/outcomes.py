@@ -100,7 +100,9 @@ def append_all_error(appends: Sequence[StreamAppend], outcome: Conflict | Undete
         return condition_error(outcome)
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
     stream, first = next(iter(each_of.items()))
-    error = append_error(stream, first, next(each.expected for each in appends if each.stream == stream))
+    error = append_error(
+        stream, first, next(append.expected for append in appends if append.stream == stream)
+    )
     error.capacity = outcome.capacity
     if isinstance(error, ConflictError):
         error.outcome = outcome

@@ -567,7 +567,7 @@ class Streams:
         Raises:
             ConditionUnmet: a condition of `also` does not hold.
         """
-        if any(event.tags for each in appends for event in each.events):
+        if any(event.tags for append in appends for event in append.events):
             from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
             return appending.append_tagged_on(self, known, appends, key, also)

@@ -77,7 +77,7 @@ class MemoryFeed:
 
     def index(self) -> None:
         """Index everything that has been appended since the last call."""
-        for table in (each.table for each in self._indexer.sources):
+        for table in (source.table for source in self._indexer.sources):
             changes, at = self.tables.changes(table), self._indexed.get(table, 0)
             self._indexer.index(
                 Record(table=table, sequence_number=f"{number:021d}", image=changes[number])
@@ -160,7 +160,9 @@ class MemoryFeed:
     def _has_begun(self, group: str) -> bool:
         """Return whether a group has a state in any partition."""
         member = Member(reaction=stand_in(group), reader=self.reader)
-        return any(member.load(each.partition).state is not None for each in self.reader.partitions())
+        return any(
+            member.load(partition.partition).state is not None for partition in self.reader.partitions()
+        )
 
     def now(self) -> int:
         """Return the time of all stores here, in nanoseconds since 1970."""
@@ -184,12 +186,12 @@ class MemoryFeed:
         return [
             Ran.of_all(
                 [
-                    reactor.run(each.partition, share=unit.share, seconds=inf)
-                    for unit in reaction.sharing.units(each.partition)
+                    reactor.run(partition.partition, share=unit.share, seconds=inf)
+                    for unit in reaction.sharing.units(partition.partition)
                 ]
             )
-            for each in self.reader.partitions()
-            if source_of(each.partition) in reaction.sources
+            for partition in self.reader.partitions()
+            if source_of(partition.partition) in reaction.sources
         ]
 
     def _run_composite(self, composite: Composite) -> list[Ran]:
@@ -204,7 +206,9 @@ class MemoryFeed:
         runs = list[Ran]()
         moved = True
         while moved:
-            turn = [ran for each in composite.reactions(self.streams, passed) for ran in self.react(each)]
+            turn = [
+                ran for reaction in composite.reactions(self.streams, passed) for ran in self.react(reaction)
+            ]
             moved = any(ran.moved for ran in turn)
             runs += turn
         return runs

@@ -40,7 +40,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
 
-    reactions = [reaction for each in targets for reaction in load_reactions(store, each)]
+    reactions = [reaction for target in targets for reaction in load_reactions(store, target)]
     name = store.deployment.settings.index_table.removesuffix("-index")
     queues = store.client("sqs")
     services = Services(
@@ -49,7 +49,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         deployed=lambda: reactions_of(queues, name),
         invoke=invoker(store.client("lambda")),
         wake=partial(wake_group, queues, name),
-        sizes=lambda: {each.name: each.bytes for each in store.sizes()},
+        sizes=lambda: {size.name: size.bytes for size in store.sizes()},
         measure=measuring(store.client("cloudwatch")),
         indexer=lambda: indexer_states(store.deployment, partial(store.client, "lambda")),
     )

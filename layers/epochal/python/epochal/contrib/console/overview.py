@@ -66,7 +66,7 @@ def health(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     """Return the health of each source; with `check`, compare that source's heads with the index."""
     driver, table = deployment.driver, deployment.settings.index_table
     recorded = driver.run(read_series(table)).partitions
-    found = [_health(deployment, each, recorded.get(each.name)) for each in deployment.sources]
+    found = [_health(deployment, source, recorded.get(source.name)) for source in deployment.sources]
     return {"found": found, "checked": _checked(deployment, arguments.get("check", ""))}
 
 
@@ -184,7 +184,9 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
         "groups": _lags(services, deployment, found),
         "beyond": max(0, len(groups) - GROUPS),
         "prefix": services.prefix,
-        "aside": {each.name: set_aside(deployment, each) for each in deployment.sources} if found else {},
+        "aside": {source.name: set_aside(deployment, source) for source in deployment.sources}
+        if found
+        else {},
         "tables": _tables(services, deployment),
     }
 
@@ -273,7 +275,7 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
     if partition not in tails:
         raise InvalidInput("partition", f"must be one of {', '.join(map(str, tails))}")
     names = ("category", "type", "text", "from", "before")
-    category, type_, text, start, end = (arguments.get(each, "").strip() for each in names)
+    category, type_, text, start, end = (arguments.get(name, "").strip() for name in names)
     page = feed.page(
         partition,
         start=parse_place(start or end or "tail"),
@@ -284,10 +286,10 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
         data=True,
         removals=True,
     )
-    found = [each for each in page.items if type_ in ("", each.type)]
+    found = [item for item in page.items if type_ in ("", item.type)]
     return {
         "tails": tails,
-        "layouts": {each: layout_of(each).name for each in tails},
+        "layouts": {tail: layout_of(tail).name for tail in tails},
         "partition": partition,
         "category": category,
         "type": type_,
@@ -406,4 +408,4 @@ def _measured(services: Services, deployment: Deployment) -> list[Plot]:
         for _ in metrics:
             sums.update(next(answers))
         plots.append(over_time(f"{title}, by five minutes", sums, PERIOD, PERIODS))
-    return [each for each in plots if each.bars]
+    return [plot for plot in plots if plot.bars]

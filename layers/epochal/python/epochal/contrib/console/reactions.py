@@ -275,8 +275,8 @@ def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, 
 def _plots(services: Services, groups: list[GroupStanding], now: float) -> list[Plot]:
     """Record the present lag of each group, and plot the lags of groups that have more than one."""
     behind = Counter[str]()
-    for each in groups:
-        behind[each.group] += each.behind or 0
+    for group in groups:
+        behind[group.group] += group.behind or 0
     looks = {name: services.lags.add(name, now, entries) for name, entries in behind.items()}
     return [
         plot(f"Entries that {name} was behind", [(clock(at), entries) for at, entries in seen])

@@ -204,7 +204,7 @@ def show_found(services: Services, deployment: Deployment, arguments: Mapping[st
     source = sources[layout]
     after = read_key(arguments["after"]) if "after" in arguments else None
     found = search_streams(deployment.driver, source, prefix, after=after, requests=REQUESTS)
-    streams = [(each, source.partition_of(each)) for each in sorted(found.streams)]
+    streams = [(stream, source.partition_of(stream)) for stream in sorted(found.streams)]
     following = None if found.after is None else written_key(found.after)
     return {**values, "found": streams, "after": following, "begun": after is None}
 
@@ -228,7 +228,7 @@ def show_query(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str
         InvalidInput: the layout has no tagged events.
     """
     tags, types = (_listed(arguments.get(name, "")) for name in ("tags", "types"))
-    stores = {each.name: each.plugin.tagged for each in layouts() if each.plugin.tagged}
+    stores = {layout.name: layout.plugin.tagged for layout in layouts() if layout.plugin.tagged}
     name = arguments.get("store") or NATIVE
     if name not in stores:
         raise InvalidInput("store", f"must be one of {', '.join(stores)}")
@@ -285,8 +285,8 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
 
 def _states(deployment: Deployment) -> Any:
     """Return the store of projection states; None where the deployment has no table of them."""
-    stores = (getattr(deployment, each.plugin.states) for each in layouts() if each.plugin.states)
-    return next((each for each in stores if each.table), None)
+    stores = (getattr(deployment, layout.plugin.states) for layout in layouts() if layout.plugin.states)
+    return next((store for store in stores if store.table), None)
 
 
 def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[dict[str, list[int]], bool]]:
@@ -372,7 +372,7 @@ def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
     how: dict[str, Any] = {"prefix": prefix, "limit": whole(arguments, "items", 50, LOOKED_AT)}
     how |= {"after": after or None, "backward": bool(arguments.get("backward"))}
     page = model.find(by, *values, **how) if by else model.list(**how)
-    found = [(each.key, json.dumps(each.value).decode()) for each in page.items]
+    found = [(item.key, json.dumps(item.value).decode()) for item in page.items]
     same = {each: arguments[each] for each in ASKED if arguments.get(each)}
     on = urlencode({"model": model.name, "generation": model.generation, **same})
     return {"by": by, "found": found, "after": page.next, "on": on}
@@ -386,6 +386,6 @@ def _looked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
     begins, after = f"{model.name}@{model.generation}#", arguments.get("after")
     start = read_key(after) if after else None
     page = model.driver.ask(Scan(table=model.table, consistent=False, limit=LOOKED_AT, after=start))
-    names = (each["pk"]["S"] for each in page.items if each["sk"]["S"] == "document")
-    keys = sorted(each.removeprefix(begins) for each in names if each.startswith(begins))
+    names = (item["pk"]["S"] for item in page.items if item["sk"]["S"] == "document")
+    keys = sorted(name.removeprefix(begins) for name in names if name.startswith(begins))
     return {"keys": keys, "after": None if page.last is None else written_key(page.last)}

@@ -111,7 +111,7 @@ def coherent(options: Options) -> None:
         InvalidInput: a limit is set, and `calving` is not a fixed rule.
     """
     chosen = options.of_plugin(EquinoxOptions)
-    for each in fields(EquinoxOptions):
-        limit = each.name.startswith("calving_max") and getattr(chosen, each.name) != each.default
+    for field in fields(EquinoxOptions):
+        limit = field.name.startswith("calving_max") and getattr(chosen, field.name) != field.default
         if limit and not chosen.is_fixed:
-            raise InvalidInput("calving", f"must be fixed with {each.name}, which means nothing without")
+            raise InvalidInput("calving", f"must be fixed with {field.name}, which means nothing without")

@@ -112,7 +112,7 @@ def show(store: AggregateStore, which: AggregateId) -> None:
         "lock": shapes.lock_text(snapshot.lock),
         "snapshotSeqNr": snapshot.seq_nr,
         "snapshot": shapes.body(snapshot.data),
-        "events": [shapes.event(each) for each in found.events],
+        "events": [shapes.event(event) for event in found.events],
     }
     rows = [
         ("aggregate", str(which)),

@@ -117,7 +117,7 @@ def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> S
     reply = yield BatchGet(table=site.journal, keys=keys)
     events = map(read_event, reply.items)
     type_of = site.serializer.type_of
-    found = {each.seq_nr - 1: each.event_type or type_of(each.payload) for each in events}
+    found = {event.seq_nr - 1: event.event_type or type_of(event.payload) for event in events}
     kinds: list[str] = []
     while index + len(kinds) in found:
         kinds.append(found[index + len(kinds)])

@@ -244,7 +244,7 @@ class EpochalDCBRecorder(DCBRecorder):
 
         Returns the number of the last event.
         """
-        stored = [tagged_as(each.type, each.data, each.tags, self._prefix) for each in events]
+        stored = [tagged_as(event.type, event.data, event.tags, self._prefix) for event in events]
         expected: ExpectedVersion = ANY
         after = (condition and condition.after) or 0
         for _ in range(ATTEMPTS):
@@ -277,13 +277,13 @@ class EpochalDCBRecorder(DCBRecorder):
     def _matching(self, query: DCBQuery, after: int, end: int) -> Iterator[Recorded]:
         """Iterate in order over the matching events above number `after`, up to and including `end`."""
         items = [
-            QueryItem(types=frozenset(each.types), tags=frozenset(self._prefix + tag for tag in each.tags))
-            for each in query.items or [DCBQueryItem()]
+            QueryItem(types=frozenset(item.types), tags=frozenset(self._prefix + tag for tag in item.tags))
+            for item in query.items or [DCBQueryItem()]
         ]
         wanted = Query(items=tuple(items))
         if after >= end:
             return iter(())
-        if end - after > self._near and all(each.tags for each in items):
+        if end - after > self._near and all(item.tags for item in items):
             return iter(self._by_tags(wanted, after, end))
         log = self._streams.read(self._log, start=after, limit=end - after)
         return (each for each in log if wanted.matches(each.type, each.tags))
@@ -302,7 +302,7 @@ class EpochalDCBRecorder(DCBRecorder):
             if all(isinstance(look, dict) and not any(look.values()) for look in looks):
                 # Places are in the order of numbers, since every append's transaction includes the log.
                 return [
-                    each for each in seen.events if each.stream == self._log and after <= each.index < end
+                    event for event in seen.events if event.stream == self._log and after <= event.index < end
                 ]
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 

@@ -70,7 +70,7 @@ _TYPES: Final = {
 }
 """For each kind of column: Glue's type, and the type that a view has for it."""
 
-COLUMN_TYPES: Final = {each.name: _TYPES[each.kind] for each in COLUMNS} | {ROW_AT: _TYPES["text"]}
+COLUMN_TYPES: Final = {column.name: _TYPES[column.kind] for column in COLUMNS} | {ROW_AT: _TYPES["text"]}
 """Types of a lake's columns: those of a row, and the place of the row itself if it is too large for a record."""
 
 _ONCE: Final = ("category", "stream", "index", "type", "time", "id")
@@ -339,7 +339,7 @@ class Lake(Construct):
     def _catalog(self, *tables: str) -> list[str]:
         """Return the ARNs that Glue needs permissions on: tables, their database and its catalog."""
         begin = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-        named = [f"{begin}:table/{self.database}/{each}" for each in tables]
+        named = [f"{begin}:table/{self.database}/{table}" for table in tables]
         return [f"{begin}:catalog", f"{begin}:database/{self.database}", *named]
 
     def _ask(self, key: kms.IKey | None, query_gb: int) -> None:
@@ -388,7 +388,10 @@ def once(database: str) -> str:
     of one event may have arrived on different days.
     """
     key = [f'"{each}"' for each in _ONCE]
-    names = [f'"{each}"' if each in _ONCE else f'arbitrary("{each}") AS "{each}"' for each in COLUMN_TYPES]
+    names = [
+        f'"{column_type}"' if column_type in _ONCE else f'arbitrary("{column_type}") AS "{column_type}"'
+        for column_type in COLUMN_TYPES
+    ]
     # The names are constants, or have been checked against a rule.
     return f'SELECT {", ".join(names)} FROM "{database}"."{TABLE}" GROUP BY {", ".join(key)}'  # noqa: S608
 
@@ -406,7 +409,7 @@ def view_text(database: str) -> str:
 
 def _may(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
     """Build a policy statement that allows actions of a service on resources."""
-    return iam.PolicyStatement(actions=[f"{service}:{each}" for each in actions], resources=resources)
+    return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)
 
 
 def _check(name: str, buffer_seconds: int, buffer_mb: int, query_gb: int) -> None:

@@ -406,7 +406,7 @@ class RememberedDeployment:
 
 def environments_of(deployed: Assembly | RememberedDeployment) -> tuple[Environment, ...]:
     """Return the environments of the stacks and the home environment, sorted, each once."""
-    return tuple(sorted({deployed.home, *(each.environment for each in deployed.stacks)}))
+    return tuple(sorted({deployed.home, *(stack.environment for stack in deployed.stacks)}))
 
 
 def remember(server: Server, deployed: RememberedDeployment) -> None:

@@ -132,7 +132,7 @@ def logs(name: str, follow: bool, last: int) -> None:
     server = ministack.require(places)
     deployed = cdk.remembered(server) or cdk.RememberedDeployment()
     environments = cdk.environments_of(deployed)
-    found = logs_of([ministack.endpoint(server, each) for each in environments], name)
+    found = logs_of([ministack.endpoint(server, environment) for environment in environments], name)
     latest = [each for each in found.more() if each.lines()]
     _print_logs(latest[max(0, len(latest) - last) :])
     while follow:
@@ -143,12 +143,12 @@ def logs(name: str, follow: bool, last: int) -> None:
 
 def _print_logs(lines: Iterable[LogLine]) -> None:
     """Print log lines with time and function, as text or JSON."""
-    for each in lines:
-        at = datetime.fromtimestamp(each.at / 1000).astimezone()
-        view = {"time": at.isoformat(timespec="milliseconds"), "function": each.function, "line": each.text}
-        shown = output.harmless("\n".join(each.lines()))
+    for line in lines:
+        at = datetime.fromtimestamp(line.at / 1000).astimezone()
+        view = {"time": at.isoformat(timespec="milliseconds"), "function": line.function, "line": line.text}
+        shown = output.harmless("\n".join(line.lines()))
         if shown or output.as_json():
-            head = f"{at:%H:%M:%S} {each.function}  "
+            head = f"{at:%H:%M:%S} {line.function}  "
             output.document(view, [head + shown[0], *shown[1:]] if shown else [])
 
 
@@ -395,15 +395,15 @@ def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
             entries = [each for each in listed if not each.name.startswith(".") and each.name not in _MADE]
     except (FileNotFoundError, NotADirectoryError):
         return  # gone since it was listed
-    if any(each.name == _ENVIRONMENT for each in entries):
+    if any(entry.name == _ENVIRONMENT for entry in entries):
         return
-    for each in entries:
+    for entry in entries:
         try:
-            if each.is_dir(follow_symlinks=False):
-                yield from _files(each.path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path)
             else:
-                stat = each.stat()
-                yield each.path, stat.st_mtime_ns, stat.st_size
+                stat = entry.stat()
+                yield entry.path, stat.st_mtime_ns, stat.st_size
         except FileNotFoundError:
             continue
 

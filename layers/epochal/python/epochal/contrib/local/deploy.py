@@ -161,15 +161,15 @@ def deploy(
         tell=tell,
     )
     environments = environments_of(assembly)
-    for each in environments:
-        stacks = [stack for stack in assembly.stacks if stack.environment == each]
-        cdk.prepare_account(stacks, ministack.endpoint(server, each))
+    for environment in environments:
+        stacks = [stack for stack in assembly.stacks if stack.environment == environment]
+        cdk.prepare_account(stacks, ministack.endpoint(server, environment))
     cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
-    for each in environments:
-        make_fifo(ministack.endpoint(server, each))
+    for environment in environments:
+        make_fifo(ministack.endpoint(server, environment))
         say_what_may_loop(
-            ministack.endpoint(server, each),
-            [stack.name for stack in assembly.stacks if stack.environment == each],
+            ministack.endpoint(server, environment),
+            [stack.name for stack in assembly.stacks if stack.environment == environment],
         )
     deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
     cdk.remember(server, deployed)

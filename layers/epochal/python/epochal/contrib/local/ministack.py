@@ -279,7 +279,7 @@ def found(places: Places) -> Kept | None:
     if told is None:
         return None
     counts = (each | {"environment": Environment(**each["environment"])} for each in told["counts"])
-    return Kept(port=told["port"], counts=tuple(Counts(**each) for each in counts))
+    return Kept(port=told["port"], counts=tuple(Counts(**count) for count in counts))
 
 
 def discard(places: Places) -> None:
@@ -313,7 +313,7 @@ def take_up(places: Places, kept: Kept, server: Server) -> None:
     Raises:
         KeptUnreadable: the server has not. The kept state stays as it was, if the server is killed.
     """
-    if any(_counts(server, each.environment) != each for each in kept.counts):
+    if any(_counts(server, count.environment) != count for count in kept.counts):
         raise KeptUnreadable(str(_directory(places)))
     # If the server ends otherwise later, an old state with today's bodies must not be loaded again.
     _note(places).replace(_due(places))

@@ -207,8 +207,13 @@ class Tools:
             limit, start=parse_places(start, "start"), categories=categories, prefix=prefix, seconds=5.0
         )
         listed = [
-            {"stream": each.stream, "category": each.category, "type": each.type, "created": each.created}
-            for each in page.streams[:STREAMS]
+            {
+                "stream": stream.stream,
+                "category": stream.category,
+                "type": stream.type,
+                "created": stream.created,
+            }
+            for stream in page.streams[:STREAMS]
         ]
         left = len(page.streams) - len(listed)
         following = {"next": None if page.at_end else str(page.next)}
@@ -228,7 +233,7 @@ class Tools:
         )
         shown = rows_of(page.events, body_chars)
         more = [
-            each.index for each in page.events[-1:] if each.index != (0 if backward else page.version - 1)
+            event.index for event in page.events[-1:] if event.index != (0 if backward else page.version - 1)
         ]
         return {
             "version": page.version,
@@ -316,7 +321,7 @@ class Tools:
         found = conversation(self.deployment.feed, correlation, entries)
         roots = tree(found[:EVENTS])
         most = min(body_chars, BODIES // max(1, min(len(found), EVENTS)))
-        return {"roots": [_node(each, most) for each in roots], "omitted": max(0, len(found) - EVENTS)}
+        return {"roots": [_node(root, most) for root in roots], "omitted": max(0, len(found) - EVENTS)}
 
     def timers(
         self,
@@ -441,7 +446,7 @@ def _items(items: Sequence[FeedItem], body_chars: int) -> dict[str, Any]:
 
     A page has all events of its last entry, which may be many more than its limit.
     """
-    there = [each.event for each in items if each.event is not None]
+    there = [item.event for item in items if item.event is not None]
     shown = {"events": rows_of(there[:EVENTS], body_chars)}
     left = len(items) - len(shown["events"])
     return shown | ({"omitted": left} if left else {})
@@ -455,7 +460,7 @@ def _node(node: CausedEvent, most: int) -> dict[str, Any]:
 def rows_of(events: Sequence[Recorded | FeedEvent], body_chars: int) -> list[dict[str, Any]]:
     """Return events as an agent is shown them; the more events, the shorter their bodies."""
     most = min(body_chars, BODIES // max(1, len(events)))
-    return [_shown(row_of(each), most) for each in events]
+    return [_shown(row_of(event), most) for event in events]
 
 
 def _shown(row: Row, most: int) -> dict[str, Any]:
@@ -504,7 +509,7 @@ def _tags(tags: Sequence[str]) -> dict[str, Any]:
 
 def _types(events: Sequence[Event]) -> dict[str, Any]:
     """Return the distinct types of a timer's events, at most `TYPES` of them, as a column."""
-    types = list(dict.fromkeys(each.type for each in events))
+    types = list(dict.fromkeys(event.type for event in events))
     return {"types": types[:TYPES], **({"cut": ["types"]} if len(types) > TYPES else {})}
 
 

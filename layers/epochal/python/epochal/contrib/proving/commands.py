@@ -172,15 +172,15 @@ def roles(proof: ProofRun) -> str:
     iam, wrong, count = proof.client("iam"), list[str](), 0
     functions = list(functions_of(proof.stacks, proof.client))
     chosen = settings_of_stage(proof.store.settings, functions)
-    for each in functions:
-        for arn, asked, does in _resources(chosen, each):
-            may, unsure = _allowed(iam, each.deployed["Role"], arn, asked, proof)
+    for function in functions:
+        for arn, asked, does in _resources(chosen, function):
+            may, unsure = _allowed(iam, function.deployed["Role"], arn, asked, proof)
             count += 1
             wrong += [
-                f"{each.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
+                f"{function.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
             ]
             lacks = sorted(does - may - unsure)
-            wrong += [f"{each.name} may not {action} on {arn}, which it does" for action in lacks]
+            wrong += [f"{function.name} may not {action} on {arn}, which it does" for action in lacks]
     return _judged(
         wrong, count, "pairs of a role and a resource are as they should be, as IAM simulates them"
     )
@@ -270,8 +270,8 @@ def _allowed(
         except Unavailable:  # it takes a few requests a second
             proof.sleep(2.0**tries)
             continue
-        may = {each["EvalActionName"] for each in results if each["EvalDecision"] == "allowed"}
-        return may, {each["EvalActionName"] for each in results if each.get("MissingContextValues")}
+        may = {result["EvalActionName"] for result in results if result["EvalDecision"] == "allowed"}
+        return may, {result["EvalActionName"] for result in results if result.get("MissingContextValues")}
     raise Unproven("SimulatePrincipalPolicy is throttled")
 
 
@@ -397,7 +397,7 @@ def prove(
         stacks=stacks,
         http=_http(store, stacks, api, token),
         marker=secrets.token_hex(4),
-        starts={each.partition: each.tail for each in store.feed.partitions()},
+        starts={partition.partition: partition.tail for partition in store.feed.partitions()},
     )
     checks = _chosen([*store_checks(proof), *ACCOUNT, quarantine], only, skip)
     price = _price(index, checks)
@@ -421,7 +421,7 @@ def prove(
         _keep(done, report)
     _print(done)
     bad = ("failed", "not proven") if strict else ("failed",)
-    if failed := [each.check.name for each in results if each.verdict in bad]:
+    if failed := [result.check.name for result in results if result.verdict in bad]:
         raise inputs.Unsound(f"not everything holds: {', '.join(failed)}")
 
 
@@ -467,7 +467,9 @@ def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: 
             return gateway.rstrip("/")
         place = path.partition("?")[0]
         serving = (
-            each for each in operations() if each.method == method and each.parameters(place) is not None
+            operation
+            for operation in operations()
+            if operation.method == method and operation.parameters(place) is not None
         )
         return outputs[f"{next(serving).function.capitalize()}Url"].rstrip("/")
 

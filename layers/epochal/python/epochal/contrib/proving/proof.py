@@ -188,7 +188,7 @@ class ProofReport:
     @property
     def failed(self) -> bool:
         """Whether any claim did not hold."""
-        return any(each.verdict == "failed" for each in self.results)
+        return any(result.verdict == "failed" for result in self.results)
 
     @property
     def dollars(self) -> float:
@@ -205,13 +205,13 @@ class ProofReport:
             "failed": self.failed,
             "checks": [
                 {
-                    "name": each.check.name,
-                    "claim": each.check.claim,
-                    "verdict": each.verdict,
-                    "detail": each.detail,
-                    "seconds": round(each.seconds, 1),
+                    "name": result.check.name,
+                    "claim": result.check.claim,
+                    "verdict": result.verdict,
+                    "detail": result.detail,
+                    "seconds": round(result.seconds, 1),
                 }
-                for each in self.results
+                for result in self.results
             ],
             "used": {name: round(count, 1) for name, count in self.used.items()},
             "dollars": round(self.dollars, 4),
@@ -220,12 +220,12 @@ class ProofReport:
 
     def page(self) -> str:
         """Render the report as a page of Markdown, which loads nothing from elsewhere."""
-        counts = Counter(each.verdict for each in self.results)
+        counts = Counter(result.verdict for result in self.results)
         counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
         used = ", ".join(f"{count:,.0f} {name}" for name, count in self.used.items())
         rows = [
-            f"| {each.verdict} | {escape(each.check.claim)} | {_cell(each.detail)} | {each.seconds:.1f} |"
-            for each in self.results
+            f"| {result.verdict} | {escape(result.check.claim)} | {_cell(result.detail)} | {result.seconds:.1f} |"
+            for result in self.results
         ]
         return "\n".join(
             (
@@ -402,7 +402,7 @@ def resolved(value: Any, stack: DeployedStack) -> str | None:
         case {"Ref": name}:
             return stack.physical.get(name, stack.parameters.get(name))
         case {"Fn::Join": [between, parts]}:
-            texts = [resolved(each, stack) for each in parts]
+            texts = [resolved(part, stack) for part in parts]
             return None if None in texts else between.join(texts)
         case _:
             return None

@@ -154,9 +154,9 @@ def bulk(proof: ProofRun) -> str:
         if answer.status != HTTPStatus.OK:
             raise Broken(f"POST /appends was answered {answer}")
         results = answer.json["results"]
-        if (found := [each["status"] for each in results]) != statuses:
+        if (found := [result["status"] for result in results]) != statuses:
             raise Broken(f"the appends were answered {found}, not {list(map(int, statuses))}")
-        if any(each.get("replayed", repeated) != repeated for each in results):
+        if any(result.get("replayed", repeated) != repeated for result in results):
             raise Broken(f"a repeated key was not told as such: {results}")
     for stream, writer in writers.items():
         proof.written[stream] = expected[stream]
@@ -349,11 +349,13 @@ def catch_up(proof: ProofRun) -> str:
         Unproven: the stage has no such reaction.
     """
     functions = functions_of(proof.stacks, proof.client)
-    timeouts = [float(each.deployed["Timeout"]) for each in functions if each.reaction == REACTION]
+    timeouts = [
+        float(function.deployed["Timeout"]) for function in functions if function.reaction == REACTION
+    ]
     if not timeouts:
         raise Unproven(f"the stage has no reaction called {REACTION}: docs/first-day.md has it")
     writer = StreamWriter("", proof.name("catch-up"), _streams(proof))
-    begins = {each.partition: each.tail for each in proof.store.feed.partitions()}
+    begins = {partition.partition: partition.tail for partition in proof.store.feed.partitions()}
     work = timeouts[0] * (1 - SPARED)
     events = [
         Event.json("Slow", {"n": each, "seconds": round(work / EVENTS_A_HOP, 3)})

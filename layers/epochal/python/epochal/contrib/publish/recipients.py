@@ -140,11 +140,11 @@ def _to_bus(client: Any, bus: str, events: Sequence[Message]) -> None:
     entries = [
         {
             "EventBusName": bus,
-            "Source": each.source,
-            "DetailType": each.type[:DETAIL_TYPE],
-            "Detail": each.text,
+            "Source": event.source,
+            "DetailType": event.type[:DETAIL_TYPE],
+            "Detail": event.text,
         }
-        for each in events
+        for event in events
     ]
     with translate_errors("PutEvents"):
         answer = client.put_events(Entries=entries)
@@ -181,9 +181,11 @@ def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
     In a batch, a later record could be accepted when an earlier one is not. A shard keeps records of one partition key
     in the order of the requests.
     """
-    for each in events:
+    for event in events:
         with translate_errors("PutRecord"):
-            client.put_record(StreamARN=arn, PartitionKey=each.group[:PARTITION_KEY], Data=each.text.encode())
+            client.put_record(
+                StreamARN=arn, PartitionKey=event.group[:PARTITION_KEY], Data=event.text.encode()
+            )
 
 
 def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
@@ -195,7 +197,7 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
     Raises:
         Unavailable: records still failed after the last retry.
     """
-    records, failed = [{"Data": f"{each.text}\n".encode()} for each in events], list[str]()
+    records, failed = [{"Data": f"{event.text}\n".encode()} for event in events], list[str]()
     for pause in (*AGAIN, None):
         with translate_errors("PutRecordBatch"):
             answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
@@ -239,7 +241,7 @@ def _requests(events: Sequence[Message], place: str) -> Iterable[Sequence[Messag
 
     In a batch to a FIFO queue, a later message could be accepted when an earlier one is not.
     """
-    return ([each] for each in events) if _keeps_order(place) else [events]
+    return ([event] for event in events) if _keeps_order(place) else [events]
 
 
 def _keeps_order(place: str) -> bool:

@@ -58,7 +58,7 @@ def header_value(secret: str) -> str:
 
 def request_id(events: Sequence[Message]) -> str:
     """Return the id of the request that sends these messages: always the same for the same messages."""
-    names = "\n".join(f"{each.source} {each.id}" for each in events)
+    names = "\n".join(f"{event.source} {event.id}" for event in events)
     return f"msg_{hashlib.sha256(names.encode()).hexdigest()[:32]}"
 
 
@@ -76,5 +76,5 @@ def signed(id_: str, seconds: int, content: bytes, keys: Sequence[bytes]) -> dic
     return {
         "webhook-id": id_,
         "webhook-timestamp": str(seconds),
-        "webhook-signature": " ".join(f"v1,{base64.b64encode(each).decode()}" for each in digests),
+        "webhook-signature": " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests),
     }

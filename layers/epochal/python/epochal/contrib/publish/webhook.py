@@ -69,9 +69,9 @@ def _keys(secrets: Sequence[str]) -> list[bytes]:
         InvalidInput: the current secret holds no valid key.
     """
     keys = [signing_key(secrets[0])]
-    for each in secrets[1:]:
+    for secret in secrets[1:]:
         with suppress(InvalidInput):
-            keys.append(signing_key(each))
+            keys.append(signing_key(secret))
     return keys
 
 
@@ -104,7 +104,7 @@ def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None
 
         An answer of 401 or 403 discards the cached secrets.
         """
-        content = f"[{','.join(each.text for each in events)}]".encode()
+        content = f"[{','.join(event.text for event in events)}]".encode()
         headers = {"Content-Type": BATCH_TYPE, **proof.headers(events, content)}
         request = Request(address, content, headers, method="POST")  # noqa: S310  # checked
         try:

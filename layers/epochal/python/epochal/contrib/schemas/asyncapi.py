@@ -389,7 +389,7 @@ class _Lean(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """Remove every argument but the message and `name` from the call that makes an error."""
         if isinstance(node.func, ast.Name) and node.func.id == "JsonSchemaValueException":
-            node.keywords = [each for each in node.keywords if each.arg == "name"]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg == "name"]
         return node
 
 

@@ -74,7 +74,7 @@ class TypedColumns:
         If the types of fields with the same name differ, the column is of JSON.
         """
         found = dict[str, ColumnType]()
-        for each in (each for columns in self.of_types.values() for each in columns):
+        for each in (column for columns in self.of_types.values() for column in columns):
             found[each.name] = each.type if found.get(each.name, each.type) == each.type else "json"
         return tuple(Column(name, kind) for name, kind in found.items())
 
@@ -127,7 +127,7 @@ def _times(kind: type) -> frozenset[str]:
         return frozenset()
     from msgspec.structs import fields  # noqa: PLC0415  whoever made the class has loaded it
 
-    return frozenset(each.encode_name for each in fields(kind) if _plain(each.type) is datetime)
+    return frozenset(field.encode_name for field in fields(kind) if _plain(field.type) is datetime)
 
 
 def _plain(hint: Any) -> Any:
@@ -144,7 +144,7 @@ def _type(schema: Schema, definitions: Mapping[str, Schema]) -> ColumnType:
         case {"$ref": str(reference)}:
             return _type(definitions[reference.removeprefix(DEFINITIONS)], definitions)
         case {"anyOf": list(choices)} | {"oneOf": list(choices)} | {"allOf": list(choices)}:
-            return _of_choices([each for each in choices if each.get("type") != "null"], definitions)
+            return _of_choices([choice for choice in choices if choice.get("type") != "null"], definitions)
         case {"const": value}:
             return _of_values([value])
         case {"enum": list(values)}:
@@ -170,9 +170,9 @@ _PLAIN: Final[Mapping[str, ColumnType]] = {
 def _of_choices(choices: list[Schema], definitions: Mapping[str, Schema]) -> ColumnType:
     """Return the column type for values of any of several schemas: their common type, or JSON."""
     # Pydantic reads a decimal from a number or a string.
-    if [each.get("type") for each in choices] == ["number", "string"]:
+    if [choice.get("type") for choice in choices] == ["number", "string"]:
         return "decimal"
-    kinds = {_type(each, definitions) for each in choices}
+    kinds = {_type(choice, definitions) for choice in choices}
     return kinds.pop() if len(kinds) == 1 else "json"
 
 

@@ -36,7 +36,7 @@ class AsyncProjectionStates:
 
     @property
     def _in_turns(self) -> _InTurns:
-        return _InTurns(**{each.name: getattr(self.store, each.name) for each in fields(self.store)})
+        return _InTurns(**{field.name: getattr(self.store, field.name) for field in fields(self.store)})
 
     save = writes(ProjectionStates.save, of="_in_turns")
     try_save = writes(ProjectionStates.try_save, of="_in_turns")

@@ -109,7 +109,7 @@ class RecordedTaggedEvent(Recorded):
 
 def _fields(event: Event) -> dict[str, Any]:
     """Return the fields that every event has, by name."""
-    return {each.name: getattr(event, each.name) for each in fields(Event)}
+    return {field.name: getattr(event, field.name) for field in fields(Event)}
 
 
 def later_than(proposed: str, last: str, random: int) -> str:

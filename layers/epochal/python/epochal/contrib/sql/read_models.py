@@ -380,9 +380,9 @@ class SqlReadModels:
         if name not in self.tables:
             raise InvalidInput("name", f"must be among {', '.join(sorted(self.tables))}, not {name!r}")
         metadata, ending = self.tables[name](generation), f"_{generation}"
-        for each in metadata.tables:
-            if not each.endswith(ending):
-                raise InvalidInput("tables", f"must have names that end with {ending}, and {each} does not")
+        for table in metadata.tables:
+            if not table.endswith(ending):
+                raise InvalidInput("tables", f"must have names that end with {ending}, and {table} does not")
         return SqlReadModel(
             database=self._database,
             name=name,
@@ -569,7 +569,7 @@ def undivided(connection: Connection) -> Iterator[None]:
     """
     guard = _Guard(connection)
     listeners: list[tuple[str, Callable[..., Any]]] = [
-        *((each, guard.ending) for each in _ENDINGS),
+        *((ending, guard.ending) for ending in _ENDINGS),
         ("before_cursor_execute", guard.executing),
     ]
     kept = guard.in_sqlite() if connection.dialect.name == "sqlite" else guard.in_driver()

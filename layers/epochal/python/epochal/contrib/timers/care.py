@@ -100,8 +100,8 @@ def _over_all(
         if source_of(partition) in sources:
             for settings in _settings(feed, partition, copied=copied):
                 scopes: dict[object, list[Armed]] = {}
-                for each in settings:
-                    scopes.setdefault(each.scope, []).append(each)
+                for setting in settings:
+                    scopes.setdefault(setting.scope, []).append(setting)
                 for mine in scopes.values():
                     done.settings += len(mine)
                     try:
@@ -120,8 +120,8 @@ def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[lis
     at: Checkpoint | None = None
     while True:
         page = feed.page(partition, start=at, limit=PAGE, predicate=_sets, data=True)
-        events = (_event(each) for each in page.items if each.type == TIMER_SET)
-        given = [each for each in events if each is not None and each.first]
+        events = (_event(item) for item in page.items if item.type == TIMER_SET)
+        given = [event for event in events if event is not None and event.first]
         yield list(armed_of(given, source_of(partition), copied=copied))
         at = page.next
         if page.at_tail:

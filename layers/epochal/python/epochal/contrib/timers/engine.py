@@ -186,7 +186,7 @@ class Engine:
         """
         scope = asked.timers[0]
         if scope.stream:
-            first = min(int(each.place) for each in asked.timers)
+            first = min(int(timer.place) for timer in asked.timers)
             # If the outcome of an append is undetermined, the stream can still be read for the pending timers.
             refused = asked.refused if isinstance(asked.refused, Conflict) else None
             load = partial(
@@ -196,11 +196,11 @@ class Engine:
             # refused if the stream has grown. So an eventually consistent read suffices if it has all of the settings.
             new = asked.seen.known is None and refused is None and not copied
             found = load(consistent=not new)
-            last = max(int(each.place) for each in asked.timers)
+            last = max(int(timer.place) for timer in asked.timers)
             if new and (found.known is None or found.known.version <= last):
                 found = load()
         else:
-            places = {each.place for each in asked.timers}
+            places = {timer.place for timer in asked.timers}
             found = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
         return replace(found, pending=tuple(each for each in found.pending if each.copied == copied))
 
@@ -279,7 +279,7 @@ def _tagged(
         came = store.read(query, after=seen.known)
     else:
         came = store.read(query, limit=NEWEST, direction="backward")
-        if len(came.events) == NEWEST and not places <= {each.id for each in came.events}:
+        if len(came.events) == NEWEST and not places <= {event.id for event in came.events}:
             came = store.read(query)
     # The query also matches events with further tags, whose timers are of another scope.
     found = pending_under(store, seen, came)

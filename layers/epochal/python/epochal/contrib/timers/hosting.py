@@ -214,12 +214,12 @@ class TimersFunction:
         A message that is no wake-up is logged, and fails.
         """
         wake_ups, failed = dict[str, Wake](), list[str]()
-        for each in records:
+        for record in records:
             try:
-                wake_ups[each["messageId"]] = read_wake_up(each["body"])
+                wake_ups[record["messageId"]] = read_wake_up(record["body"])
             except InvalidInput as error:
                 self.logger.warning("a message is no wake-up of timers", error=describe_chain(error))
-                failed.append(each["messageId"])
+                failed.append(record["messageId"])
         worked = Worked()
         try:
             self.engine.work([*wake_ups.values()], seconds, worked=worked)

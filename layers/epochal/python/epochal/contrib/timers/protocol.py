@@ -337,7 +337,7 @@ class Worked:
 
 def arming(table: str, timers: Sequence[Armed], now: Callable[[], Ticks]) -> Doing[None]:
     """Put the items of timers that were set into the table, then send their wake-ups."""
-    yield from side_by_side(Put(table=table, item=each.item) for each in timers)
+    yield from side_by_side(Put(table=table, item=timer.item) for timer in timers)
     yield Sent.arming(timers, now())
 
 
@@ -386,13 +386,13 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
                 break
     ours, failed = {each.setting for each in fired}, failed | {each.place: each.error for each in found.lost}
     waiting = {each.setting for each in found.pending} | failed.keys()
-    over = [each for each in timers if each.place in ours or each.place not in waiting]
+    over = [timer for timer in timers if timer.place in ours or timer.place not in waiting]
     yield from side_by_side(Delete(table=table, key=each.key) for each in over)
     return Came(
         fired=tuple(fired),
         refused=refusals,
         gone=sum(each.place not in ours for each in over),
-        failures=tuple((each, failed[each.place]) for each in timers if each.place in failed),
+        failures=tuple((timer, failed[timer.place]) for timer in timers if timer.place in failed),
     )
 
 
@@ -404,7 +404,7 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
     Args:
         worked: counts to which the outcome is added.
     """
-    alone = {each.timer: each for each in wake_ups if each.timer is not None}
+    alone = {wake_up.timer: wake_up for wake_up in wake_ups if wake_up.timer is not None}
     if alone:
         at = now()
         early = [each for timer, each in alone.items() if timer.due > at]
@@ -415,9 +415,9 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
         if left:
             yield Sent(near=tuple((alone[timer], 0) for timer in left))
         worked.failed += [alone[timer] for timer in failed]
-    for each in wake_ups:
-        if each.timer is None:
-            yield from _slot(table, each, now, worked)
+    for wake_up in wake_ups:
+        if wake_up.timer is None:
+            yield from _slot(table, wake_up, now, worked)
     return worked
 
 
@@ -426,8 +426,8 @@ def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -
     after, failing = None, False
     while True:
         page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)
-        timers, at = [read_armed(each) for each in page.items], now()
-        ready = [each for each in timers if each.due <= at]
+        timers, at = [read_armed(item) for item in page.items], now()
+        ready = [timer for timer in timers if timer.due <= at]
         left, failed = yield from _all_fired(table, ready, now, worked)
         failing, after = failing or bool(failed), page.last
         rest = [*left, *timers[len(ready) :]]
@@ -447,12 +447,12 @@ def _all_fired(
 ) -> Doing[tuple[list[Armed], list[Armed]]]:
     """Fire due timers, scopes side by side; return those left for lack of time, and those that failed."""
     scopes: dict[Any, list[Armed]] = {}
-    for each in timers:
-        scopes.setdefault(each.scope, []).append(each)
+    for timer in timers:
+        scopes.setdefault(timer.scope, []).append(timer)
     if not scopes:
         return [], []
     at = now()
-    doings = tuple(firing(table, each, at) for each in scopes.values())
+    doings = tuple(firing(table, scope, at) for scope in scopes.values())
     answers = yield SideBySide(doings=doings)
     left, failed = list[Armed](), list[Armed]()
     for mine, came in zip(scopes.values(), answers, strict=True):

@@ -42,8 +42,8 @@ def advance(feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], 
     ends = Ticks(until + _A_MOMENT)
     fired, since, still = 0, 0, 0
     while True:
-        for each in reactions:
-            feed.run(each)
+        for reaction in reactions:
+            feed.run(reaction)
         feed.run(engine.reaction(on_failure="block", attempts=1))
         due = next(coming(engine, limit=1), None)
         feed.stop_clock(ends if due is None else min(ends, due.due))

@@ -120,7 +120,11 @@ class FeedCopier:
     def _partitions(self) -> Iterator[int]:
         """Yield the feed's partitions of the layout that is copied from."""
         layout = self.copier.source.layout
-        return (each.partition for each in self.feed.partitions() if source_of(each.partition) == layout)
+        return (
+            partition.partition
+            for partition in self.feed.partitions()
+            if source_of(partition.partition) == layout
+        )
 
     def _page(self, partition: int, start: Checkpoint) -> SpanPage:
         """Read a page of spans from a checkpoint on, without spans whose events other streams hold."""
@@ -145,9 +149,9 @@ class FeedCopier:
     def _visited(self, streams: Iterable[str]) -> list[StreamCopy]:
         """Copy streams, remember how far each was copied, and return the results."""
         results = self._each(self.copier.copy, streams)
-        for each in results:
-            self._reached[each.stream] = each.version if each.sound else MAX_VERSION
-            self._reached.move_to_end(each.stream)
+        for result in results:
+            self._reached[result.stream] = result.version if result.sound else MAX_VERSION
+            self._reached.move_to_end(result.stream)
         while len(self._reached) > REMEMBERED:
             self._reached.popitem(last=False)
         return results
@@ -171,4 +175,4 @@ class FeedCopier:
 
 def _unsound(results: Iterable[StreamCopy]) -> dict[str, int]:
     """Return the streams that could not be copied, in the form in which a group's state parks them."""
-    return {each.stream: 0 for each in results if not each.sound}
+    return {result.stream: 0 for result in results if not result.sound}

@@ -275,7 +275,7 @@ class _Copying:
         self, events: Sequence[CopiedEvent], unfolds: Sequence[model.Unfold] | None, expected: ExpectedVersion
     ) -> ExpectedVersion:
         """Append events and unfolds to the copy, and return its new version token."""
-        new = [self._event(each) for each in events]
+        new = [self._event(event) for event in events]
         return self.copier.target.append(self.stream, new, unfolds=unfolds, expected=expected).token
 
     def _unfolds(self) -> tuple[tuple[model.Unfold, ...] | None, int]:

@@ -64,7 +64,7 @@ _TYPES: Final[dict[Kind, str]] = {
 _TYPES_OF: Final = {"int64": "BIGINT", "float64": "DOUBLE", "bool": "BOOLEAN", "timestamp": "TIMESTAMPTZ"}
 """SQL types of the columns of a codec's events, by their column types."""
 
-_COLUMNS: Final = {each.name: _TYPES.get(each.kind, "VARCHAR") for each in COLUMNS}
+_COLUMNS: Final = {column.name: _TYPES.get(column.kind, "VARCHAR") for column in COLUMNS}
 
 
 def files_at(place: Path) -> tuple[Format, list[Path]]:
@@ -343,13 +343,13 @@ def _from_tables(
         file = Path(spool) / "tables" if exports else None
         sources = store.deployment.sources
         if file is None:
-            sizes = {each.name: each.bytes for each in store.sizes()}
+            sizes = {size.name: size.bytes for size in store.sizes()}
         else:
             sizes = _spooled(store, file, exports)
-            sources = tuple(each for each in sources if each.table in sizes)
+            sources = tuple(source for source in sources if source.table in sizes)
             if not sources:
                 raise InvalidInput("--from-export", "must have a table with the heads of streams")
-        segments = {each.base: origins.segments_of(sizes.get(each.table, 0)) for each in sources}
+        segments = {source.base: origins.segments_of(sizes.get(source.table, 0)) for source in sources}
         begun = origins.begin_tables(folder, wanted, segments)
         opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
         return _told(partial(origins.run_tables, begun, opened), begun, workers)

@@ -131,12 +131,12 @@ def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  froz
     }
     fields = [
         arrow.field(
-            each.name,
-            types.get(each.kind, arrow.string()),
-            nullable=each.null,
-            metadata={"epochal.kind": each.kind},
+            column.name,
+            types.get(column.kind, arrow.string()),
+            nullable=column.null,
+            metadata={"epochal.kind": column.kind},
         )
-        for each in COLUMNS
+        for column in COLUMNS
     ]
     typed = {
         "int64": arrow.int64(),

@@ -262,7 +262,7 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
         return event.first
     begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
     streams = [*filter(None, (event.home,)), *(f"{begin}{tag}" for tag in event.tags)]
-    return next(each for each in streams if of.hold(each, categories)) == event.stream
+    return next(stream for stream in streams if of.hold(stream, categories)) == event.stream
 
 
 # Tables as origin: every event of every stream, including streams that no index has.
@@ -333,7 +333,7 @@ def _tables_opened(
 ) -> TablesOrigin:
     """Open the feed reader and sources, and return the origin that reads from them."""
     feed, sources = opener()
-    return TablesOrigin(feed, {each.base: each for each in sources}, segments)
+    return TablesOrigin(feed, {source.base: source for source in sources}, segments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,11 +299,11 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
 # Copying streams.
 
 STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
-    each.name: attrgetter(each.plugin.streams) for each in layouts() if each.plugin.streams
+    layout.name: attrgetter(layout.plugin.streams) for layout in layouts() if layout.plugin.streams
 }
 """Layouts of named streams that can be copied to, with a function from a deployment to their store."""
 
-FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied))
+FROM: Final = (*STREAMS, *(layout.name for layout in layouts() if layout.plugin.copied))
 """Layouts that can be copied from."""
 
 

@@ -84,11 +84,11 @@ class HistorySource:
     def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
         """Yield the rows of a file, converted to events; if it is named, its name is part of their places."""
         name = f"{Path(file).name} " if named else ""
-        for each in self.columns(file):
-            if isinstance(each, Misfit):
-                yield replace(each, at=f"{name}{each.at}")
+        for column in self.columns(file):
+            if isinstance(column, Misfit):
+                yield replace(column, at=f"{name}{column.at}")
             else:
-                yield mapping.incoming(each[1], f"{name}{each[0]}")
+                yield mapping.incoming(column[1], f"{name}{column[0]}")
 
 
 def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most: int) -> Iterator[Row]:
