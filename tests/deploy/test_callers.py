@@ -21,7 +21,8 @@ from botocore.credentials import Credentials
 
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import ACCOUNT, KEY, SECRET
-from epochal.http.operation import Operation, operations
+from epochal.http.operation import Operation
+from epochal.http.routes import operations
 
 TOLD: Final = ("epochal-", "tips", "Traceback", "dynamodb", "arn:aws:lambda", "arn:aws:execute-api")
 """What a refusal would tell about what is behind it. Who they are themselves callers know."""

@@ -26,7 +26,7 @@ from schemathesis.engine.recorder import CheckNode, Interaction, ScenarioRecorde
 from schemathesis.schemas import BaseSchema
 
 from epochal.http.openapi import document
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 from tests.doors.gateway import Gateway
 from tests.support.api import Api
 

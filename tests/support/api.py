@@ -20,7 +20,7 @@ from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.deployment import Deployment
 from epochal.feed.indexer import Record
 from epochal.http.gateway import Handler, serve
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 from epochal.layout.port import store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Reply, Transact

@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 
 from epochal.http.openapi import document
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 
 
 def hold(event: Mapping[str, Any], status: int, headers: Mapping[str, str], body: str) -> None:

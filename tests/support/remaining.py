@@ -80,7 +80,7 @@ def commands() -> Iterator[str]:
 def paths() -> Iterator[str]:
     """The first parts of the paths of the HTTP API: of its operations, each of which is in the document."""
     from epochal.http.openapi import document  # noqa: PLC0415
-    from epochal.http.operation import operations  # noqa: PLC0415
+    from epochal.http.routes import operations  # noqa: PLC0415
 
     described = document()["paths"]
     for operation in operations():

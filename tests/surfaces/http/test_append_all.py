@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from tests.support.api import Answer, Api

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.http.operation import Operation, operations
+from epochal.http.operation import Operation
+from epochal.http.routes import operations
 from epochal.plugins import Layout, layouts
 from epochal.settings import Settings
 from tests.support.api import Api

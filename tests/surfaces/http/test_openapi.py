@@ -19,8 +19,9 @@ from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
 from epochal.contrib.sekiban.http.operations import BEHIND
 from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
 from epochal.http.openapi import RULES, document, documents, main
-from epochal.http.operation import Operation, operations
+from epochal.http.operation import Operation
 from epochal.http.problems import KINDS
+from epochal.http.routes import operations
 from epochal.http.several import MAX_APPENDS
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Api, gateway_event

@@ -17,8 +17,9 @@ from epochal.errors import GroupMissing, InvalidInput
 from epochal.http import gateway
 from epochal.http.events import NEW_EVENT
 from epochal.http.gateway import Performers
-from epochal.http.operation import Operation, Request, operations
+from epochal.http.operation import Operation, Request
 from epochal.http.problems import Problem
+from epochal.http.routes import operations
 from epochal.model.events import stream_name
 from epochal.model.tags import check_tag, write_position
 from epochal.model.versions import Position

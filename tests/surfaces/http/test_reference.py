@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 from tests.support.api import Api
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"

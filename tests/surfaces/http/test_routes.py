@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.http.operation import operations, operations_of
+from epochal.http.routes import operations, operations_of
 from tests.support.api import Api
 
 
@@ -75,7 +75,7 @@ def test_a_path_matches_a_template_segment_by_segment(
 def test_reading_the_records_imports_nothing_heavy() -> None:
     """Stacks import them at synthesis."""
     code = (
-        "import sys; before = set(sys.modules); from epochal.http.operation import operations; operations()\n"
+        "import sys; before = set(sys.modules); from epochal.http.routes import operations; operations()\n"
         "print(*sorted(name for name in set(sys.modules) - before if name.startswith('epochal')))"
     )
     found = subprocess.run(

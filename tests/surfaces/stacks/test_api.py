@@ -13,7 +13,8 @@ from epochal.cdk.parts.api import ACCESS_LOG
 from epochal.cdk.parts.layers import SCHEMAS
 from epochal.cdk.stages import LIMITS, STAGES
 from epochal.feed.waiting import LONGEST_POLL
-from epochal.http.operation import Operation, operations
+from epochal.http.operation import Operation
+from epochal.http.routes import operations
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, WAIT_SECONDS, Settings
 from stacks.stages import stage_from
 from tests.surfaces.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise

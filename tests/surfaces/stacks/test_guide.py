@@ -15,7 +15,8 @@ from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Reaction
 from epochal.cdk.stages import FUNCTIONS, RULES, STAGES, Declared
-from epochal.http.operation import Operation, operations
+from epochal.http.operation import Operation
+from epochal.http.routes import operations
 from epochal.layout.port import READ_MODELS, TIMERS, store_tables
 from epochal.settings import DECLARED, Options, variable
 from stacks.stages import stage_from

@@ -108,7 +108,7 @@ def test_the_command_line_and_the_api_have_its_table_and_its_streams(installed: 
     entries.write_text(f"{entries.read_text()}shelf = shelf:ENTRY\n")
     paths = os.pathsep.join([str(installed), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": paths}
-    listed = "from epochal.http.operation import operations; print([(e.table, e.key) for e in operations()])"
+    listed = "from epochal.http.routes import operations; print([(e.table, e.key) for e in operations()])"
     for asked, words in (
         (("-m", "epochal.cli.main", "--help"), ("--books-table", "streams that are stored as shelves.")),
         (("-c", listed), ("('books', 'GET /shelves/{stream}')",)),

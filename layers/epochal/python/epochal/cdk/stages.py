@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from epochal.care.retention import rules_of
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
 from epochal.lazy_dataclasses import dataclass, field, fields, replace
 from epochal.plan.tables import TableSpec

@@ -29,8 +29,9 @@ from epochal.errors import InvalidInput
 from epochal.hosting.metrics import metrics_of
 from epochal.http import problems
 from epochal.http.nodes import UnknownName, utf8
-from epochal.http.operation import Function, Operation, Request, Response, operations, operations_of
+from epochal.http.operation import Function, Operation, Request, Response
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
+from epochal.http.routes import operations, operations_of
 from epochal.settings import REQUEST_SECONDS, service_name
 
 if TYPE_CHECKING:

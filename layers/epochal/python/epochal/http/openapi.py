@@ -39,8 +39,9 @@ from epochal.http.components import Component
 from epochal.http.declarations import PARAGRAPH
 from epochal.http.events import INDEX, POSITION
 from epochal.http.openapi_3_0 import in_3_0
-from epochal.http.operation import JSON, PROBLEM, Operation, operations, operations_of_layout
+from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
+from epochal.http.routes import operations, operations_of_layout
 from epochal.http.schemas import Schema, array, flag, ref, whole
 from epochal.http.schemas import text as text_schema
 from epochal.http.several import IN_THE_WAY

@@ -28,7 +28,8 @@ from epochal.cdk.parts.functions import MEMORY_MB, WAITING_MB, Function, Shared,
 from epochal.cdk.parts.limits import check_routes
 from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
-from epochal.http.operation import Operation, operations
+from epochal.http.operation import Operation
+from epochal.http.routes import operations
 from epochal.settings import REQUEST_SECONDS
 
 TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from epochal.http.operation import Operation, tagged_operations
+from epochal.http.operation import Operation
+from epochal.http.routes import tagged_operations
 
 _states: Final = partial(Operation, module=f"{__name__}.operations", table="projection-states", rare=True)
 _one: Final = "/projections/{name}/{version}"
