@@ -234,5 +234,5 @@ def test_one_stream_alone_is_appended_to_likewise(api: Api) -> None:
 
 
 def test_tips_have_no_such_route(api: Api) -> None:
-    assert [each.key for each in operations() if each.perform == "append_all"] == ["POST /streams"]
+    assert [each.key for each in operations() if each.perform.__name__ == "append_all"] == ["POST /streams"]
     assert api.call("POST", "/tips", {"appends": [to(A), to(B)]}).problem == "route-not-found"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +17,7 @@ from openapi_spec_validator import validate
 from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
 from epochal.contrib.sekiban.http.operations import BEHIND
 from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
+from epochal.deferred import loaded_function
 from epochal.http.openapi import RULES, document, documents, main
 from epochal.http.operation import Operation
 from epochal.http.problems import KINDS
@@ -255,7 +255,7 @@ def test_every_route_is_an_operation_and_nothing_else_is() -> None:
         for method, operation in methods.items()
     }
     assert documented == {(route.method, route.path, route.name) for route in operations()}
-    functions = {getattr(import_module(route.module), route.perform) for route in operations()}
+    functions = {loaded_function(route.perform) for route in operations()}
     assert len({function.__doc__ for function in functions}) == len(functions)
 
 

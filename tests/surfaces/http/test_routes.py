@@ -81,15 +81,16 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
-    modules = ("", ".operation")
+    modules = ("", ".operation", ".routes")
     own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
     own += ["contrib.equinox"]
     optional = ("contrib.timers", "contrib.timers.operations")
     plugins = ("contrib", *own, *optional)
     listing = ("extensions", "plugins", "settings", "declaration", "errors", "lazy_dataclasses")
+    loading = ("deferred", "named_objects")
     assert {*found.stdout.split()} == {
         "epochal",
-        *(f"epochal.{each}" for each in (*plugins, *listing)),
+        *(f"epochal.{each}" for each in (*plugins, *listing, *loading)),
         *(f"epochal.http{each}" for each in modules),
     }
 

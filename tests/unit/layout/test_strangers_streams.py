@@ -18,8 +18,9 @@ from epochal.codec.bodies import Encoded
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput
+from epochal.http import streams as http_streams
 from epochal.http.gateway import Performers
-from epochal.http.operation import Operation, Request
+from epochal.http.operation import Operation, Perform, Request
 from epochal.layout.port import End, Permission, Port, Source, Span, heal_streams
 from epochal.layout.streams import (
     Batch,
@@ -423,12 +424,12 @@ def test_streams_are_copied_to_it_but_for_those_that_begin_later(streams: Stream
 # ------------------------------------------------------------------------------------------------------------ over HTTP
 
 
-def call(deployment: Deployment, perform: str, body: object = None, **path: str) -> tuple[int, Any]:
+def call(deployment: Deployment, perform: Perform, body: object = None, **path: str) -> tuple[int, Any]:
     operation = Operation(
         "POST",
         "/cards",
         perform,
-        module="epochal.http.streams",
+        opened=http_streams.opened,
         function="append",
         scope="append",
         table="cards",
@@ -442,17 +443,17 @@ def call(deployment: Deployment, perform: str, body: object = None, **path: str)
 
 def test_the_api_serves_it_and_refuses_what_it_leaves_out(toy: Deployment) -> None:
     event = {"type": "a", "data": {"n": 1}}
-    status, _ = call(toy, "append_events", {"events": [event]}, stream="Cart-1")
+    status, _ = call(toy, http_streams.append_events, {"events": [event]}, stream="Cart-1")
     assert status == 201
-    _, state = call(toy, "read_state", stream="Cart-1")
+    _, state = call(toy, http_streams.read_state, stream="Cart-1")
     assert (state["version"], state["unfolds"]) == (1, [])
-    _, page = call(toy, "read_events", stream="Cart-1")
+    _, page = call(toy, http_streams.read_events, stream="Cart-1")
     assert [each["data"] for each in page["events"]] == [{"n": 1}]
     unfold = {"type": "s", "data": {}}
     for perform, body in (
-        ("append_events", {"events": [event], "unfolds": [unfold]}),
-        ("prune_stream", {"before": 1}),
-        ("delete_stream", None),
+        (http_streams.append_events, {"events": [event], "unfolds": [unfold]}),
+        (http_streams.prune_stream, {"before": 1}),
+        (http_streams.delete_stream, None),
     ):
         with pytest.raises(InvalidInput, match="where streams are stored as cards"):
             call(toy, perform, body, stream="Cart-1")

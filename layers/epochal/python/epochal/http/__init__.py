@@ -1,7 +1,7 @@
 """The HTTP API: a module for each resource, over a kernel that they share.
 
-    operation           the records of all operations: what the gateway, the stacks and the OpenAPI document read; a
-                        request and a response, as plain values
+    operation           the record of an operation; a request and a response, as plain values
+    routes              the records of all operations: what the gateway, the stacks and the OpenAPI document read
     streams, tagged, feed, health                   the functions that perform operations, with their declarations
     events              events as JSON: readers, views and schemas; and the size of an answer
     declarations        the decorator that declares a function as an operation

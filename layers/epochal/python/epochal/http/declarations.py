@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from epochal.http.components import Component
 from epochal.http.documents import no_document
@@ -16,9 +16,6 @@ from epochal.http.schemas import Schema
 from epochal.lazy_dataclasses import dataclass, field
 
 R = TypeVar("R")
-
-Perform = Callable[[Any, Request], Response]
-"""Function that performs an operation: takes what its module's `opened` returned, and a request."""
 
 PARAGRAPH: Final = "\n\n"
 """Separator between the summary of an operation and its description in the docstring."""

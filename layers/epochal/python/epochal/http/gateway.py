@@ -20,10 +20,10 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import parse_qsl, unquote
 
+from epochal.deferred import loaded_function
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.hosting.metrics import metrics_of
@@ -185,11 +185,11 @@ class Performers:
         """
         if operation.table and not self._deployment.settings.table(operation.table):
             return partial(_left_out, operation.table)
-        module, opened = import_module(operation.module), (operation.module, operation.store)
+        opened = operation.module, operation.store
         if opened not in self._opened:
             which = (operation.store,) if operation.store else ()
-            self._opened[opened] = module.opened(self._deployment, *which)
-        perform = partial(getattr(module, operation.perform), self._opened[opened])
+            self._opened[opened] = operation.opened(self._deployment, *which)
+        perform = partial(loaded_function(operation.perform), self._opened[opened])
         if self._deployment.settings.event_schemas and operation.function == "append":
             from epochal.http.checked import checked  # noqa: PLC0415  most deployments name no schemas
 

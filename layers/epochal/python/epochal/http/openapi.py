@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from epochal import extensions
+from epochal.deferred import loaded_function
 from epochal.http import (
     declarations,
     events,
@@ -181,19 +182,14 @@ def _security() -> dict[str, Any]:
 
 def described_by(operation: Operation) -> declarations.operation:
     """Return the declaration of an operation's function."""
-    found: declarations.operation = _function(operation).described
+    found: declarations.operation = vars(loaded_function(operation.perform))["described"]
     return found
-
-
-def _function(operation: Operation) -> Any:
-    """Return the function that performs an operation."""
-    return getattr(import_module(operation.module), operation.perform)
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
     """Build the OpenAPI object of an operation from its declaration and docstring."""
     described = described_by(operation)
-    summary, _, description = _function(operation).__doc__.partition(PARAGRAPH)
+    summary, _, description = (loaded_function(operation.perform).__doc__ or "").partition(PARAGRAPH)
     made: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.function],

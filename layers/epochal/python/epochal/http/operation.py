@@ -1,20 +1,22 @@
 """Records of operations, and requests and responses as plain values, which need no gateway or network in tests.
 
-A record names the function that performs the operation, and imports nothing: stacks read all records at synthesis, and
-a cold start imports only the modules of its own operations.
+`http.routes` lists the records of all operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from epochal.lazy_dataclasses import dataclass, field
 
 Function = Literal["append", "replay", "feed"]
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Scope = Literal["append", "manage", "read", "feed"]
+
+Perform: TypeAlias = "Callable[[Any, Request], Response]"
+"""Function that performs an operation: takes what the record's `opened` returned, and a request."""
 
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
@@ -29,8 +31,9 @@ class Operation:
 
     Attributes:
         path: path as API Gateway writes it, with parameters in braces.
-        perform: name of the Python function that performs the operation, from which the operation's name is made.
-        module: module of that function, and of `opened`, which returns what the function runs on in a deployment.
+        perform: function that performs the operation, from whose name the operation's name is made.
+        opened: function that returns what `perform` runs on in a deployment. It takes the deployment, and `store` if
+            the record has one.
         function: Lambda function that serves the operation.
         table: kind of the table that the operation needs; empty for none. A stage may leave layouts out.
         scope: permission that a caller needs. With IAM it is a set of routes in a policy; with JWT a token must carry
@@ -45,9 +48,9 @@ class Operation:
 
     method: Method
     path: str
-    perform: str
+    perform: Perform
     _: KW_ONLY
-    module: str
+    opened: Callable[..., Any]
     function: Function
     scope: Scope
     table: str = ""
@@ -58,9 +61,16 @@ class Operation:
     @property
     def name(self) -> str:
         """Name of the operation in logs, metrics and the OpenAPI document."""
-        words = self.perform if self.store in ("", *_AS_PAGES) else f"{self.perform}_of_{self.store}"
+        words = self.perform.__name__
+        if self.store not in ("", *_AS_PAGES):
+            words = f"{words}_of_{self.store}"
         first, *rest = words.split("_")
         return first + "".join(map(str.capitalize, rest))
+
+    @property
+    def module(self) -> str:
+        """Name of the module that performs the operation."""
+        return self.perform.__module__
 
     @property
     def key(self) -> str:

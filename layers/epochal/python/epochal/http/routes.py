@@ -1,14 +1,70 @@
-"""All operations of the API, which the gateway, the stacks and the OpenAPI document read."""
+"""All operations of the API, which the gateway, the stacks and the OpenAPI document read.
+
+A record holds the function that performs the operation. A cold start reads all records, and must import only the
+modules of its own operations, so the functions of records are deferred.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal import extensions
-from epochal.http.operation import Function, Operation
+from epochal.deferred import DeferredModule
+from epochal.http.operation import Function, Operation, Perform
 from epochal.plugins import NATIVE, Layout, layouts
+
+if TYPE_CHECKING:
+    from epochal.http import feed, groups, health, several, streams, tagged, whole_feed
+else:
+    feed = DeferredModule("epochal.http.feed")
+    groups = DeferredModule("epochal.http.groups")
+    health = DeferredModule("epochal.http.health")
+    several = DeferredModule("epochal.http.several")
+    streams = DeferredModule("epochal.http.streams")
+    tagged = DeferredModule("epochal.http.tagged")
+    whole_feed = DeferredModule("epochal.http.whole_feed")
+
+
+class TaggedPerformers(Protocol):
+    """A module whose functions perform the operations on one store of tagged events."""
+
+    @property
+    def opened(self) -> Callable[..., Any]:
+        """Return what the operations run on in a deployment."""
+
+    @property
+    def append_tagged(self) -> Perform:
+        """Append tagged events."""
+
+    @property
+    def query_tagged(self) -> Perform:
+        """Read the events that match a query."""
+
+    @property
+    def count_tagged(self) -> Perform:
+        """Count events."""
+
+    @property
+    def read_tagged(self) -> Perform:
+        """Read an event."""
+
+    @property
+    def list_tagged(self) -> Perform:
+        """List events."""
+
+    @property
+    def list_tags(self) -> Perform:
+        """List tags."""
+
+    @property
+    def read_tag(self) -> Perform:
+        """Read a tag."""
+
+    @property
+    def list_entries(self) -> Perform:
+        """List the entries of a tag."""
 
 
 def tagged_operations(
@@ -20,7 +76,7 @@ def tagged_operations(
     query: str,
     count: str,
     counts: int | None = None,
-    module: str = "epochal.http.tagged",
+    performers: TaggedPerformers,
 ) -> tuple[Operation, ...]:
     """Return the operations on one store of tagged events, which all are rare.
 
@@ -34,58 +90,57 @@ def tagged_operations(
         query: path of queries.
         count: path of the count of events.
         counts: rate limit of counts, in requests per second; None for none.
-        module: module that performs the operations.
+        performers: module that performs the operations.
     """
-    on = partial(Operation, module=module, table=table, store=store, rare=True)
+    on = partial(Operation, opened=performers.opened, table=table, store=store, rare=True)
     read = partial(on, function="replay", scope="read")
     return (
-        on("POST", events, "append_tagged", function="append", scope="append"),
-        read("POST", query, "query_tagged"),
+        on("POST", events, performers.append_tagged, function="append", scope="append"),
+        read("POST", query, performers.query_tagged),
         # Where two routes match a path, the first one wins.
-        read("GET", count, "count_tagged", requests_per_second=counts),
-        read("GET", f"{events}/{{id}}", "read_tagged"),
-        read("GET", events, "list_tagged"),
+        read("GET", count, performers.count_tagged, requests_per_second=counts),
+        read("GET", f"{events}/{{id}}", performers.read_tagged),
+        read("GET", events, performers.list_tagged),
         # Each request reads a megabyte of a table or more, however few tags it finds.
-        read("GET", tags, "list_tags", requests_per_second=10),
-        read("GET", f"{tags}/{{tag}}", "read_tag"),
-        read("GET", f"{tags}/{{tag}}/entries", "list_entries"),
+        read("GET", tags, performers.list_tags, requests_per_second=10),
+        read("GET", f"{tags}/{{tag}}", performers.read_tag),
+        read("GET", f"{tags}/{{tag}}/entries", performers.list_entries),
     )
 
 
-def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[Operation, ...]:
+def stream_operations(store: str, table: str, *, rare: bool = False) -> tuple[Operation, ...]:
     """Return the operations on the streams of one store, whose paths begin with the store's name.
 
     Args:
-        streams: name of the deployment's property that holds the store.
+        store: name of the deployment's property that holds the store.
         table: kind of the table that the store needs.
         rare: whether the store is opened at the first request instead of at a cold start.
     """
-    served = partial(Operation, module="epochal.http.streams")
-    write = partial(served, function="append", table=table, store=streams, rare=rare)
-    read = partial(served, function="replay", scope="read", table=table, store=streams, rare=rare)
-    one = f"/{streams}/{{stream}}"
+    served = partial(Operation, opened=streams.opened)
+    write = partial(served, function="append", table=table, store=store, rare=rare)
+    read = partial(served, function="replay", scope="read", table=table, store=store, rare=rare)
+    one = f"/{store}/{{stream}}"
     return (
-        write("POST", f"{one}/events", "append_events", scope="append"),
-        write("POST", f"{one}/prune", "prune_stream", scope="manage"),
-        write("DELETE", one, "delete_stream", scope="manage"),
-        read("GET", one, "read_state"),
-        read("GET", f"{one}/events", "read_events"),
-        *(each for module in extensions.parts("operations") for each in module.of_streams(streams, table)),
+        write("POST", f"{one}/events", streams.append_events, scope="append"),
+        write("POST", f"{one}/prune", streams.prune_stream, scope="manage"),
+        write("DELETE", one, streams.delete_stream, scope="manage"),
+        read("GET", one, streams.read_state),
+        read("GET", f"{one}/events", streams.read_events),
+        *(each for module in extensions.parts("operations") for each in module.of_streams(store, table)),
     )
 
 
-_streams: Final = partial(Operation, module="epochal.http.streams")
-_feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
-_whole: Final = partial(_feed, module="epochal.http.whole_feed", rare=True)
-_groups: Final = partial(Operation, module="epochal.http.groups", function="feed", rare=True)
+_feed: Final = partial(Operation, opened=feed.opened, function="feed", scope="feed")
+_whole: Final = partial(_feed, opened=whole_feed.opened, rare=True)
+_groups: Final = partial(Operation, opened=groups.opened, function="feed", rare=True)
 
 
 _SEVERAL: Final = (
     Operation(
         "POST",
         "/streams",
-        "append_all",
-        module="epochal.http.several",
+        several.append_all,
+        opened=several.opened,
         rare=True,
         function="append",
         scope="append",
@@ -95,8 +150,8 @@ _SEVERAL: Final = (
     Operation(
         "POST",
         "/appends",
-        "append_each",
-        module="epochal.http.several",
+        several.append_each,
+        opened=several.opened,
         function="append",
         scope="append",
         table="streams",
@@ -104,10 +159,11 @@ _SEVERAL: Final = (
         rare=True,
     ),
     # Each request lets its caller store `max_upload_bytes` for a day or two.
-    _streams(
+    Operation(
         "POST",
         "/bodies",
-        "upload_body",
+        streams.upload_body,
+        opened=streams.opened,
         function="append",
         scope="append",
         requests_per_second=10,
@@ -117,22 +173,34 @@ _SEVERAL: Final = (
 
 
 _TAGGED: Final = tagged_operations(
-    "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
+    "tagged",
+    "streams",
+    events="/events",
+    query="/events/query",
+    count="/events/count",
+    tags="/tags",
+    performers=tagged,
 )
 _HEALTH: Final = Operation(
-    "GET", "/health", "check_health", module="epochal.http.health", function="replay", scope="read", rare=True
+    "GET",
+    "/health",
+    health.check_health,
+    opened=health.opened,
+    function="replay",
+    scope="read",
+    rare=True,
 )
 _FEED: Final = (
-    _whole("GET", "/streams", "list_streams", requests_per_second=10),
-    _feed("GET", "/feed", "list_partitions"),
+    _whole("GET", "/streams", whole_feed.list_streams, requests_per_second=10),
+    _feed("GET", "/feed", feed.list_partitions),
     # Each request may wait for `feed_wait_seconds`: with five, that is at most 420 invocations at once, of an account's
     # usual 1,000. A page has thousands of events, so nobody needs many a second. The first matching route wins.
-    _whole("GET", "/feed/newest", "read_newest", requests_per_second=50),
-    _whole("GET", "/feed/position", "read_position", requests_per_second=10),
-    _whole("POST", "/feed/ordered", "read_ordered", requests_per_second=10),
-    _feed("GET", "/feed/{partition}", "read_feed", requests_per_second=50),
-    _groups("GET", "/groups/{group}", "read_group", scope="feed"),
-    _groups("POST", "/groups/{group}", "steer_group", scope="manage"),
+    _whole("GET", "/feed/newest", whole_feed.read_newest, requests_per_second=50),
+    _whole("GET", "/feed/position", whole_feed.read_position, requests_per_second=10),
+    _whole("POST", "/feed/ordered", whole_feed.read_ordered, requests_per_second=10),
+    _feed("GET", "/feed/{partition}", feed.read_feed, requests_per_second=50),
+    _groups("GET", "/groups/{group}", groups.read_group, scope="feed"),
+    _groups("POST", "/groups/{group}", groups.steer_group, scope="manage"),
 )
 
 
@@ -150,8 +218,8 @@ def operations() -> tuple[Operation, ...]:
     """Return every operation of the API, those of layouts and optional packages included."""
     brought = (each for layout in layouts() for each in _brought_by(layout))
     optional = (each for module in extensions.parts("operations") for each in module.OPERATIONS)
-    streams = stream_operations("streams", "streams")
-    return (*streams, *_SEVERAL, *_TAGGED, *optional, *brought, _HEALTH, *_FEED)
+    native = stream_operations("streams", "streams")
+    return (*native, *_SEVERAL, *_TAGGED, *optional, *brought, _HEALTH, *_FEED)
 
 
 def operations_of_layout(name: str) -> tuple[Operation, ...]:

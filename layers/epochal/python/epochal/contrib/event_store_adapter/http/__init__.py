@@ -6,19 +6,23 @@ operations      aggregates as JSON, and the operations: each declares what it ta
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from epochal.deferred import DeferredModule
 from epochal.http.operation import Operation
 
-_write: Final = partial(
-    Operation, module=f"{__name__}.operations", function="append", table="snapshot", rare=True
-)
+if TYPE_CHECKING:
+    from epochal.contrib.event_store_adapter.http import operations
+else:
+    operations = DeferredModule("epochal.contrib.event_store_adapter.http.operations")
+
+_write: Final = partial(Operation, opened=operations.opened, function="append", table="snapshot", rare=True)
 _read: Final = partial(
-    Operation, module=f"{__name__}.operations", function="replay", table="snapshot", scope="read", rare=True
+    Operation, opened=operations.opened, function="replay", table="snapshot", scope="read", rare=True
 )
 
 OPERATIONS: Final = (
-    _write("POST", "/aggregates/{type}/{id}/events", "append_to_aggregate", scope="append"),
-    _read("GET", "/aggregates/{type}/{id}", "read_aggregate"),
-    _read("GET", "/aggregates/{type}/{id}/events", "read_aggregate_events"),
+    _write("POST", "/aggregates/{type}/{id}/events", operations.append_to_aggregate, scope="append"),
+    _read("GET", "/aggregates/{type}/{id}", operations.read_aggregate),
+    _read("GET", "/aggregates/{type}/{id}/events", operations.read_aggregate_events),
 )

@@ -7,12 +7,19 @@ operations      on states of projections: each declares what it takes, performs 
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from epochal.deferred import DeferredModule
 from epochal.http.operation import Operation
 from epochal.http.routes import tagged_operations
 
-_states: Final = partial(Operation, module=f"{__name__}.operations", table="projection-states", rare=True)
+if TYPE_CHECKING:
+    from epochal.contrib.sekiban.http import operations, tagged
+else:
+    operations = DeferredModule("epochal.contrib.sekiban.http.operations")
+    tagged = DeferredModule("epochal.contrib.sekiban.http.tagged")
+
+_states: Final = partial(Operation, opened=operations.opened, table="projection-states", rare=True)
 _one: Final = "/projections/{name}/{version}"
 
 OPERATIONS: Final = (
@@ -25,10 +32,10 @@ OPERATIONS: Final = (
         tags="/dcb/tags",
         # Walks an index of all events.
         counts=2,
-        module=f"{__name__}.tagged",
+        performers=tagged,
     ),
-    _states("GET", "/projections/{name}", "list_projection_states", function="replay", scope="read"),
-    _states("GET", _one, "read_projection_state", function="replay", scope="read"),
-    _states("PUT", _one, "write_projection_state", function="append", scope="append"),
-    _states("DELETE", _one, "delete_projection_state", function="append", scope="manage"),
+    _states("GET", "/projections/{name}", operations.list_projection_states, function="replay", scope="read"),
+    _states("GET", _one, operations.read_projection_state, function="replay", scope="read"),
+    _states("PUT", _one, operations.write_projection_state, function="append", scope="append"),
+    _states("DELETE", _one, operations.delete_projection_state, function="append", scope="manage"),
 )
