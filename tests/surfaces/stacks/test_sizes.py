@@ -18,7 +18,7 @@ from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
 from epochal.contrib.lake.cdk import Lake
 from epochal.contrib.publish.cdk import Publish
-from epochal.http.operation import operations
+from epochal.http.routes import operations
 from tests.unit.layout.test_toy_layout import TOY
 
 
