@@ -8,7 +8,9 @@ The auditor meets every head anyway. What its page tells to be beyond a rule is 
 is left comes with the next pass over the table. State and versions stay. Nothing is pruned that the index lacks, so the
 feed has had it; nor what an archive has not got, where there is one. The feed tells a prune as any other.
 
-A full page and the last one tell their own times, so no stream is read for this. Streams that are no pages tell none.
+The age of an event is the time since its append, whatever its own timestamp says: an imported history is as old as its
+import. A full page and the last one tell their own times, so no stream is read for this. Streams that are no pages tell
+none.
 """
 
 from __future__ import annotations
@@ -43,6 +45,11 @@ _DAY: Final = 24 * 3_600 * PER_SECOND
 
 def keep(category: str, *, count: int | None = None, days: int | None = None) -> str:
     """Write a rule of retention as the setting `keep` of a stage takes it: `Visit:100`, `Log:30d`, `Trace:100:30d`.
+
+    Args:
+        category: category of the streams.
+        count: number of the latest events that each stream keeps; None for all.
+        days: days since their append for which events are kept, whatever their own timestamps say; None for ever.
 
     Raises:
         InvalidInput: neither `count` nor `days` is given, or one is not a whole number of 1 or more.
