@@ -62,7 +62,7 @@ COSTS: Final = Promise(
 
 PROPERTIES: Final = tuple(
     str(path.relative_to(ROOT))
-    for folder in ("core", "surfaces", "unit")
+    for folder in ("core", "surfaces", "contrib", "unit")
     for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
     if "@given(" in path.read_text()
 )

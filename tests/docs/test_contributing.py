@@ -56,6 +56,7 @@ def test_every_folder_of_tests_is_in_it() -> None:
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")} | {
         "core",
         "surfaces",
+        "contrib",
         "unit",
     }
     listed = SECTIONS["Where things are"].partition("Folders of `tests`")[2]

@@ -37,6 +37,9 @@ from epochal.pages.tags import append as tagged_append
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+from tests.contrib.event_store_adapter.test_deciders import Added as Number
+from tests.contrib.event_store_adapter.test_deciders import Sum
+from tests.contrib.event_store_adapter.test_deciders import evolve as add_up
 from tests.simulation import dcb_world, tag_world
 from tests.simulation.aggregate_simulation import ALICE, SITE
 from tests.simulation.aggregate_simulation import Aggregates as AggregateTables
@@ -47,9 +50,6 @@ from tests.simulation.scheduler import Process, failing, run
 from tests.simulation.seeds import ranges
 from tests.simulation.world import NOON, SECOND, bytes_of, driver_on, key_of
 from tests.support.stream_layouts import WAYS
-from tests.unit.contrib.event_store_adapter.test_deciders import Added as Number
-from tests.unit.contrib.event_store_adapter.test_deciders import Sum
-from tests.unit.contrib.event_store_adapter.test_deciders import evolve as add_up
 from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Tallies, Tally
 
 TAGGED = replace(CODEC, encode=lambda event: replace(CODEC.encode(event), tags=("money",)))

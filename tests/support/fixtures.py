@@ -22,7 +22,7 @@ __all__ = ["pytest_pyfunc_call"]
 """A hook that is made elsewhere."""
 
 TESTS: Final = Path(__file__).resolve().parent.parent
-PURE: Final = (TESTS / "core", TESTS / "surfaces", TESTS / "unit")
+PURE: Final = tuple(TESTS / folder for folder in ("core", "surfaces", "contrib", "unit"))
 """Folders whose tests open no sockets."""
 
 

@@ -56,7 +56,7 @@ KINDS: Final = (
     Kind(
         name="pure",
         about="nothing",
-        folders=("core", "surfaces", "unit", "doors", "docs", "examples"),
+        folders=("core", "surfaces", "contrib", "unit", "doors", "docs", "examples"),
         seconds=380,
     ),
 )

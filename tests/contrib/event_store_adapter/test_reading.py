@@ -13,8 +13,8 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.plan.ops import Delete, Items, Op, Query, Reply, Together, TransactGet
 from epochal.plan.values import number
 from epochal.store.driver import Driver
+from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 from tests.support.examples import examples
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 
 
 def filled(world: World, count: int) -> Lock:

@@ -14,7 +14,7 @@ from epochal.layout.port import Span, Touched
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Done, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
+from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 
 
 def foreign_append(world: World, version: int, seq_nr: int, state: dict[str, int] | None = None) -> None:

@@ -24,7 +24,7 @@ from epochal.deciders.on_streams import Decider
 from epochal.errors import Contended, CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Transact
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, numbers
+from tests.contrib.event_store_adapter.world import ALICE, World, numbers
 
 
 @dataclass(frozen=True, slots=True)

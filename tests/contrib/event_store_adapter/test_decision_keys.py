@@ -11,8 +11,8 @@ import pytest
 from epochal.contrib.event_store_adapter.deciders import ONE_BATCH, AggregateTransacted, Policy, every
 from epochal.errors import InvalidInput
 from epochal.model.versions import STREAM_EXISTS
-from tests.unit.contrib.event_store_adapter.test_deciders import Added, Overdrawn, Sum, Sums, add, sums
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, event
+from tests.contrib.event_store_adapter.test_deciders import Added, Overdrawn, Sum, Sums, add, sums
+from tests.contrib.event_store_adapter.world import ALICE, World, event
 
 POLICIES: dict[str, Policy] = {"each": every(1), "one batch": ONE_BATCH, "seldom": every(1_000)}
 

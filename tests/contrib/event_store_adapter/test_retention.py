@@ -11,7 +11,7 @@ from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Patience
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
+from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 
 
 def append_snapshots(store: AggregateStore, count: int) -> AggregateAppended:

@@ -12,9 +12,9 @@ from epochal.model.versions import ANY, NO_STREAM, AtVersion
 from epochal.plan.ops import Delete, Done, Get, Op, Put, Reply
 from epochal.plan.values import Item, read_number
 from epochal.store.driver import Driver, Meter
+from tests.contrib.event_store_adapter.test_sharing import foreign_append
+from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 from tests.simulation.gradual import Gradual
-from tests.unit.contrib.event_store_adapter.test_sharing import foreign_append
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site
 
 FEW = 40
 """Requests that no append here comes near, unless it never ends."""

@@ -13,7 +13,7 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended, Aggrega
 from epochal.errors import InvalidInput
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
 from epochal.plan.ops import Op, Put, Reply, Transact
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers
+from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers
 
 STATE = b"{}"
 EXPECTATIONS = ("any", "exists", "none", "version", "lock")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.contrib.event_store_adapter.test_append import *  # noqa: F403  each of its tests is collected here, too
+from tests.contrib.event_store_adapter.test_append import *  # noqa: F403  each of its tests is collected here, too
 
 AWAITED = True
 

@@ -23,7 +23,7 @@ from epochal.layout.port import Gap
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Put
 from epochal.plan.values import AttributeValue, Item, binary, number, text
-from tests.unit.contrib.event_store_adapter.world import World, site
+from tests.contrib.event_store_adapter.world import World, site
 
 ACCOUNT = aggregate_id("user-account", "01H42K4ABWQ5V2XQEP3A48VE0Z")
 

@@ -16,8 +16,8 @@ from epochal.contrib.event_store_adapter.deciders import (
 from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.plan.ops import Delete
+from tests.contrib.event_store_adapter.world import ALICE, World, site
 from tests.core.deciders.changed_states import ACCOUNT, CHANGES, COUNTING, Account, Counting, Program
-from tests.unit.contrib.event_store_adapter.world import ALICE, World, site
 
 
 def on(world: World, program: Program, events: int = 1, **changes: Any) -> AggregateDeciders[int, Any, Any]:
