@@ -12,7 +12,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.tags import QueryItem
 from epochal.testing.stores import memory_tables
-from tests.unit.dcb.world import World
+from tests.contrib.sekiban.world import World
 
 HALF = "\ud800"
 """Of a surrogate pair: Python holds it, UTF-8 does not."""

@@ -19,7 +19,7 @@ from epochal.http.tag_pages import DatedPage, TagPage, TagPages
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
-from tests.unit.dcb.world import NOW, World, event, query
+from tests.contrib.sekiban.world import NOW, World, event, query
 
 
 def place_of(content: object) -> str:

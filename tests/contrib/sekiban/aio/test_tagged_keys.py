@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.unit.dcb.test_keys import *  # noqa: F403  each of its tests is collected here, too
+from tests.contrib.sekiban.test_keys import *  # noqa: F403  each of its tests is collected here, too
 
 AWAITED = True

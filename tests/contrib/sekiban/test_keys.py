@@ -20,7 +20,7 @@ from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tables, memory_tagged_events
-from tests.unit.dcb.world import event, query
+from tests.contrib.sekiban.world import event, query
 
 ADDED = query(("Added", "a:1"))
 

@@ -14,8 +14,8 @@ from epochal.model.tags import Query, QueryItem, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Transact
+from tests.contrib.sekiban.world import NOW, World, event, query
 from tests.support.examples import examples
-from tests.unit.dcb.world import NOW, World, event, query
 
 COURSE = query(("Subscribed", "course:1"))
 BOTH = query(("Subscribed", "course:1"), ("Subscribed", "student:7"))

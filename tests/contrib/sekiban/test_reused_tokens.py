@@ -8,7 +8,7 @@ import pytest
 
 from epochal.model.versions import Appended
 from epochal.plan.ops import Op, Refusal, Reply, Transact
-from tests.unit.dcb.world import World, event
+from tests.contrib.sekiban.world import World, event
 
 ID = "00000000-0000-4000-9000-000000000001"
 

@@ -20,7 +20,7 @@ from epochal.store.listings import listings_of
 from epochal.store.tagged import TaggedStore
 from epochal.store.tagged_importer import ImportedEvent
 from epochal.testing.stores import memory_tagged_events
-from tests.unit.dcb.world import NOW, World, event, query
+from tests.contrib.sekiban.world import NOW, World, event, query
 
 BOTH = query(("T", "a:1"), ("", "b:1"))
 

@@ -17,7 +17,7 @@ from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
 from epochal.store.tagged_importer import Imported, ImportedEvent, imported
 from epochal.testing.memory import Fault, Faults
-from tests.unit.dcb.world import NOW, World, event, query
+from tests.contrib.sekiban.world import NOW, World, event, query
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,7 +13,7 @@ from epochal.errors import InvalidInput
 from epochal.plan.ops import BatchGet, Delete, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from tests.unit.dcb.world import World, event, query
+from tests.contrib.sekiban.world import World, event, query
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from epochal.deciders.on_queries import Decisions, Projection, projection
 from epochal.errors import Contended, InvalidInput
 from epochal.model.events import Event
-from tests.unit.dcb.world import World, event
+from tests.contrib.sekiban.world import World, event
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.listings import GroupCount
 from epochal.store.tagged_importer import ImportedEvent
-from tests.unit.dcb.world import NOW, World, event
+from tests.contrib.sekiban.world import NOW, World, event
 
 
 def listings(world: World, shards: int = 1) -> TagListings:

@@ -19,7 +19,7 @@ from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tagged_events
-from tests.unit.dcb.world import NOW, World, event, query
+from tests.contrib.sekiban.world import NOW, World, event, query
 
 EITHER = query(("", "a"), ("", "b"))
 SOME = query(("X", "a"), ("", "b"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.dcb.test_projections import *  # noqa: F403  each of its tests is collected here, too
+from tests.contrib.sekiban.test_projections import *  # noqa: F403  each of its tests is collected here, too
 
 AWAITED = True
 

@@ -9,7 +9,7 @@ from epochal.contrib.sekiban.port import appended
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.port import Span
 from epochal.plan.values import Item, number, sequence, text
-from tests.unit.dcb.world import World, event
+from tests.contrib.sekiban.world import World, event
 
 
 def fed(world: World, service: str = "") -> list[Span]:

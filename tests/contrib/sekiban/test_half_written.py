@@ -13,8 +13,8 @@ from epochal.errors import CorruptData
 from epochal.model.events import Recorded
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
+from tests.contrib.sekiban.world import World, event, query
 from tests.simulation.gradual import Gradual
-from tests.unit.dcb.world import World, event, query
 
 COURSE = query(("", "course:1"))
 
