@@ -92,7 +92,7 @@ REST: Final = Promise(
         "tests/local/test_keeping.py",
         "tests/local/test_package.py",
         "tests/local/test_shared.py",
-        "tests/unit/console/test_bounds.py",
+        "tests/contrib/console/test_bounds.py",
         "tests/unit/importing/test_bad_lines.py",
         "tests/unit/layout/test_replay.py",
         "tests/unit/project/test_core.py",
