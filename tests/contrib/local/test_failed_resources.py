@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.local import cdk
 from epochal.contrib.local.errors import CommandFailed
 from epochal.contrib.local.programs import Places
-from tests.unit.local.test_cdk import ENDPOINT, assembly, checkout, script
+from tests.contrib.local.test_cdk import ENDPOINT, assembly, checkout, script
 
 __all__ = ["checkout"]
 
