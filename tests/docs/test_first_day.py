@@ -14,9 +14,9 @@ from epochal.contrib.proving.commands import ACCOUNT
 from epochal.contrib.proving.proof import CATEGORY
 from epochal.contrib.proving.store import PROCESS, REACTION, quarantine, store_checks
 from stacks.stages import stage_from
+from tests.contrib.proving.stage import Stage
 from tests.docs.shell import commands
 from tests.support.api import Api
-from tests.unit.proving.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs" / "first-day.md"

@@ -23,8 +23,8 @@ from epochal.contrib.proving.proof import (
     stacks_of,
 )
 from epochal.errors import Refused
+from tests.contrib.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 from tests.surfaces.stacks.test_permissions import EXPECTED
-from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 
 FUNCTIONS = ("append", "replay", "feed", "indexer", "auditor", "reaction-board")
 BUCKET = "a-bucket"

@@ -12,7 +12,7 @@ from epochal.contrib.proving.commands import ACCOUNT
 from epochal.contrib.proving.proof import SECONDS, Broken, ProofReport, ProofRun, Trial, Unproven, prove
 from epochal.contrib.proving.store import quarantine, store_checks
 from epochal.errors import Unavailable
-from tests.unit.proving.stage import Stage
+from tests.contrib.proving.stage import Stage
 
 
 def check(tried: Callable[[ProofRun], str], name: str = "one") -> Trial:

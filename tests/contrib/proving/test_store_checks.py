@@ -30,9 +30,9 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables
 from examples.proof.process import Answered, Asked, Proving
+from tests.contrib.proving.stage import Stage, deployed_as, function
 from tests.support.api import Api
 from tests.support.wake_ups import WakeUps
-from tests.unit.proving.stage import Stage, deployed_as, function
 
 LABELS = [each.label for each in writers_of(Stage().proof())]
 

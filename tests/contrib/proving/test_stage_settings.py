@@ -12,9 +12,9 @@ from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
 from epochal.layout.port import layouts_in
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings
+from tests.contrib.proving.stage import function
+from tests.contrib.proving.test_account_checks import Account, proof, stacks, template
 from tests.surfaces.stacks.templates import CHOSEN
-from tests.unit.proving.stage import function
-from tests.unit.proving.test_account_checks import Account, proof, stacks, template
 
 FUNCTIONS = ("append", "replay", "feed", "indexer", "auditor", "reaction", "arming", "timers")
 OPTIONS = sorted(
