@@ -35,11 +35,11 @@ from epochal.store.driver import POOL
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
 from epochal.testing.stores import memory_deployment, memory_tables
+from tests.contrib.processes.world import CODEC, Outside, Placed, Ship, Shipped, checkout
 from tests.simulation.scheduler import PAUSE, Killed, Process
 from tests.simulation.scheduler import run as take_turns
 from tests.simulation.world import NOON, bytes_of, driver_on
 from tests.support.inline import Inline
-from tests.unit.processes.world import CODEC, Outside, Placed, Ship, Shipped, checkout
 
 KEYS = ("1", "2")
 PAGES = base_of("pages")

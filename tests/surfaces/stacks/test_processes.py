@@ -17,11 +17,11 @@ from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
 from epochal.pages.items import STREAMS
 from epochal.plan import ops
 from epochal.settings import variable
+from tests.contrib.processes.world import Placed, World
 from tests.contrib.proving.stage import Stage
 from tests.support.permissions import Allowed, actions, on
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 from tests.surfaces.stacks.test_permissions import ROLES, allowed
-from tests.unit.processes.world import Placed, World
 
 CODE = Path(__file__).parents[3] / "examples" / "checkout"
 CHECKOUT = {

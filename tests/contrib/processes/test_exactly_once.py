@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.processes.world import Placed, World
+from tests.contrib.processes.world import Placed, World
 
 PAID = [
     "$input", "$send", "$timer-set", "$performed",

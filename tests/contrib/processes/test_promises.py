@@ -14,7 +14,7 @@ from epochal.model.events import Event, Unfold
 from epochal.reactions.handling import Member, unmet_filters
 from epochal.reactions.reaction import Reaction
 from epochal.scheduling import call_off
-from tests.unit.processes.world import CODEC, Charged, GaveUp, Outside, Placed, Shipped, World, checkout
+from tests.contrib.processes.world import CODEC, Charged, GaveUp, Outside, Placed, Shipped, World, checkout
 
 STORED: list[tuple[str, Any]] = [
     (

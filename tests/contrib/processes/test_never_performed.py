@@ -16,7 +16,7 @@ from epochal.model.events import Event
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
-from tests.unit.processes.world import (
+from tests.contrib.processes.world import (
     Charge,
     Charged,
     Outside,

@@ -11,7 +11,7 @@ from epochal.contrib.processes import Append, Output, Send
 from epochal.contrib.processes.outputs import PERFORMED, Outbox, record
 from epochal.contrib.processes.process import Instance
 from epochal.deciders.codecs import Stored
-from tests.unit.processes.world import CODEC, Charge, Outside, Placed, Released, World, checkout
+from tests.contrib.processes.world import CODEC, Charge, Outside, Placed, Released, World, checkout
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.hosting.function import lambda_handler
+from tests.contrib.processes.world import Checkout, Outside, checkout
 from tests.support.terminal import Terminal
-from tests.unit.processes.world import Checkout, Outside, checkout
 
 OUTSIDE = Outside()
 TABLES = {"EPOCHAL_STREAMS_TABLE": "streams", "EPOCHAL_INDEX_TABLE": "index"}

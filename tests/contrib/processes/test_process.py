@@ -31,7 +31,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.processes.world import (
+from tests.contrib.processes.world import (
     CODEC,
     Charge,
     Charged,

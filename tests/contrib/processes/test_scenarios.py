@@ -10,7 +10,7 @@ from epochal.contrib.processes import After, Append, Call, Cancel, CommandRefuse
 from epochal.contrib.processes.testing import given_process
 from epochal.errors import InvalidInput
 from epochal.scheduling import in_
-from tests.unit.processes.world import (
+from tests.contrib.processes.world import (
     Charge,
     Charged,
     Checkout,

@@ -14,7 +14,7 @@ from epochal.contrib.processes.process import Instance
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.processes.world import CODEC, Charged, Outside, Placed, Released, checkout
+from tests.contrib.processes.world import CODEC, Charged, Outside, Placed, Released, checkout
 
 
 def told(_: object, event: object) -> Iterable[Output]:
