@@ -22,9 +22,9 @@ from epochal.codec import json
 from epochal.contrib.schemas.asyncapi import compiled, event_schemas
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.http.checked import Unfit
+from tests.contrib.schemas.test_event_schemas import CODEC, EVENTS
 from tests.support.api import Api
 from tests.support.examples import examples
-from tests.unit.schemas.test_event_schemas import CODEC, EVENTS
 
 MODULE = "event_schemas_of_a_test"
 

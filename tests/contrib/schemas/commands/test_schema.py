@@ -28,7 +28,7 @@ class Other:
 codec = json_codec(Boarded)
 clashing = json_codec(named={"Boarded": Other})
 other = json_codec(Other)
-HERE = "tests.surfaces.cli.test_schema"
+HERE = "tests.contrib.schemas.commands.test_schema"
 
 
 def run(*arguments: str) -> Any:

@@ -15,7 +15,7 @@ from epochal.contrib.publish.cloudevents import cloud_event, message
 from epochal.contrib.schemas.asyncapi import asyncapi, draft7
 from epochal.deciders.codecs import json_codec
 from epochal.feed.history import FeedEvent
-from tests.unit.schemas.test_event_schemas import (
+from tests.contrib.schemas.test_event_schemas import (
     CODEC,
     EVENTS,
     Boarded,

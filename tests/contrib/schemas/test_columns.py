@@ -15,7 +15,7 @@ from epochal import upcast
 from epochal.codec import json
 from epochal.contrib.schemas.columns import Column, columns
 from epochal.deciders.codecs import json_codec
-from tests.unit.schemas.test_event_schemas import ByAttrs, ByMsgspec, ByPydantic, Everything
+from tests.contrib.schemas.test_event_schemas import ByAttrs, ByMsgspec, ByPydantic, Everything
 
 
 def types_of(kind: type) -> dict[str, str]:
