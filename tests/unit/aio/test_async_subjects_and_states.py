@@ -24,7 +24,7 @@ from epochal.errors import InvalidInput, MissingBody
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver
 from epochal.testing.stores import MemoryObjects, memory_streams
-from tests.unit.subjects.test_resurrection import World
+from tests.contrib.subjects.test_resurrection import World
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.shapes import upcast
 from epochal.errors import CorruptData, InvalidInput
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.subjects.shown_errors import text_of
+from tests.contrib.subjects.shown_errors import text_of
 
 MARKER = "quokka4711"
 AT = datetime(2026, 1, 1, tzinfo=UTC)

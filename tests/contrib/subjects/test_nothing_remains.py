@@ -65,9 +65,9 @@ from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
+from tests.contrib.subjects.plain_text import Evidence
 from tests.support.api import Api
 from tests.support.terminal import Terminal
-from tests.unit.subjects.plain_text import Evidence
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "forgetting.md"
 SECRET, NAME_OF_STREAM, METADATA = "quokka4711lovelace", "quokka4712stream", "quokka4713metadata"

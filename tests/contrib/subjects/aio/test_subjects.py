@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.subjects.test_forgetting import *  # noqa: F403  each of its tests is collected here, too
-from tests.unit.subjects.test_resurrection import *  # noqa: F403  likewise
+from tests.contrib.subjects.test_forgetting import *  # noqa: F403  each of its tests is collected here, too
+from tests.contrib.subjects.test_resurrection import *  # noqa: F403  likewise
 
 AWAITED = True
 
