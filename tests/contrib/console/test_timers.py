@@ -13,7 +13,7 @@ from epochal.deployment import Deployment
 from epochal.model.events import Event
 from epochal.scheduling import in_, later
 from epochal.testing.stores import MemoryBucket, memory_settings
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from epochal.layout.port import TIMERS
 from epochal.scheduling import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 SUBJECT: Final = "ada.lovelace@example.com"
 SECRET: Final = b'{"name":"Ada Lovelace","street":"12 St James\'s Square","city":"London"}'

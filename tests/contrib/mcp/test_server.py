@@ -36,8 +36,8 @@ from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.scheduling import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
+from tests.contrib.timers.world import World
 from tests.support.failed_runs import DUE, LAST, block
-from tests.unit.timers.world import World
 
 CALLS: Mapping[str, dict[str, Any]] = {
     "streams": {},

@@ -14,8 +14,8 @@ from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.plugins import layouts
 from epochal.scheduling import call_off, in_, later
 from epochal.store.tagged import TaggedStore
+from tests.contrib.timers.world import World
 from tests.support.permissions import Allowed, actions, allowed, on
-from tests.unit.timers.world import World
 
 DAY = 86_400
 PORTS: dict[str, Port] = {each.name: each.port for each in layouts()}

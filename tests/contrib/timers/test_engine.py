@@ -19,7 +19,7 @@ from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.scheduling import call_off, in_, later
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 DAY = 86_400
 SECOND = 10**9

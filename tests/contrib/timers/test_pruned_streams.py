@@ -14,7 +14,7 @@ from epochal.layout.port import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Query
 from epochal.scheduling import call_off
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 LAYOUTS = pytest.mark.parametrize("layout", ["pages", "tips"])
 LARGE = [Event.json("Noted", {"text": "n" * 20_000})]

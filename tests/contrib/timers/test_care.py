@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Delete, Op, Query
 from epochal.scheduling import call_off, in_, later
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 SECOND = 10**9
 HOUR = 3_600

@@ -24,9 +24,9 @@ from epochal.model.events import PER_SECOND, Event, Ticks
 from epochal.plan.ops import Delete, Op, Put, Query
 from epochal.scheduling import call_off
 from epochal.settings import Settings
+from tests.contrib.timers.world import BEGIN, World
 from tests.support.leases import Visibility, once
 from tests.unit.reactions.test_wakeups import Context
-from tests.unit.timers.world import BEGIN, World
 
 MINUTE = 60
 SCHEDULES = (

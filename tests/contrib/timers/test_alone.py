@@ -19,7 +19,7 @@ from epochal.plan.ops import Delete, Op, Put, Update
 from epochal.scheduling import in_, later
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 SECOND = 10**9
 LAYOUTS = pytest.mark.parametrize("layout", ["pages", "tips"])

@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET
 from epochal.scheduling import call_off, in_, later
 from epochal.store.tagged_importer import ImportedEvent, TaggedImporter, marked, unmarked
-from tests.unit.timers.world import World
+from tests.contrib.timers.world import World
 
 DAY = 86_400
 HERE = {"tips to pages": ("tips", "pages"), "pages to tips": ("pages", "tips")}

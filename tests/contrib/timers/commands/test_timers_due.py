@@ -21,7 +21,7 @@ from epochal.plan.ops import Delete
 from epochal.scheduling import call_off, in_, later
 from epochal.settings import Settings
 from epochal.testing.stores import MemoryBucket, memory_settings
-from tests.unit.timers.world import BEGIN, World
+from tests.contrib.timers.world import BEGIN, World
 
 DAY = 86_400
 
