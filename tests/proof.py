@@ -93,7 +93,7 @@ REST: Final = Promise(
         "tests/local/test_package.py",
         "tests/local/test_shared.py",
         "tests/contrib/console/test_bounds.py",
-        "tests/unit/importing/test_bad_lines.py",
+        "tests/contrib/transfer/importing/test_bad_lines.py",
         "tests/unit/layout/test_replay.py",
         "tests/unit/project/test_core.py",
         "tests/unit/project/test_kinds.py",

@@ -27,7 +27,7 @@ from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from tests.unit.importing.test_importer import contents, interleaved, row, wanted
+from tests.contrib.transfer.importing.test_importer import contents, interleaved, row, wanted
 
 
 def opened(url: str, table: str) -> Streams:

@@ -28,11 +28,11 @@ from epochal.layout.port import Source, every_table
 from epochal.plan.ops import BatchGet, Delete, Execute, Get, Items, Op, Put, Query, Scan, TransactGet
 from epochal.plan.values import Item, Key, number, text
 from epochal.testing.feeds import MemoryFeed
+from tests.contrib.transfer.export.test_from_feed import exported as of_the_feed
+from tests.contrib.transfer.export.test_from_feed import filled, rows_in
 from tests.support.terminal import Terminal
 from tests.surfaces.care.damage import Damaged
 from tests.surfaces.care.exporting import changes, export
-from tests.unit.export.test_from_feed import exported as of_the_feed
-from tests.unit.export.test_from_feed import filled, rows_in
 
 SPECS = {spec.kind: spec for spec in every_table()}
 Opener = Callable[[], tuple[FeedReader, tuple[Source, ...]]]

@@ -18,7 +18,7 @@ from epochal.model.events import Claim
 from epochal.testing.stores import memory_streams
 from tests.unit.feed.layouts import ALICE, Layouts
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "rows.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "rows.md"
 
 
 def recorded(data: bytes = b"{}", **more: object) -> Recorded:
