@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -67,6 +68,25 @@ def test_every_use_of_a_deferred_module_is_one_that_this_test_reads() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DeferredModule")
     ]
     assert len(calls) == sum(len([*deferred_modules(tree)]) for tree in FILES.values())
+
+
+def test_no_deferred_module_hides_the_module_that_a_package_has_under_its_name() -> None:
+    """`from package import name` would give the deferred one."""
+    hidden = [
+        f"{path.relative_to(LIBRARY)}: {name}"
+        for path, tree in FILES.items()
+        if path.name == "__init__.py"
+        for name, _ in deferred_modules(tree)
+        if path.with_name(f"{name}.py").exists() or path.with_name(name).is_dir()
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize("package", ["event_store_adapter", "sekiban"])
+def test_the_operations_of_a_layout_are_imported_as_a_module(package: str) -> None:
+    code = f"from epochal.contrib.{package}.http import operations; print(type(operations).__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "module"
 
 
 def test_every_package_offers_the_names_that_type_checkers_see() -> None:
