@@ -17,6 +17,8 @@ An import stands at the top of its module. There are three exceptions, and mypy 
 
        UPLOAD = Operation("POST", "/bodies", streams.upload_body, opened=streams.opened, …)
 
+   In the `__init__` of the package that has the module, the name begins with `_`, or it would hide the module.
+
 3. A package resolves the names that it offers when they are first used. Type checkers see imports:
 
        if TYPE_CHECKING:

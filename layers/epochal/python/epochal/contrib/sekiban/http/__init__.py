@@ -14,12 +14,13 @@ from epochal.http.operation import Operation
 from epochal.http.routes import tagged_operations
 
 if TYPE_CHECKING:
-    from epochal.contrib.sekiban.http import operations, tagged
+    from epochal.contrib.sekiban.http import operations as _operations
+    from epochal.contrib.sekiban.http import tagged as _tagged
 else:
-    operations = DeferredModule("epochal.contrib.sekiban.http.operations")
-    tagged = DeferredModule("epochal.contrib.sekiban.http.tagged")
+    _operations = DeferredModule("epochal.contrib.sekiban.http.operations")
+    _tagged = DeferredModule("epochal.contrib.sekiban.http.tagged")
 
-_states: Final = partial(Operation, opened=operations.opened, table="projection-states", rare=True)
+_states: Final = partial(Operation, opened=_operations.opened, table="projection-states", rare=True)
 _one: Final = "/projections/{name}/{version}"
 
 OPERATIONS: Final = (
@@ -32,10 +33,12 @@ OPERATIONS: Final = (
         tags="/dcb/tags",
         # Walks an index of all events.
         counts=2,
-        performers=tagged,
+        performers=_tagged,
     ),
-    _states("GET", "/projections/{name}", operations.list_projection_states, function="replay", scope="read"),
-    _states("GET", _one, operations.read_projection_state, function="replay", scope="read"),
-    _states("PUT", _one, operations.write_projection_state, function="append", scope="append"),
-    _states("DELETE", _one, operations.delete_projection_state, function="append", scope="manage"),
+    _states(
+        "GET", "/projections/{name}", _operations.list_projection_states, function="replay", scope="read"
+    ),
+    _states("GET", _one, _operations.read_projection_state, function="replay", scope="read"),
+    _states("PUT", _one, _operations.write_projection_state, function="append", scope="append"),
+    _states("DELETE", _one, _operations.delete_projection_state, function="append", scope="manage"),
 )
