@@ -125,7 +125,7 @@ class Run:
         return self.line.waiting > 0
 
     def _check(self) -> None:
-        told = [each.told.first for each in self.came if isinstance(each.told, Appended)]
+        told = [each.result.first for each in self.came if isinstance(each.result, Appended)]
         there = [
             event.data
             for event in self.streams.on(Driver(execute=self.tables.execute, meter=Meter())).read(STREAM)

@@ -29,12 +29,12 @@ def keys_are_not_recorded_before_the_write(patch: Patch) -> None:
         yield from ()
         return given
 
-    patch.setattr(bulk._Line, "_reserved", free)
+    patch.setattr(bulk._Line, "_reserve_keys", free)
 
 
 @mutant(begin=30)
 def a_key_is_taken_for_free_after_others_have_written(patch: Patch) -> None:
-    patch.setattr(bulk._Line, "_lose_sight", lambda _: None)
+    patch.setattr(bulk._Line, "_distrust_keys", lambda _: None)
 
 
 @mutant()
@@ -81,17 +81,17 @@ def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
 
 @mutant(begin=11)
 def what_goes_out_alone_goes_first(patch: Patch) -> None:
-    appended = bulk._appended
+    appended = bulk._append_in_order
 
     def alone_first(store: Streams, ones: Any) -> None:
         appended(store, sorted(ones, key=lambda one: one.append.unfolds is None))
 
-    patch.setattr(bulk, "_appended", alone_first)
+    patch.setattr(bulk, "_append_in_order", alone_first)
 
 
 @mutant()
 def a_conflict_is_told_without_a_look_for_the_key(patch: Patch) -> None:
-    played = bulk._Line._played
+    played = bulk._Line._choose_writes
 
     def hasty(self: Any, known: Any, left: Any) -> list[Any]:
         before = [one for one in left if one.alone]
@@ -102,22 +102,22 @@ def a_conflict_is_told_without_a_look_for_the_key(patch: Patch) -> None:
                 found.append((one, False))
         return found
 
-    patch.setattr(bulk._Line, "_played", hasty)
+    patch.setattr(bulk._Line, "_choose_writes", hasty)
 
 
 @mutant(begin=237)
 def what_is_unknown_of_a_write_is_told_of_its_keys_too(patch: Patch) -> None:
     """They can be looked for."""
-    written = bulk._Line._written
+    written = bulk._Line._write
 
     def told(self: Any, known: Any, given: Any) -> Steps[Any]:
         left = yield from written(self, known, given)
         for one, met in given:
-            if met and one.told is None and left is UNREAD:
-                one.told = Undetermined(first=10**6)
+            if met and one.result is None and left is UNREAD:
+                one.result = Undetermined(first=10**6)
         return left
 
-    patch.setattr(bulk._Line, "_written", told)
+    patch.setattr(bulk._Line, "_write", told)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

@@ -26,22 +26,22 @@ mutant = MUTANTS.add
 
 @mutant("untold|the archive was not asked")
 def a_read_that_a_prune_overtakes_is_not_told(patch: Patch) -> None:
-    told = stores._Walk.told
+    told = stores._Walk.events_and_holes
     patch.setattr(
         stores._Walk,
-        "told",
+        "events_and_holes",
         lambda walk: (each for each in told(walk) if not isinstance(each, Hole) or each.first == walk.start),
     )
 
 
 @mutant("untold")
 def a_hole_at_the_beginning_is_passed_over(patch: Patch) -> None:
-    told = stores._Walk.told
+    told = stores._Walk.events_and_holes
 
     def later(walk: Any) -> Iterator[Any]:
         return (each for each in told(walk) if not isinstance(each, Hole) or each.first != walk.start)
 
-    patch.setattr(stores._Walk, "told", later)
+    patch.setattr(stores._Walk, "events_and_holes", later)
 
 
 @mutant("EventsPruned|DID NOT RAISE")

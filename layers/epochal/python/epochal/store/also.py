@@ -397,7 +397,7 @@ def _plain(value: AttributeValue) -> Any:
         case "N":
             return _number(content)
         case "L":
-            return [_plain(each) for each in content]
+            return [_plain(member) for member in content]
         case "M":
             return plain(content)
         case "SS" | "BS":

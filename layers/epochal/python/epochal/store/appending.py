@@ -141,19 +141,19 @@ def append_on(
         The result for each stream; or a `Conflict` with the events that match the query, or the items that `also`
         forbids.
     """
-    options, given = options.checked(store), list[StreamAppend]()
+    options, writes = options.checked(store), list[StreamAppend]()
     for append in appends:
         _check_tags(store, append.events)
         token = token_of(known[append.stream])
-        given.append(replace(append, expected=NO_STREAM if token is None else replace(token, refused=0)))
+        writes.append(replace(append, expected=NO_STREAM if token is None else replace(token, refused=0)))
     writing = {append.stream for append in appends}
     reads = {stream: each for stream, each in known.items() if stream not in writing}
     with explain_also_errors(options.also):
-        stored = batches(store, given, tagged=True)
+        stored = batches(store, writes, tagged=True)
         record = key if isinstance(key, str) else None
         if isinstance(key, DecisionKey):
             stored = [key.on(*stored)]
-        results, tags = _with_tags(store, given, stored, options, record, reads=reads)
+        results, tags = _with_tags(store, writes, stored, options, record, reads=reads)
     return tags if isinstance(tags, Conflict) else results
 
 
@@ -172,10 +172,10 @@ def append_tagged_on(
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
     """
-    came = append_on(store, known, appends, AppendOptions(also=also), key)
-    if isinstance(came, Conflict):  # of which no query is the cause, since there is none
-        raise condition_error(came)
-    return came
+    outcome = append_on(store, known, appends, AppendOptions(also=also), key)
+    if isinstance(outcome, Conflict):  # of which no query is the cause, since there is none
+        raise condition_error(outcome)
+    return outcome
 
 
 def append_all_on(
@@ -309,11 +309,13 @@ def _made(
             results, tags = _with_tags(store.on(driver), given, stored, options, key)
         else:
             pairs = list(zip(stored, expected, strict=True))
-            came = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
-            if isinstance(came, Unmet):
-                tags = also_conflict(came)
+            results_or_refusal = driver.run(
+                several(store.layout).append_all(store.table, pairs, key, options.also)
+            )
+            if isinstance(results_or_refusal, Unmet):
+                tags = also_conflict(results_or_refusal)
             else:
-                results = dict(zip((append.stream for append in appends), came, strict=True))
+                results = dict(zip((append.stream for append in appends), results_or_refusal, strict=True))
     if isinstance(tags, Conflict):
         return replace(tags, capacity=meter.capacity)
     outcomes = {

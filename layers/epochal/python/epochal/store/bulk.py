@@ -112,28 +112,29 @@ class Bulk:
         must_be_list(BulkAppend, appends, "appends")
         if len(appends) > MAX_APPENDS:
             raise TooLarge("appends", len(appends), MAX_APPENDS, "items")
-        lines = dict[str, list[_One]]()
-        ones = [_One(append=each) for each in appends]
-        for one in ones:
-            lines.setdefault(str(one.append.stream), []).append(one)
+        lines = dict[str, list[_Entry]]()
+        entries = [_Entry(append=append) for append in appends]
+        for entry in entries:
+            lines.setdefault(str(entry.append.stream), []).append(entry)
         store = self.streams.within(self.seconds) if self.streams.driver.deadline is None else self.streams
         many = max(1, min(self.at_once, len(lines)))
         store = store.on(replace(store.driver, at_once=max(store.driver.at_once, self.at_once // many)))
         if many == 1:
             for line in lines.values():
-                _appended(store, line)
+                _append_in_order(store, line)
         else:
             with pool(many) as side_by_side:
-                made = [
-                    side_by_side.submit(copy_context().run, _appended, store, line) for line in lines.values()
+                futures = [
+                    side_by_side.submit(copy_context().run, _append_in_order, store, line)
+                    for line in lines.values()
                 ]
-                for each in made:
-                    each.result()
-        return [one.answer for one in ones]
+                for future in futures:
+                    future.result()
+        return [entry.answer for entry in entries]
 
 
 @dataclass(slots=True, eq=False)
-class _One:
+class _Entry:
     """One append of a call, with its encoded batch and its answer.
 
     Attributes:
@@ -141,20 +142,20 @@ class _One:
         batch: its encoded events, if it can be written together with others.
         alone: whether it is written by itself.
         reserved: whether this call has put the record of its key, with only this call's writes in the stream since.
-        told: its outcome or error; None as long as it is not known.
+        result: its outcome or error; None as long as it is not known.
     """
 
     append: BulkAppend
     batch: Batch | None = None
     alone: bool = False
     reserved: bool = False
-    told: Answer | None = None
+    result: Answer | None = None
 
     @property
     def answer(self) -> Answer:
         """The outcome or the error of the append."""
-        assert self.told is not None  # noqa: S101  every append has an answer by now
-        return self.told
+        assert self.result is not None  # noqa: S101  every append has an answer by now
+        return self.result
 
     @property
     def size(self) -> int:
@@ -163,30 +164,30 @@ class _One:
         return sum(len(event.data.data) + len(event.meta.data) + len(event.type) for event in events)
 
 
-def _appended(store: Streams, ones: Sequence[_One]) -> None:
+def _append_in_order(store: Streams, entries: Sequence[_Entry]) -> None:
     """Make the appends to one stream in order, and set the answer of each.
 
     Appends not begun before the deadline are answered with `NotTried`.
     """
-    for one in ones:
-        one.alone = len(ones) == 1 or not _can_join(store, one)
+    for entry in entries:
+        entry.alone = len(entries) == 1 or not _can_join(store, entry)
     driver = store.driver
-    while left := [one for one in ones if one.told is None]:
+    while unanswered := [entry for entry in entries if entry.result is None]:
         if driver.deadline is not None and driver.clock() > driver.deadline:
-            for one in left:
-                one.told = NotTried()
-        elif left[0].alone:
-            _alone(store, left[0])
+            for entry in unanswered:
+                entry.result = NotTried()
+        elif unanswered[0].alone:
+            _append_alone(store, unanswered[0])
         else:
-            _together(store, left)
+            _append_together(store, unanswered)
 
 
-def _can_join(store: Streams, one: _One) -> bool:
+def _can_join(store: Streams, entry: _Entry) -> bool:
     """Whether an append may be written together with others.
 
     Malformed appends may not: their errors are found when they are made alone.
     """
-    append = one.append
+    append = entry.append
     try:
         must_be_list(Event, append.events, "events")
         check_expected(append.expected)
@@ -197,11 +198,11 @@ def _can_join(store: Streams, one: _One) -> bool:
     return plain and joins and not any(event.tags or event.id for event in append.events)
 
 
-def _alone(store: Streams, one: _One) -> None:
+def _append_alone(store: Streams, entry: _Entry) -> None:
     """Make one append by itself in its own write, and set its outcome or error as its answer."""
-    append = one.append
+    append = entry.append
     try:
-        one.told = store.try_append(
+        entry.result = store.try_append(
             append.stream,
             append.events,
             unfolds=append.unfolds,
@@ -212,33 +213,35 @@ def _alone(store: Streams, one: _One) -> None:
             idempotency_key=append.idempotency_key,
         )
     except EpochalError as error:
-        one.told = error
+        entry.result = error
 
 
-def _together(store: Streams, ones: Sequence[_One]) -> None:
+def _append_together(store: Streams, entries: Sequence[_Entry]) -> None:
     """Make the first appends to a stream in joint writes, up to an append that must go alone.
 
     The capacity is shared among the appends that were answered.
     """
-    for one in ones:
-        if one.batch is None and not one.alone:
+    for entry in entries:
+        if entry.batch is None and not entry.alone:
             try:
-                one.batch = store.batch(one.append.stream, one.append.events, key=one.append.idempotency_key)
+                entry.batch = store.batch(
+                    entry.append.stream, entry.append.events, key=entry.append.idempotency_key
+                )
             except EpochalError as error:
-                one.told = error
-    ones = [one for one in ones if one.told is None]
+                entry.result = error
+    entries = [entry for entry in entries if entry.result is None]
     driver, meter = store.driver.metered()
-    line = _Line(table=store.table, layout=store.layout, ones=ones, since=driver.clock())
+    line = _Line(table=store.table, layout=store.layout, entries=entries, since=driver.clock())
     try:
         driver.run(line.steps())
     except EpochalError as error:
         line.failed(error)
-    told = [one for one in ones if one.told is not None]
-    for one, capacity in zip(told, shares(meter.capacity, len(told) or 1), strict=False):
-        if isinstance(one.told, EpochalError):
-            one.told.capacity = capacity
-        elif one.told is not None:
-            one.told = replace(one.told, capacity=capacity)
+    answered = [entry for entry in entries if entry.result is not None]
+    for entry, capacity in zip(answered, shares(meter.capacity, len(answered) or 1), strict=False):
+        if isinstance(entry.result, EpochalError):
+            entry.result.capacity = capacity
+        elif entry.result is not None:
+            entry.result = replace(entry.result, capacity=capacity)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -255,27 +258,27 @@ class _Line:
 
     table: str
     layout: Any
-    ones: Sequence[_One]
+    entries: Sequence[_Entry]
     since: float
-    writing: Sequence[_One] = ()
+    writing: Sequence[_Entry] = ()
 
     def steps(self) -> Steps[None]:
         """Run joint writes until all appends are answered or the next append must go alone."""
-        self._lose_sight()
-        if not self.ones or self.ones[0].alone:
+        self._distrust_keys()
+        if not self.entries or self.entries[0].alone:
             return
         # A record's bound must be a version that was read, not one that another append merely expects.
-        read = any(one.append.idempotency_key is not None for one in self.ones[1:])
-        known: Any = UNREAD if read else expected_head(self._expected(self.ones[0]))
-        while left := [one for one in self.ones if one.told is None]:
-            self.writing = left[:1]
+        read = any(entry.append.idempotency_key is not None for entry in self.entries[1:])
+        known: Any = UNREAD if read else expected_head(self._expected(self.entries[0]))
+        while unanswered := [entry for entry in self.entries if entry.result is None]:
+            self.writing = unanswered[:1]
             if known is UNREAD:
-                self._lose_sight()
-                known = yield from self.layout.load(self.table, left[0].append.stream)
-            played = yield from self._reserved(known, self._played(known, left))
-            if not played:
+                self._distrust_keys()
+                known = yield from self.layout.load(self.table, unanswered[0].append.stream)
+            chosen = yield from self._reserve_keys(known, self._choose_writes(known, unanswered))
+            if not chosen:
                 return
-            known = yield from self._written(known, played)
+            known = yield from self._write(known, chosen)
 
     def failed(self, error: EpochalError) -> None:
         """Set an error as the answer of the appends of the failed request; others stay unanswered.
@@ -284,19 +287,19 @@ class _Line:
         """
         if isinstance(error, InvalidInput) and len(self.writing) > 1:
             # The fault may be in one append, or in all of them together; in either case nothing was written.
-            for one in self.writing:
-                one.alone = True
+            for entry in self.writing:
+                entry.alone = True
             return
-        for one in self.writing:
-            one.told = copy.copy(error)
-            one.told.__cause__ = error.__cause__
+        for entry in self.writing:
+            entry.result = copy.copy(error)
+            entry.result.__cause__ = error.__cause__
 
-    def _lose_sight(self) -> None:
+    def _distrust_keys(self) -> None:
         """Mark appends with reserved keys to go alone, since other writers may have used the keys."""
-        for one in self.ones:
-            one.alone = one.alone or one.reserved
+        for entry in self.entries:
+            entry.alone = entry.alone or entry.reserved
 
-    def _played(self, known: Known[Head], left: Sequence[_One]) -> list[tuple[_One, bool]]:
+    def _choose_writes(self, known: Known[Head], unanswered: Sequence[_Entry]) -> list[tuple[_Entry, bool]]:
         """List the next appends to write or refuse, each with whether its expected version is met.
 
         Each append is compared with the stream as the appends before it leave it. The list ends at an append that must
@@ -306,76 +309,81 @@ class _Line:
             known: known head of the stream.
             left: appends without an answer.
         """
-        played, version, room, going = list[tuple[_One, bool]](), version_of(known), JOINED_BYTES, 0
-        for one in left:
-            if one.alone or going == JOINED_APPENDS or (going and one.size > room):
+        chosen, version, room, count = list[tuple[_Entry, bool]](), version_of(known), JOINED_BYTES, 0
+        for entry in unanswered:
+            if entry.alone or count == JOINED_APPENDS or (count and entry.size > room):
                 break
-            met = _is_met(self._expected(one), known, version, moved=going > 0)
+            met = _is_met(self._expected(entry), known, version, moved=count > 0)
             if met:
-                going, version, room = going + 1, version + len(one.append.events), room - one.size
-            elif one.append.idempotency_key is not None:
-                one.alone = True
+                count, version, room = count + 1, version + len(entry.append.events), room - entry.size
+            elif entry.append.idempotency_key is not None:
+                entry.alone = True
                 break
-            played.append((one, met))
-        return played
+            chosen.append((entry, met))
+        return chosen
 
-    def _reserved(
-        self, known: Known[Head], played: list[tuple[_One, bool]]
-    ) -> Steps[list[tuple[_One, bool]]]:
+    def _reserve_keys(
+        self, known: Known[Head], chosen: list[tuple[_Entry, bool]]
+    ) -> Steps[list[tuple[_Entry, bool]]]:
         """Put records of new idempotency keys; return the appends before the first key already used.
 
         That append is marked to go alone.
         """
-        keyed = [one for one, _ in played if one.append.idempotency_key is not None and not one.reserved]
-        keys = [one.append.idempotency_key for one in keyed]
-        new = [
-            self.layout.is_new(known, one.batch.above if one.batch else NEVER) and keys.index(key) == place
-            for place, (one, key) in enumerate(zip(keyed, keys, strict=True))
+        keyed = [
+            entry for entry, _ in chosen if entry.append.idempotency_key is not None and not entry.reserved
         ]
-        asked = [one for one, its in zip(keyed, new, strict=True) if its is None]
-        found = iter((yield from _each([self._reserve(one, version_of(known)) for one in asked])))
-        for one, its in zip(keyed, new, strict=True):
-            one.reserved = next(found) is None if its is None else its
-            one.alone = not one.reserved
-        until = next((place for place, (one, _) in enumerate(played) if one.alone), len(played))
-        return played[:until]
+        keys = [entry.append.idempotency_key for entry in keyed]
+        new = [
+            self.layout.is_new(known, entry.batch.above if entry.batch else NEVER)
+            and keys.index(key) == place
+            for place, (entry, key) in enumerate(zip(keyed, keys, strict=True))
+        ]
+        unsure = [entry for entry, is_new in zip(keyed, new, strict=True) if is_new is None]
+        records = iter(
+            (yield from _run_in_parallel([self._reserve(entry, version_of(known)) for entry in unsure]))
+        )
+        for entry, is_new in zip(keyed, new, strict=True):
+            entry.reserved = next(records) is None if is_new is None else is_new
+            entry.alone = not entry.reserved
+        until = next((place for place, (entry, _) in enumerate(chosen) if entry.alone), len(chosen))
+        return chosen[:until]
 
-    def _reserve(self, one: _One, version: int) -> Steps[Remembered | None]:
+    def _reserve(self, entry: _Entry, version: int) -> Steps[Remembered | None]:
         """Put the record of an append's idempotency key; return the record that was there, or None."""
-        batch, key = one.batch, one.append.idempotency_key
+        batch, key = entry.batch, entry.append.idempotency_key
         assert batch is not None  # noqa: S101  it goes out with others
         assert key is not None  # noqa: S101  as was asked
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return remember(self.table, record, version)
 
-    def _written(self, known: Known[Head], played: Sequence[tuple[_One, bool]]) -> Steps[Any]:
+    def _write(self, known: Known[Head], chosen: Sequence[tuple[_Entry, bool]]) -> Steps[Any]:
         """Write the appends whose expected version is met, and set answers; return the new known head.
 
         After a refusal nothing is answered, and the head that came back is returned.
         """
-        going = [one for one, met in played if met]
+        writes = [entry for entry, met in chosen if met]
         results: Sequence[Result[Head]] = ()
-        if going:
-            self.writing = going
+        if writes:
+            self.writing = writes
             results = yield from self.layout.append_together_on(
-                self.table, [one.batch for one in going], known
+                self.table, [entry.batch for entry in writes], known
             )
         if results and isinstance(refused := results[-1], Rejected):
-            self._lose_sight()
+            self._distrust_keys()
             return refused.head
         coming: Iterator[Result[Head]] = iter(results)
-        left: Any = known
-        for one, met in played:
+        current: Any = known
+        for entry, met in chosen:
             if met:
-                result = next(coming)
-                left = result.token if isinstance(result, Written) else UNREAD
-                if left is not UNREAD or one.append.idempotency_key is None:
-                    one.told = outcome_of(result, NOTHING)
-            elif left is not UNREAD:
-                one.told = self._behind(one, left)
-        return left
+                answer = next(coming)
+                current = answer.token if isinstance(answer, Written) else UNREAD
+                if current is not UNREAD or entry.append.idempotency_key is None:
+                    entry.result = outcome_of(answer, NOTHING)
+            elif current is not UNREAD:
+                entry.result = self._conflict(entry, current)
+        return current
 
-    def _behind(self, one: _One, known: Known[Head]) -> Conflict:
+    def _conflict(self, entry: _Entry, known: Known[Head]) -> Conflict:
         """Make the conflict of an append whose expected version is not met.
 
         Args:
@@ -383,13 +391,13 @@ class _Line:
         """
         if isinstance(known, Token):
             return Conflict(version=known.version, token=known)
-        count, _ = refusals_of(one.append.expected)
+        count, _ = refusals_of(entry.append.expected)
         conflict = outcome_of(Rejected(head=known), NOTHING, since=self.since, refused=count)
         assert isinstance(conflict, Conflict)  # noqa: S101  a rejection is one
         return conflict
 
-    def _expected(self, one: _One) -> ExpectedVersion:
-        return refusals_of(one.append.expected)[1]
+    def _expected(self, entry: _Entry) -> ExpectedVersion:
+        return refusals_of(entry.append.expected)[1]
 
 
 def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, moved: bool) -> bool:
@@ -408,13 +416,13 @@ def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, move
     return meets(expected, version)
 
 
-def _each(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
+def _run_in_parallel(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     """Run steps of one request each in parallel; return their results in the same order."""
-    asked: list[Any] = [next(step) for step in steps]
-    replies, answers = (yield Several(ops=tuple(asked))) if asked else [], list[T]()
-    for each, reply in zip(steps, replies, strict=True):
+    requests: list[Any] = [next(step) for step in steps]
+    replies, answers = (yield Several(ops=tuple(requests))) if requests else [], list[T]()
+    for running, reply in zip(steps, replies, strict=True):
         try:
-            each.send(reply)
+            running.send(reply)
         except StopIteration as end:
             answers.append(end.value)
     return answers

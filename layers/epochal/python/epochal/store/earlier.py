@@ -54,11 +54,11 @@ def version_at(reader: Reader, stream: str, head: Head | None, as_of: int | Mome
         if as_of > (0 if head is None else head.version):
             raise InvalidInput("as_of", f"is beyond the end of {stream}")
         return as_of
-    for found in () if head is None else reader.onward(head, None, "backward"):
-        if isinstance(found, Hole):
-            return found.end
-        if parse_time(found.timestamp) <= as_of.ticks:
-            return found.index + 1
+    for event in () if head is None else reader.onward(head, None, "backward"):
+        if isinstance(event, Hole):
+            return event.end
+        if parse_time(event.timestamp) <= as_of.ticks:
+            return event.index + 1
     return 0
 
 

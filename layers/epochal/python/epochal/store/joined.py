@@ -48,13 +48,13 @@ class Waiting:
     Attributes:
         batch: its encoded events.
         done: whether its outcome is final.
-        told: its outcome or error, once `done`.
+        result: its outcome or error, once `done`.
         turn: set when the append is done, or when its caller is to lead.
     """
 
     batch: Batch
     done: bool = False
-    told: Outcome | EpochalError = field(default_factory=lambda: Unavailable(_ENDED, maybe_applied=True))
+    result: Outcome | EpochalError = field(default_factory=lambda: Unavailable(_ENDED, maybe_applied=True))
     turn: Turn = field(default_factory=turn)
 
     @property
@@ -140,18 +140,18 @@ class Writes:
             outcomes = self._written(stream, taken)
         except InvalidInput as error:
             if len(taken) == 1:
-                taken[0].told = error
+                taken[0].result = error
                 return
-            for each in taken:
-                self.write(stream, [each])
+            for waiting in taken:
+                self.write(stream, [waiting])
         except EpochalError as error:
-            for each in taken:
-                told = copy.copy(error)
-                told.__cause__ = error.__cause__
-                each.told = told
+            for waiting in taken:
+                failure = copy.copy(error)
+                failure.__cause__ = error.__cause__
+                waiting.result = failure
         else:
-            for each, outcome in zip(taken, outcomes, strict=True):
-                each.told = outcome
+            for waiting, outcome in zip(taken, outcomes, strict=True):
+                waiting.result = outcome
 
     def _written(self, stream: str, taken: Sequence[Waiting]) -> list[Outcome]:
         """Write appends to a stream in one write; return an outcome for each.
@@ -161,7 +161,7 @@ class Writes:
         with self._lock:
             start = self._tokens.pop(stream, None)
         driver, meter = self._streams.driver.metered()
-        batches = [each.batch for each in taken]
+        batches = [waiting.batch for waiting in taken]
         with meter:
             results: Sequence[Result[Head]] = driver.run(
                 self._layout.append_together(self._streams.table, batches, start)
@@ -217,9 +217,9 @@ class JoinedAppends:
             self._wait(stream, own)
         if not own.done:
             self._lead(stream)
-        if isinstance(own.told, EpochalError):
-            raise own.told
-        return own.told
+        if isinstance(own.result, EpochalError):
+            raise own.result
+        return own.result
 
     def _wait(self, stream: str, own: Waiting) -> None:
         """Wait until the append is done, or its caller is to lead.
@@ -245,9 +245,9 @@ class JoinedAppends:
         finally:
             with self._lock:
                 self._hand_on(stream)
-            for each in taken:
-                each.done = True
-                each.turn.set()
+            for waiting in taken:
+                waiting.done = True
+                waiting.turn.set()
 
     def _hand_on(self, stream: str) -> None:
         """Wake the next caller to lead, or forget the stream's line if nobody waits."""

@@ -194,11 +194,11 @@ def listings_of(store: TaggedStore) -> Listings:
 def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
     """Yield at least `least` events or entries, ending where the next one has another place."""
     last = ""
-    for place, each in enumerate(found):
-        if place >= least and each.place != last:
+    for place, event in enumerate(found):
+        if place >= least and event.place != last:
             return
-        last = each.place
-        yield each
+        last = event.place
+        yield event
 
 
 def checked_since(since: str | None) -> str | None:

@@ -64,8 +64,10 @@ def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Out
         return Conflict(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):
         return Undetermined(streams=undetermined, capacity=capacity)
-    made = _those(outcomes, Appended)
-    return Appended(streams=made, replayed=any(each.replayed for each in made.values()), capacity=capacity)
+    appended = _those(outcomes, Appended)
+    return Appended(
+        streams=appended, replayed=any(each.replayed for each in appended.values()), capacity=capacity
+    )
 
 
 def condition_error(outcome: Conflict) -> EpochalError:
@@ -140,18 +142,18 @@ def explain_also_errors(also: Also) -> Iterator[None]:
         raise
     except (MissingTable, WrongTable) as error:
         # DynamoDB may not tell which table is wrong. The store's own tables have been checked by now.
-        of = [place for place, each in enumerate(also) if each.table in error.table.split(", ")]
-        if not of:
+        places = [place for place, write in enumerate(also) if write.table in error.table.split(", ")]
+        if not places:
             raise
-        tables = ", ".join(sorted({also[place].table for place in of}))
+        tables = ", ".join(sorted({also[place].table for place in places}))
         if isinstance(error, MissingTable):
             raise MissingTable(tables) from error
-        field = f"also[{of[0]}]" if len(of) == 1 else "also"
+        field = f"also[{places[0]}]" if len(places) == 1 else "also"
         raise InvalidInput(field, f"the key is not that of table {tables}") from error
 
 
 def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
-    return {stream: each for stream, each in outcomes.items() if isinstance(each, kind)}
+    return {stream: outcome for stream, outcome in outcomes.items() if isinstance(outcome, kind)}
 
 
 # Pauses of a writer that was refused, so that other writers can finish.

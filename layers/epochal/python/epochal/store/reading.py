@@ -310,7 +310,7 @@ class Reader:
             limit: about so many are wanted; more may come.
         """
         walk = self._begin(stream, start, limit, direction)
-        return iter(()) if walk is None else walk.found()
+        return iter(()) if walk is None else walk.events()
 
     def onward(
         self, head: Head, start: int | None, direction: Direction, limit: int | None = None
@@ -323,8 +323,8 @@ class Reader:
             limit: about so many are wanted; more may come.
         """
         cursor = self.layout.stand(head, start, forward=direction == "forward")
-        for each in _walk(self, cursor, start, limit).told():
-            yield each if isinstance(each, Hole) else _readable(each)
+        for event in _walk(self, cursor, start, limit).events_and_holes():
+            yield event if isinstance(event, Hole) else _readable(event)
 
     def page(
         self,
@@ -349,23 +349,23 @@ class Reader:
         taken: list[Recorded] = []
         omitted: list[int] = []
         size = 0
-        for found in () if cursor.head.deleted else walk.told():
-            each = found
-            if isinstance(found, UnopenedEvent):
+        for stored in () if cursor.head.deleted else walk.events_and_holes():
+            event_or_hole = stored
+            if isinstance(stored, UnopenedEvent):
                 room = min(largest, max_bytes - size) if taken else largest
-                opened = found.open(room) if room > 0 else None
+                opened = stored.open(room) if room > 0 else None
                 if opened is None and taken:
                     break
                 if opened is None:
-                    omitted.append(found.index)
+                    omitted.append(stored.index)
                     size += largest
-                each = opened or found.outline()
-            if taken and not isinstance(each, Recorded):
+                event_or_hole = opened or stored.outline()
+            if taken and not isinstance(event_or_hole, Recorded):
                 break
-            if isinstance(each, Hole):
-                hole = each
+            if isinstance(event_or_hole, Hole):
+                hole = event_or_hole
                 continue
-            event = _readable(each)
+            event = _readable(event_or_hole)
             size += _size(event)
             if taken and size > max_bytes:
                 break
@@ -408,11 +408,15 @@ class Reader:
 
         Without an archive the stream may begin with a hole, unless `start` lies in it.
         """
-        for each in walk.told():
-            if not isinstance(each, Hole):
-                yield _readable(each)
-            elif self.archive is not None or each.first > 0 or (start is not None and start < each.end):
-                raise EventsPruned(walk.cursor.head.stream, each.first, each.end)
+        for event_or_hole in walk.events_and_holes():
+            if not isinstance(event_or_hole, Hole):
+                yield _readable(event_or_hole)
+            elif (
+                self.archive is not None
+                or event_or_hole.first > 0
+                or (start is not None and start < event_or_hole.end)
+            ):
+                raise EventsPruned(walk.cursor.head.stream, event_or_hole.first, event_or_hole.end)
 
     def _next(self, last: int, cursor: ReadCursor) -> int | None:
         """Return the index at which the page after event `last` begins; None at the end."""
@@ -452,11 +456,11 @@ class _Walk:
     start: int
     limit: int | None
 
-    def told(self) -> Iterator[Found | Hole]:
+    def events_and_holes(self) -> Iterator[Found | Hole]:
         """Yield every event that is found, and the holes between."""
-        return chain.from_iterable(self._told())
+        return chain.from_iterable(self._rows_and_holes())
 
-    def found(self) -> Iterator[Found]:
+    def events(self) -> Iterator[Found]:
         """Yield every event that is found."""
         return chain.from_iterable(self._rows())
 
@@ -480,7 +484,7 @@ class _Walk:
         if at > 0 and self.reader.archive is not None:
             yield from as_rows(self.reader.archive.found(self.cursor.head.stream, at - 1, "backward"))
 
-    def _told(self) -> Iterator[Sequence[Found | Hole]]:
+    def _rows_and_holes(self) -> Iterator[Sequence[Found | Hole]]:
         """Yield rows of events, with a row for each hole between them."""
         forward = self.cursor.forward
         at = self.start if forward else self.start + 1

@@ -97,8 +97,8 @@ def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[
     if fresh is None and 0 <= now - _missed.get(place, Ticks(-ASK_AGAIN)) < ASK_AGAIN:
         return None
     # A query, because readers of pages are allowed queries.
-    found = (yield query(table, SEALS, 0, 0, limit=1, consistent=False)).items
-    item: Item | None = found[0] if found else None
+    records = (yield query(table, SEALS, 0, 0, limit=1, consistent=False)).items
+    item: Item | None = records[0] if records else None
     if item is None and fresh is not None:
         put = Put(table=table, item={**_KEY, "k": binary(fresh(KEY_BYTES))}, condition=Absent("i"))
         reply = yield put

@@ -426,8 +426,8 @@ class Streams:
             if store.archive is not None and not unarchived:
                 before = min(before, _archived(store, stream, store.archive, before))
             layout = prunable(self.layout)
-            found = store.driver.run(layout.prune(self.table, stream_name(stream), before, self._etag()))
-        return None if found is None else _pruned(found, meter.capacity)
+            progress = store.driver.run(layout.prune(self.table, stream_name(stream), before, self._etag()))
+        return None if progress is None else _pruned(progress, meter.capacity)
 
     def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
         """Copy events below `before` to the archive, then prune the copied ones; None without a stream.
@@ -542,8 +542,8 @@ class Streams:
             consistent: False may return an older head.
         """
         steps = self.layout.load(self.table, stream_name(stream), consistent=consistent, whole=whole)
-        found: Head | None = self.driver.run(steps)
-        return found
+        head: Head | None = self.driver.run(steps)
+        return head
 
     def append_on(
         self,
@@ -691,12 +691,12 @@ class Streams:
             from epochal.store.outcomes import back_off  # noqa: PLC0415  few are refused
 
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
-            came: _Refused | None = refused.refused
-            if came is not None:
-                if came.head is not None and came.head.stream != stream:
-                    raise InvalidInput("refused", f"is of another stream: {came.head.stream}")
-                if back_off(self.driver, came.times, came.since):
-                    return came.head
+            refusal: _Refused | None = refused.refused
+            if refusal is not None:
+                if refusal.head is not None and refusal.head.stream != stream:
+                    raise InvalidInput("refused", f"is of another stream: {refusal.head.stream}")
+                if back_off(self.driver, refusal.times, refusal.since):
+                    return refusal.head
         return self.head(stream, whole=whole)
 
     def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
@@ -727,10 +727,10 @@ class Streams:
         """
         if since > head.version:
             raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {head.version}")
-        for found in self.reader(fetch=fetch).onward(head, since, "forward"):
-            if isinstance(found, Hole):
-                raise EventsPruned(head.stream, found.first, found.end)
-            yield found
+        for event in self.reader(fetch=fetch).onward(head, since, "forward"):
+            if isinstance(event, Hole):
+                raise EventsPruned(head.stream, event.first, event.end)
+            yield event
 
 
 def keyed(layout: AnyStreamLayout) -> KeyedStreams:
@@ -780,11 +780,11 @@ def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) ->
     reached = 0 if copy is None or copy.deleted else copy.version
     head = store.head(stream) if reached or before else None
     if copy is not None and reached and head is not None and not head.deleted:
-        copied, there = (
-            next(each.reader(fetch=False).onward(its, reached - 1, "forward", 1), None)
-            for each, its in ((archive, copy), (store, head))
+        copied, original = (
+            next(side.reader(fetch=False).onward(side_head, reached - 1, "forward", 1), None)
+            for side, side_head in ((archive, copy), (store, head))
         )
-        if isinstance(copied, Recorded) and copied != there:
+        if isinstance(copied, Recorded) and copied != original:
             raise InvalidInput("archive", f"has another event {copied.index} of {stream}, as after a restore")
     if reached < before and head is not None and reached < head.version:
         rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
@@ -835,9 +835,9 @@ def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf,
             return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)
         case Rejected(head=head):
             conflict = conflict_of(head, capacity)
-            came = _Refused(head=head, times=refused + 1, since=since)
-            newest = None if conflict.token is None else replace(conflict.token, refused=came.times)
-            return replace(conflict, token=newest, refused=came)
+            refusal = _Refused(head=head, times=refused + 1, since=since)
+            newest = None if conflict.token is None else replace(conflict.token, refused=refusal.times)
+            return replace(conflict, token=newest, refused=refusal)
         case Unknown(first=first):
             return Undetermined(first=first, capacity=capacity)
         case Unmet():

@@ -183,8 +183,8 @@ class TaggedStore(ABC):
             if isinstance(outcome, Conflict) and outcome.unmet:
                 return also_conflict(Unmet(items=outcome.unmet), meter.capacity)
             if isinstance(outcome, Appended) and outcome.replayed:
-                told = replace(store, driver=store.driver.reading_back())
-                outcome = replace(outcome, versions=told.counts(own_tags(outcome.events)))
+                reader = replace(store, driver=store.driver.reading_back())
+                outcome = replace(outcome, versions=reader.counts(own_tags(outcome.events)))
             elif isinstance(outcome, Appended):
                 outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
             outcome = replace(outcome, events=store.whole(outcome.events))

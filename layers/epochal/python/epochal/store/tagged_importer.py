@@ -249,6 +249,6 @@ class TaggedImporter(Importer):
         """Append a part of the history; return the number of places that differ from those wanted."""
         events = [replace(each.event, timestamp=format_ticks(each.happened)) for each in new]
         batch = replace(self.store.batch(events), now=max(each.happened for each in new), dated=True)
-        made = self.store.driver.run(append(self.store.site, batch))
-        written = made.events if isinstance(made, Appended) else ()
+        outcome = self.store.driver.run(append(self.store.site, batch))
+        written = outcome.events if isinstance(outcome, Appended) else ()
         return sum(event.place != each.place for event, each in zip(written, new, strict=True))
