@@ -23,6 +23,7 @@ from epochal.model.events import (
     TAG_STREAMS,
     Body,
     Recorded,
+    body_size,
     content_of,
     fast_constructor,
     holds_seal,
@@ -415,28 +416,43 @@ def with_removals(
     return [*found, *(FeedItem.of(removal) for _, removal in left)]
 
 
-def hydrated(
-    spans: Sequence[Span],
-    hydrate: Hydrate,
-    *,
-    once: bool = False,
-    strict: bool = False,
-    removals: Iterable[PlacedRemoval] = (),
-) -> list[FeedItem]:
-    """Return the items of spans with their events, read from the store.
+def hydrated(spans: Sequence[Span], hydrate: Hydrate) -> list[FeedItem]:
+    """Return the items of spans with their events, read from the store."""
+    events = events_of(spans, hydrate, lambda: WINDOW)
+    return [with_event(item, event) for item, event in zip(bare_items(spans), events, strict=True)]
+
+
+def hydrated_entries(
+    spans: Sequence[Span], ends: Iterable[int], hydrate: HydrateUnopened, *, once: bool, strict: bool
+) -> tuple[list[FeedItem | None], int]:
+    """Return the items of entries with their events, until `PAGE_BYTES` of large events are opened.
 
     Args:
-        once: whether tagged events are included only where they come through their first tag.
+        spans: spans of all entries.
+        ends: for each entry, how many spans it and the entries before it have.
+        once: whether the item of a tagged event is None unless it comes through its first tag.
         strict: whether an event that cannot be read is raised.
-        removals: removals to insert between the items.
+
+    Returns:
+        The items, and of how many entries they are.
     """
-    events = events_of(spans, hydrate, lambda: WINDOW)
-    met = zip(bare_items(spans), events, strict=True)
-    found = [with_event(item, event) if event.first or not once else None for item, event in met]
-    for item in found:
-        if strict and item is not None and item.fault is not None:
-            raise item.fault
-    return with_removals(found, spans, removals)
+    items: list[FeedItem | None] = []
+    size = taken = first = 0
+    with closing(events_of(spans, hydrate, lambda: WINDOW)) as events:
+        for end in ends:
+            for item in bare_items(spans[first:end]):
+                event = next(events)
+                if isinstance(event, UnopenedFeedEvent):
+                    event = event.opened()
+                    size += body_size(event.data) + body_size(event.meta)
+                shown = with_event(item, event) if event.first or not once else None
+                if strict and shown is not None and shown.fault is not None:
+                    raise shown.fault
+                items.append(shown)
+            first, taken = end, taken + 1
+            if size >= PAGE_BYTES:
+                break
+    return items, taken
 
 
 def events_of(
@@ -485,6 +501,11 @@ def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
         first, end = wanted.get(span.stream, (span.index, span.next))
         wanted[span.stream] = (min(first, span.index), max(end, span.next))
     return [(stream, first, end) for stream, (first, end) in wanted.items()]
+
+
+def opened_events(events: Iterable[FeedEvent | UnopenedFeedEvent]) -> Iterator[FeedEvent]:
+    """Iterate over events, each opened when it is consumed."""
+    return (event.opened() if isinstance(event, UnopenedFeedEvent) else event for event in events)
 
 
 # Pages that end where their room ends.

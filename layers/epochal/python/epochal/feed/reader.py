@@ -14,7 +14,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from math import inf
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import (
@@ -35,6 +35,7 @@ from epochal.feed.history import (
     fill,
     histories_of,
     hydrated,
+    hydrated_entries,
     with_removals,
 )
 from epochal.feed.waiting import POLL_SECONDS, Pauses, wait_for_more
@@ -118,6 +119,14 @@ MOST_ITEMS: Final = 1_024
 """A request is over at 1 MB in any case."""
 
 
+class _TakenEntry(NamedTuple):
+    """An entry of a page, and how many spans and removals the page has up to its end."""
+
+    placed: PlacedEntry
+    spans: int
+    removals: int
+
+
 @dataclass(slots=True, kw_only=True)
 class _Page:
     """A page while it is read: the wanted spans, up to and including the entry that reaches `limit`."""
@@ -131,8 +140,7 @@ class _Page:
     spans: list[Span] = field(default_factory=list)
     removals: list[PlacedRemoval] = field(default_factory=list)
     count: int = 0
-    first: PlacedEntry | None = None
-    last: PlacedEntry | None = None
+    taken: list[_TakenEntry] = field(default_factory=list)
 
     @property
     def full(self) -> bool:
@@ -141,7 +149,6 @@ class _Page:
 
     def take(self, placed: PlacedEntry) -> None:
         """Add the wanted spans and removals of an entry; `at` is then the checkpoint to continue from."""
-        self.first, self.last = self.first or placed, placed
         entry = placed.entry()
         if self.created:
             self._take_spans(entry.created)
@@ -149,6 +156,7 @@ class _Page:
             self._take_parts(entry.parts, self.removed)
         else:
             self._take_spans(entry.spans)
+        self.taken.append(_TakenEntry(placed, len(self.spans), len(self.removals)))
         self.at = placed.after
 
     def _take_spans(self, spans: Sequence[Span]) -> None:
@@ -181,8 +189,7 @@ class SpanReader:
         at_tail: whether nothing lay beyond the walk.
         items: number of items that the next request asks for.
         ahead: runs requests in advance, one at a time.
-        first: first entry of the last page.
-        last: its last entry.
+        taken: entries of the last page.
         following: the entry after that page, if it was read already; else the page's last.
         pauses: pauses between looks at the tail, while it waits.
         seen: when the last consistent look ended.
@@ -195,8 +202,7 @@ class SpanReader:
     at_tail: bool = False
     items: int = FIRST_ITEMS
     ahead: Executor | None = None
-    first: PlacedEntry | None = None
-    last: PlacedEntry | None = None
+    taken: Sequence[_TakenEntry] = ()
     following: PlacedEntry | None = None
     pauses: Pauses = field(default_factory=Pauses)
     seen: float = -inf
@@ -251,11 +257,35 @@ class SpanReader:
                 looked = self._wait(patience)
                 patience = now if looked and not self.left else patience
             elif at_tail or page.full or now >= ends:
-                self.first, self.last = page.first, page.last
-                self.following = self.left[0] if self.left else page.last
+                self.taken = page.taken
+                self.following = self.left[0] if self.left else self.last
                 return SpanPage(
                     spans=tuple(page.spans), next=page.at, at_tail=at_tail, removals=tuple(page.removals)
                 )
+
+    @property
+    def first(self) -> PlacedEntry | None:
+        """First entry of the last page."""
+        return self.taken[0].placed if self.taken else None
+
+    @property
+    def last(self) -> PlacedEntry | None:
+        """Last entry of the last page."""
+        return self.taken[-1].placed if self.taken else None
+
+    def give_back(self, page: SpanPage, kept: int) -> SpanPage:
+        """Return the first entries of the last page, of which there are `kept`; the others come with the next page."""
+        if kept == len(self.taken):
+            return page
+        self.left.extendleft(entry.placed for entry in reversed(self.taken[kept:]))
+        self.taken, self.following = self.taken[:kept], self.left[0]
+        end = self.taken[-1]
+        return SpanPage(
+            spans=page.spans[: end.spans],
+            next=end.placed.after,
+            at_tail=False,
+            removals=page.removals[: end.removals],
+        )
 
     def entries(
         self, *, limit: int, wanted: Predicate, seconds: float, wait: float, removed: Predicate | None = None
@@ -355,7 +385,7 @@ class _Request:
 
     limit: int
     wanted: Predicate
-    hydrate: Hydrate | None
+    hydrate: HydrateUnopened | None
     once: bool
     strict: bool
     removals: bool
@@ -371,14 +401,17 @@ class _Request:
             wait=self.wait,
             removed=self.wanted if self.removals else None,
         )
-        return FeedPage(items=self._items(found), next=found.next, at_tail=found.at_tail)
-
-    def _items(self, page: SpanPage) -> tuple[FeedItem, ...]:
-        """Convert a page of spans into items, with their events if data were requested."""
-        spans, removals = page.spans, page.removals
+        items: Sequence[FeedItem | None]
         if self.hydrate is None:
-            return tuple(with_removals(bare_items(spans), spans, removals) if removals else bare_items(spans))
-        return tuple(hydrated(spans, self.hydrate, once=self.once, strict=self.strict, removals=removals))
+            items = bare_items(found.spans)
+        else:
+            ends = [entry.spans for entry in reader.taken]
+            items, kept = hydrated_entries(
+                found.spans, ends, self.hydrate, once=self.once, strict=self.strict
+            )
+            found = reader.give_back(found, kept)
+        shown = with_removals(items, found.spans, found.removals)
+        return FeedPage(items=tuple(shown), next=found.next, at_tail=found.at_tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,7 +485,8 @@ class FeedReader:
     ) -> FeedPage:
         """Read a page of the items from `start` on: at least `limit` if there are as many.
 
-        It includes all of the entry that reaches the limit.
+        It includes all of the entry that reaches the limit. A page with data ends before its limit with the entry that
+        brings it to 64 MB of large bodies.
 
         Args:
             start: starting point; by default the beginning, or backward the tail.
@@ -766,7 +800,7 @@ class FeedReader:
         return _Request(
             limit=limit,
             wanted=wanted(partial(self.categories, partition), categories, predicate),
-            hydrate=self.hydrate(partition) if data else None,
+            hydrate=self.hydrate_unopened(partition, fetch=True) if data else None,
             once=once,
             strict=strict,
             removals=removals,

@@ -39,6 +39,7 @@ from epochal.index.groups import (
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Categories, Removal, Span, source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import body_size
 from epochal.model.kinds import must_be
 from epochal.reactions.reaction import Delivery, Reaction, Start, caused_by
 from epochal.store.driver import Driver, Patience
@@ -52,6 +53,10 @@ PAUSES: Final = Patience(first=0.2, longest=5.0)
 STREAK: Final = 3
 """Streams that may be given up one after the other, while none succeeds, before the whole run stops. So an outage of
 what handlers depend on parks a few streams a run, and not all there are."""
+
+
+DELIVERY_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of bodies after which a delivery has no more events: compression stores megabytes of spaces in a few bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +217,7 @@ class Work:
 
     def _handle(self, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:
         """Deliver events in batches up to the end of a task, or to an event that cannot be read."""
-        while batch := tuple(islice(events, self.reaction.max_events)):
+        while batch := _batch(events, self.reaction.max_events):
             readable = tuple(takewhile(self._needs_no_body, batch))
             if readable:
                 progress = self._deliver(task.stream, readable)
@@ -315,6 +320,18 @@ class Work:
     def _must_stop(self) -> bool:
         """Return whether time is over, or too many streams failed in a row."""
         return self.streak.over or self.reader.driver.clock() >= self.ends
+
+
+def _batch(events: Iterator[FeedEvent], most: int) -> tuple[FeedEvent, ...]:
+    """Take events of one delivery: at most so many, and no more once they have `DELIVERY_BYTES`."""
+    taken: list[FeedEvent] = []
+    size = 0
+    for event in islice(events, most):
+        taken.append(event)
+        size += body_size(event.data) + body_size(event.meta)
+        if size >= DELIVERY_BYTES:
+            break
+    return tuple(taken)
 
 
 def _failure(stream: str, index: int, cause: Exception, attempts: int, *, sealed: bool = False) -> Failure:

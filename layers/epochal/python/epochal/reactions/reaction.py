@@ -234,7 +234,7 @@ class Reaction:
         only: further conditions on events; None for all.
         sources: layouts whose events are handled.
         start: where a group without a checkpoint begins.
-        max_events: largest number of events in a delivery.
+        max_events: largest number of events in a delivery, which also ends with the event that brings it to 16 MB.
         parallel: number of streams that a member handles at the same time.
         in_order: whether deliveries of a partition come one after another, in the order of the feed; `parallel` is then
             ignored.

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import WINDOW, SpanPage, events_of
+from epochal.feed.history import WINDOW, SpanPage, events_of, opened_events
 from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, Reads, Sharing, StateConflict, with_resets_drawn
@@ -266,12 +266,13 @@ class Run:
         """Handle the tasks of a page one after another, reading their events together, each window once."""
         clock, stuck = self.member.driver.clock, set[str]()
         spans = (Span(task.stream, task.first, ("",) * (task.end - task.first)) for task in todo.tasks)
-        with closing(events_of(spans, partial(work.reader.events, self.partition), lambda: WINDOW)) as events:
+        hydrate = work.reader.hydrate_unopened(self.partition, fetch=True)
+        with closing(events_of(spans, hydrate, lambda: WINDOW)) as events:
             results, saved = list[_Result](), clock()
             for task in todo.tasks:
                 own_events = islice(events, task.end - task.first)
                 if task.stream not in stuck:
-                    progress = work.handle(task, own_events)
+                    progress = work.handle(task, opened_events(own_events))
                     results.append((task, progress))
                     if progress.next < task.end or progress.left:
                         if progress.failure is None or self.member.reaction.on_failure == "block":
