@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -15,10 +16,15 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def _importing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def fail(_: str) -> NoReturn:
-        raise error
+    """Let the import of the command's module fail with an error."""
 
-    monkeypatch.setattr(cli, "import_module", fail)
+    class Failing(MetaPathFinder):
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "epochal.cli.main":
+                raise error
+
+    monkeypatch.delitem(sys.modules, "epochal.cli.main", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Failing(), *sys.meta_path])
 
 
 def test_the_script_calls_it() -> None:

@@ -1,14 +1,19 @@
 """The command line `epochal`: look into a store and write to it, on AWS or on the embedded one.
 
-main        the command itself: options that say which store, and errors in one line; completion, console
-target      finding the store: named tables, a stack's outputs, or what `epochal local up` deployed
-inputs      JSON from arguments, files and standard input; expected versions; refusals
-output      events, states and pages as JSON and as lines, printed
-index       index status, verify, repair, rebuild; index poison list, retry, discard
-feed        feed, tail, streams, search, trace, watch
-react       react; parked list, replay, discard
+main          the command itself: options that choose the store, and errors in one line; completion, console
+target        finds the store: named tables, a stack's outputs, or what `epochal local up` deployed
+inputs        reads JSON from arguments, files and standard input; expected versions; refusals
+output        prints events, states and pages, as JSON and as lines
+streams       append, append-all, append-each, read, state, prune, delete, versions
+tagged        tagged append, query, event, read, tags, tag, count, import
+feed          feed, tail, streams, search, trace, watch
+react         react; groups; parked list, replay, discard
+models        models list, get, find, count, drop
+index         index status, verify, repair, rebuild; index poison list, retry, discard
+stats         stats, keep; tables create, torn
+later         reads a timer written as `reminder=14d`
 
-What else there is, is called as its commands are: streams, tagged, projections, stats, importing, prove, local, new.
+Optional packages bring further commands: `epochal.extensions` lists them.
 """
 
 from __future__ import annotations

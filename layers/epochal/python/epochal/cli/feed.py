@@ -65,8 +65,8 @@ def feed(
     """
     if partition is None:
         tails = store.feed.partitions()
-        listed = {"partitions": [{"partition": each.partition, "tail": str(each.tail)} for each in tails]}
-        output.document(listed, (f"{each.partition}  {each.tail}" for each in tails))
+        listed = {"partitions": [{"partition": tail.partition, "tail": str(tail.tail)} for tail in tails]}
+        output.document(listed, (f"{tail.partition}  {tail.tail}" for tail in tails))
         return
     begin = parse_place(start, "--from")
     _check_there(store, [partition])
@@ -119,11 +119,12 @@ def wait(store: OpenedStore, *, stream: str, version: int, seconds: float, sourc
 
     Prints the position behind its events. Where they are not there in time, the exit code is 1.
     """
-    found = store.feed.wait_for(stream, version, source=source, seconds=seconds)
+    position = store.feed.wait_for(stream, version, source=source, seconds=seconds)
     output.document(
-        {"position": None if found is None else str(found)}, ["not yet" if found is None else str(found)]
+        {"position": None if position is None else str(position)},
+        ["not yet" if position is None else str(position)],
     )
-    if found is None:
+    if position is None:
         sys.exit(1)
 
 
@@ -178,10 +179,10 @@ def tail(
 
 def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
     """A reader of a mistyped partition would wait for ever."""
-    known = [partition.partition for partition in store.feed.partitions()] if chosen else []
+    existing = [partition.partition for partition in store.feed.partitions()] if chosen else []
     for number in chosen:
-        if number not in known:
-            listed = ", ".join(map(str, known)) or "none yet"
+        if number not in existing:
+            listed = ", ".join(map(str, existing)) or "none yet"
             raise NotThere(f"the feed has no partition {number}; it has {listed}")
 
 
@@ -199,17 +200,17 @@ def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
 
 
 def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:
-    at = store.streams.page(stream, limit=1).version if start is None else _index(start)
+    next_index = store.streams.page(stream, limit=1).version if start is None else _index(start)
     # As for a read: what was pruned before this one began is where a stream begins, unless an archive should have it.
     begun = start is None or store.streams.archive is not None
     while True:
-        page = store.streams.page(stream, start=at)
+        page = store.streams.page(stream, start=next_index)
         if page.deleted:
             raise StreamDeleted(stream, page.version)
         if begun and page.hole is not None:
             raise EventsPruned(stream, page.hole.first, page.hole.end)
         if page.events:
-            at, begun = page.events[-1].index + 1, True
+            next_index, begun = page.events[-1].index + 1, True
         yield page.events
 
 
@@ -219,20 +220,22 @@ def _follow_feed(
     """Looks at every partition in turn; those that appear later are followed from their beginning."""
     tails = {partition.partition: partition.tail for partition in store.feed.partitions()}
     first = None if start is None else parse_place(start, "--from")
-    at: dict[int, FeedStart] = {number: found if first is None else first for number, found in tails.items()}
+    starts: dict[int, FeedStart] = {
+        number: items if first is None else first for number, items in tails.items()
+    }
     while True:
-        found: list[FeedItem] = []
-        for number in chosen or _numbers(store, at):
+        items: list[FeedItem] = []
+        for number in chosen or _numbers(store, starts):
             page = store.feed.page(
                 number,
-                start=at.get(number, BEGINNING),
+                start=starts.get(number, BEGINNING),
                 categories=categories or None,
                 data=data,
                 removals=True,
             )
-            at[number] = page.next
-            found += page.items
-        yield found
+            starts[number] = page.next
+            items += page.items
+        yield items
 
 
 def _follow_in_order(
@@ -308,22 +311,22 @@ def streams(
         named = store.feed.streams_by_name(limit, after=start or "", categories=categories, prefix=prefix)
         _print_streams(named.streams, named.next or "", at_end=named.at_end)
         return
-    at = None if start is None else parse_places(start, "--from")
-    page, found = None, list[ListedStream]()
-    while page is None or not (page.at_end or len(found) >= limit):
+    places = None if start is None else parse_places(start, "--from")
+    page, listed = None, list[ListedStream]()
+    while page is None or not (page.at_end or len(listed) >= limit):
         page = store.feed.streams(
-            limit - len(found),
-            start=at if page is None else page.next,
+            limit - len(listed),
+            start=places if page is None else page.next,
             direction="backward" if backward else "forward",
             categories=categories,
             prefix=prefix,
         )
-        found += page.streams
-    _print_streams(found, str(page.next), at_end=page.at_end)
+        listed += page.streams
+    _print_streams(listed, str(page.next), at_end=page.at_end)
 
 
 def _print_streams(found: Sequence[ListedStream], following: str, *, at_end: bool) -> None:
-    view = {"streams": [asdict(each) for each in found], "next": following, "atEnd": at_end}
+    view = {"streams": [asdict(stream) for stream in found], "next": following, "atEnd": at_end}
     end = "no more" if at_end else f"next {following}"
     output.document(view, [*map(_listed_line, found), end])
 
@@ -341,8 +344,8 @@ def search(store: OpenedStore, *, words: str, items: int) -> None:
 
     They are looked for in names of streams, types, data and metadata, whatever the case.
     """
-    found = (event for event in _events(store, items) if words.casefold() in _text(event))
-    output.stream(found, output.event, output.event_line)
+    matches = (event for event in _events(store, items) if words.casefold() in _text(event))
+    output.stream(matches, output.event, output.event_line)
     _say_how_far(items)
 
 
@@ -366,20 +369,20 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
 
 
 def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
-    for at in store.feed.partitions():
-        for item in latest(store.feed, at, items, data=True):
+    for tail in store.feed.partitions():
+        for item in latest(store.feed, tail, items, data=True):
             if item.event is not None:
                 yield item.event
 
 
 def _text(event: FeedEvent) -> str:
-    said = (event.stream, event.type, event.correlation_id, event.causation_id, event.id)
-    bodies = (output.body_text(each) for each in (event.data, event.meta) if each)
-    return "\n".join(each for each in (*said, *bodies) if each).casefold()
+    fields = (event.stream, event.type, event.correlation_id, event.causation_id, event.id)
+    bodies = (output.body_text(text) for text in (event.data, event.meta) if text)
+    return "\n".join(text for text in (*fields, *bodies) if text).casefold()
 
 
 def _view(node: CausedEvent) -> dict[str, Any]:
-    return {**output.event(node.event), "caused": [_view(each) for each in node.caused]}
+    return {**output.event(node.event), "caused": [_view(effect) for effect in node.caused]}
 
 
 def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
@@ -415,16 +418,16 @@ def watch(
     A look reads a few items for each partition and group. Without a terminal each look is a line for each of them.
     """
     named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
-    found = looks(store, named, every, seconds)
+    snapshots = looks(store, named, every, seconds)
     if output.as_json():
-        output.stream(found, lambda look: {"partitions": look.view()}, lambda _: "")
+        output.stream(snapshots, lambda look: {"partitions": look.view()}, lambda _: "")
         return
     console = Console(highlight=False)
     if not console.is_terminal:
-        output.stream((row for look in found for row in look.rows()), lambda row: row, _row)
+        output.stream((row for look in snapshots for row in look.rows()), lambda row: row, _row)
         return
     with Live(console=console, auto_refresh=False) as live:
-        for look in found:
+        for look in snapshots:
             live.update(look.table(), refresh=True)
 
 
@@ -453,10 +456,10 @@ class Look:
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
         """A row for each partition, and one for each group in it."""
-        for each in self.found:
-            yield (f"{each.source} {each.partition}", str(each.tail), "", "", "")
-            for group in each.groups:
-                late = self.late.get((each.partition, group.group), 0.0)
+        for partition in self.found:
+            yield (f"{partition.source} {partition.partition}", str(partition.tail), "", "", "")
+            for group in partition.groups:
+                late = self.late.get((partition.partition, group.group), 0.0)
                 yield (
                     f"  {group.group}",
                     str(group.checkpoint),
@@ -480,16 +483,16 @@ def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: floa
     end = None if seconds is None else time.monotonic() + seconds
     even: dict[tuple[int, str], float] = {}
     while True:
-        found = tuple(standings(store.feed.driver, store.feed.table, groups))
+        partitions = tuple(standings(store.feed.driver, store.feed.table, groups))
         now = time.monotonic()
         late = {}
-        for each in found:
-            for group in each.groups:
-                key = (each.partition, group.group)
+        for partition in partitions:
+            for group in partition.groups:
+                key = (partition.partition, group.group)
                 if not group.behind or key not in even:
                     even[key] = now
                 late[key] = now - even[key]
-        yield Look(found=found, late=late)
+        yield Look(found=partitions, late=late)
         if end is not None and now >= end:
             return
         time.sleep(every)

@@ -76,19 +76,19 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
     """
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
-    found = list(standings(driver, table, named))
+    partitions = list(standings(driver, table, named))
     for group in groups:
-        if all(group != standing.group for each in found for standing in each.groups):
+        if all(group != standing.group for each in partitions for standing in each.groups):
             raise GroupMissing(group)
     records = PoisonRecords(indexer=indexer_of(store, ()))
     waiting = Counter(record.source for record in records.waiting())
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
     view = {
-        "partitions": [standing(each) for each in found],
+        "partitions": [standing(each) for each in partitions],
         "indexer": {source: state.view for source, state in states.items()},
         "poison": {source.name: waiting[source.name] for source in records.indexer.sources},
     }
-    output.document(view, standing_lines(found, states, waiting))
+    output.document(view, standing_lines(partitions, states, waiting))
 
 
 @index.command()
@@ -124,25 +124,25 @@ def repair(store: OpenedStore, **care: Any) -> None:
 
     Safe beside a running indexer. Prints what was wrong and what became of it, and fails where something is left.
     """
-    left: Counter[str] = Counter()
+    remaining: Counter[str] = Counter()
     mended = 0
 
     def counted(repaired: Iterable[Repaired]) -> Iterator[Repaired]:
         nonlocal mended
-        for each in repaired:
-            mended += each.mended
-            if not each.mended:
+        for finding in repaired:
+            mended += finding.mended
+            if not finding.mended:
                 # A finding that repair mends and could not: its store must be looked at.
-                left[each.why if each.why in ("rebuild", "look") else "look"] += 1
-            yield each
+                remaining[finding.why if finding.why in ("rebuild", "look") else "look"] += 1
+            yield finding
 
     with output.progress("repairing") as tell:
         verifier = _verifier(store, tell, **care)
         refuse_unrecorded(store, verifier.sources, care["partitions"])
-        done = counted(Repairer(verifier).repair())
-        output.stream(done, repaired, repaired_line)
-    if left:
-        raise IndexUnsound(left)
+        repaired_counts = counted(Repairer(verifier).repair())
+        output.stream(repaired_counts, repaired, repaired_line)
+    if remaining:
+        raise IndexUnsound(remaining)
     if not output.as_json():
         click.echo(f"{mended:,} mended; the index is right" if mended else "the index is right")
 
@@ -151,9 +151,9 @@ def sources_of(
     store: OpenedStore, partitions: Sequence[str], *, told_wins: bool = False
 ) -> tuple[Source, ...]:
     """The sources whose tables are known, with the numbers of partitions that the index has on record, or as told."""
-    told = dict(_told(partition) for partition in partitions)
+    numbers = dict(_told(partition) for partition in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
-    counts = recorded | told if told_wins else told | recorded
+    counts = recorded | numbers if told_wins else numbers | recorded
     return tuple(
         replace(source, partitions=counts.get(source.name, 1)) for source in store.deployment.sources
     )
@@ -188,9 +188,9 @@ def _verifier(
 def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions: Sequence[str]) -> None:
     """What is put on record stays, so it must not be guessed."""
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
-    known = {*recorded, *(_told(partition)[0] for partition in partitions)}
+    known_sources = {*recorded, *(_told(partition)[0] for partition in partitions)}
     for source in sources:
-        if source.name not in known and has_heads(store.feed.driver, source):
+        if source.name not in known_sources and has_heads(store.feed.driver, source):
             rule = f"the index has no number on record for {source.name}: say --partitions {source.name}=N"
             raise InvalidInput("--partitions", rule)
 
@@ -252,11 +252,11 @@ def finding_line(found: Finding) -> str:
     """A finding in a line."""
     place = found.source if found.partition is None else f"{found.source} {found.partition}"
     stream = "" if found.stream is None else f" {found.stream}"
-    said = SENTENCES[found.kind].format(
+    sentence = SENTENCES[found.kind].format(
         events=_events(found.index, found.end), index=found.index, end=found.end, at=found.at
     )
     cause = f" ({found.cause})" if found.cause else ""
-    return f"{place}{stream}: {said}{cause}"
+    return f"{place}{stream}: {sentence}{cause}"
 
 
 def repaired(done: Repaired) -> dict[str, Any]:
@@ -356,8 +356,8 @@ def poison() -> None:
 @on_records
 def list_(records: PoisonRecords, *, all_: bool) -> None:
     """Print the records that wait, oldest first, each with its cause."""
-    found = records.all() if all_ else records.waiting()
-    output.stream(found, record_view, record_line)
+    selected = records.all() if all_ else records.waiting()
+    output.stream(selected, record_view, record_line)
 
 
 @poison.command()
@@ -369,9 +369,9 @@ def retry(records: PoisonRecords, *, source: str, index: int) -> None:
 
     Mend its cause first.
     """
-    done = records.retry(source, index)
-    view = {"source": source, "index": index, "events": done.events}
-    output.document(view, [f"{source} {index}: {done.events:,} events indexed"])
+    retried = records.retry(source, index)
+    view = {"source": source, "index": index, "events": retried.events}
+    output.document(view, [f"{source} {index}: {retried.events:,} events indexed"])
 
 
 @poison.command()
@@ -433,7 +433,7 @@ def rebuild(
     )
     mender = Mender(driver=driver, index_table=into)
     Indexer(driver=driver, index_table=into, sources=sources).register()
-    found = _places(exports, sources)
+    places = _places(exports, sources)
     root = context.find_root().params
     s3 = partial(s3_client, endpoint=root["endpoint"] or None, region=root["region"] or None)
     view: dict[str, Any] = {}
@@ -441,21 +441,21 @@ def rebuild(
     with output.progress("rebuilding") as tell:
         rebuilder = Rebuilder(mender=mender, readers=readers, segments=segments, tell=tell)
         for source in sources:
-            if source.name in found:
+            if source.name in places:
                 with Spool() as spool:
                     export = export_at(
-                        found[source.name][0],
+                        places[source.name][0],
                         lambda bucket: S3Objects(s3(), bucket).open,
-                        *found[source.name][1:],
+                        *places[source.name][1:],
                     )
-                    done = rebuilder.from_export(source, export.items(), spool)
+                    rebuilt = rebuilder.from_export(source, export.items(), spool)
             else:
-                done = rebuilder.from_tables(source)
-            view[source.name] = {"streams": done.streams, "events": done.events}
-            troubles += done.troubles
+                rebuilt = rebuilder.from_tables(source)
+            view[source.name] = {"streams": rebuilt.streams, "events": rebuilt.events}
+            troubles += rebuilt.troubles
     lines = [
-        f"{name}  {each['streams']:,} streams, {each['events']:,} events indexed"
-        for name, each in view.items()
+        f"{name}  {value['streams']:,} streams, {value['events']:,} events indexed"
+        for name, value in view.items()
     ]
     output.document(view | {"troubles": troubles}, [*troubles, *lines])
     if troubles:
@@ -473,10 +473,10 @@ def _holding(store: OpenedStore) -> set[str]:
 
 def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, list[str]]:
     """Where the export of each source is, and those that follow it."""
-    found: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     for export in exports:
         name, equals, place = export.partition("=")
         if not equals or name not in {source.name for source in sources}:
             raise InvalidInput("--from-export", f"must be a source, =, and a place: {export!r} is not")
-        found.setdefault(name, []).append(place)
-    return found
+        places.setdefault(name, []).append(place)
+    return places

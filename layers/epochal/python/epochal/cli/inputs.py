@@ -54,10 +54,10 @@ def named(target: str, field: str, what: str) -> Any:
 
 def codec_of(target: str) -> EventCodec[Any]:
     """Import the codec that `module:name` names."""
-    found = named(target, "--codec", "a codec")
-    if not isinstance(found, EventCodec):
+    codec = named(target, "--codec", "a codec")
+    if not isinstance(codec, EventCodec):
         raise InvalidInput("--codec", f"{target} is no codec")
-    return found
+    return codec
 
 
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -234,7 +234,7 @@ class ImportIncomplete(EpochalError):
             if unread
             else ""
         )
-        super().__init__("; ".join(each for each in (rows, other, codec) if each))
+        super().__init__("; ".join(part for part in (rows, other, codec) if part))
         self.rejected = rejected
         self.unlike = unlike
         self.unread = unread
@@ -249,6 +249,6 @@ class IndexUnsound(EpochalError):
             "rebuild": "only `epochal index rebuild` mends these",
             "look": "the store itself must be looked at",
         }
-        told = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(found.items()))
-        super().__init__(f"the index is not right. {told}")
+        summary = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(found.items()))
+        super().__init__(f"the index is not right. {summary}")
         self.found = found

@@ -140,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
     output.prepare_streams()
     try:
-        for each in sys.argv[1:] if arguments is None else arguments:
-            must_be_text(f"'{each}'", sys.maxsize, f"argument {each!r}")
+        for argument in sys.argv[1:] if arguments is None else arguments:
+            must_be_text(f"'{argument}'", sys.maxsize, f"argument {argument!r}")
         epochal.main(arguments, prog_name="epochal", standalone_mode=False)
     except click.ClickException as error:
         error.show()

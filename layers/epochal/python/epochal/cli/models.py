@@ -38,8 +38,11 @@ def _opened(models: ReadModels, name: str, generation: int | None) -> ReadModel:
 
 
 def _question(options: dict[str, Any]) -> dict[str, Any]:
-    bounds = {each: options[each] for each in ("since", "below")}
-    return {"prefix": options["prefix"], **{name: each and value_from(each) for name, each in bounds.items()}}
+    bounds = {bound: options[bound] for bound in ("since", "below")}
+    return {
+        "prefix": options["prefix"],
+        **{name: bound and value_from(bound) for name, bound in bounds.items()},
+    }
 
 
 @click.group()
@@ -108,8 +111,8 @@ def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ..
     Where there are more, standard error has the --after of the next page.
     """
     model = _opened(models, name, options["generation"])
-    asked = {**_question(options), **{each: options[each] for each in ("limit", "after", "backward")}}
-    page = model.list(**asked) if by is None else model.find(by, *map(value_from, values), **asked)
+    question = {**_question(options), **{each: options[each] for each in ("limit", "after", "backward")}}
+    page = model.list(**question) if by is None else model.find(by, *map(value_from, values), **question)
     output.stream(page.items, _view, lambda each: f"{each.key}  {json.dumps(each.value).decode()}")
     if page.next is not None:
         click.echo(f"--after {page.next}", err=True)

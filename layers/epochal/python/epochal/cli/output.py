@@ -72,8 +72,8 @@ def document(view: Any, lines: Iterable[str]) -> None:
 def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str]) -> None:
     """Print things as they come, one a line: as JSON with `--json`, else as text cut to the terminal's width."""
     width, shown_as_json = _width(), as_json()
-    for each in found:
-        click.echo(json.dumps(view(each)).decode() if shown_as_json else _cut(line(each), width))
+    for item in found:
+        click.echo(json.dumps(view(item)).decode() if shown_as_json else _cut(line(item), width))
 
 
 def fitting(lines: Iterable[str]) -> Iterator[str]:

@@ -76,17 +76,17 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
 
 def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Runner:
     reactor = _reactor(store, reaction)
-    seen: set[Name] = set()
+    printed: set[Name] = set()
 
     def told(partition: int, ran: Ran) -> None:
-        seen.update(ran.seen)
+        printed.update(ran.seen)
         _print_turn(partition, ran)
 
     return Runner(
         reactor=reactor,
         owner=f"{socket.gethostname()}-{os.getpid()}",
         on_turn=told,
-        on_rest=lambda: _warn_of_unmet(reactor, seen),
+        on_rest=lambda: _warn_of_unmet(reactor, printed),
         on_unrecorded=lambda error: click.echo(
             f"warning: a failed run could not be put on record: {error}", err=True
         ),
@@ -146,9 +146,9 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
     "stream": "..."}.
     """
     failed = False
-    loaded = {each.name: each for each in load_reactions(store, target)}
-    for group, each in _chosen(store, loaded, streams):
-        parking = Parking(reactor=_reactor(store, loaded[group]))
+    reactions_by_name = {each.name: each for each in load_reactions(store, target)}
+    for group, each in _chosen(store, reactions_by_name, streams):
+        parking = Parking(reactor=_reactor(store, reactions_by_name[group]))
         with output.progress(f"replaying {each.stream}"):
             replayed = parking.replay(each.partition, each.stream, seconds=inf)
         failed = failed or not replayed.unparked
@@ -232,9 +232,9 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
         _list_groups(store)
         return
     steered = store.deployment.groups
-    asked = load_reaction(group) if ":" in group else group
-    group = asked if isinstance(asked, str) else asked.name
-    standings, members = steered.standing(asked), steered.members(group)
+    reaction_or_name = load_reaction(group) if ":" in group else group
+    group = reaction_or_name if isinstance(reaction_or_name, str) else reaction_or_name.name
+    standings, members = steered.standing(reaction_or_name), steered.members(group)
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
     indexers = {source_of(standing.partition): state_of(standing.partition, states) for standing in standings}
     view = {
@@ -300,15 +300,15 @@ def reset(
     start = start_of(to, partitions)
     planned = store.deployment.groups.reset(steered, start, dry_run=True)
     if not dry_run:
-        again, skipped = sum(each.again for each in planned), sum(each.skipped for each in planned)
+        again, skipped = sum(plan.again for plan in planned), sum(plan.skipped for plan in planned)
         inputs.confirm(f"{group}: {again:,} events come again, {skipped:,} never come. Go on?", yes=yes)
         planned = store.deployment.groups.reset(steered, start)
         _wake(store, group if isinstance(steered, str) else steered.name)
     lines = (
-        f"{each.partition}  {each.before} → {each.after}  {each.again:,} again  {each.skipped:,} skipped"
-        for each in planned
+        f"{plan.partition}  {plan.before} → {plan.after}  {plan.again:,} again  {plan.skipped:,} skipped"
+        for plan in planned
     )
-    output.document({"partitions": [reset_view(each) for each in planned]}, lines)
+    output.document({"partitions": [reset_view(plan) for plan in planned]}, lines)
 
 
 @groups.command()
@@ -381,11 +381,11 @@ _REACTION = "MODULE:REACTION", "a reaction"
 
 def load_reaction(target: str) -> Reaction:
     """The reaction that `module:name` names."""
-    found = inputs.named(target, *_REACTION)
+    loaded = inputs.named(target, *_REACTION)
     module, _, name = target.partition(":")
-    if not isinstance(found, Reaction):
+    if not isinstance(loaded, Reaction):
         raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
-    return found
+    return loaded
 
 
 def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
@@ -453,10 +453,10 @@ def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
 def _chosen(
     store: OpenedStore, groups: Iterable[str], streams: tuple[str, ...]
 ) -> list[tuple[str, ParkedStream]]:
-    found = [(group, each) for group in groups for each in _parked(store, group)]
-    if missing := set(streams) - {each.stream for _, each in found}:
+    candidates = [(group, parked) for group in groups for parked in _parked(store, group)]
+    if missing := set(streams) - {parked.stream for _, parked in candidates}:
         raise InvalidInput("stream", f"{min(missing)!r} is not parked by {' or '.join(groups)}")
-    return [(group, each) for group, each in found if not streams or each.stream in streams]
+    return [(group, parked) for group, parked in candidates if not streams or parked.stream in streams]
 
 
 def _line(each: ParkedStream) -> str:
@@ -473,7 +473,9 @@ def _print_turn(partition: int, ran: Ran) -> None:
         "blocked": ran.blocked and ran.blocked.stream,
     }
     lines = [f"{partition}  {ran.checkpoint}  {ran.events:,} handled"]
-    lines += [f"{partition}  parked {each.stream} at {each.index}: {each.cause}" for each in ran.parked]
+    lines += [
+        f"{partition}  parked {parked.stream} at {parked.index}: {parked.cause}" for parked in ran.parked
+    ]
     if ran.blocked is not None:
         lines.append(f"{partition}  blocked by {ran.blocked.stream}: {ran.blocked.cause}")
     output.document(view, lines)
@@ -489,9 +491,9 @@ class _stopped_by_signals:  # noqa: N801  # a context manager, named as it reads
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        for each in (signal.SIGTERM, signal.SIGINT):
-            self._before[each] = signal.signal(each, lambda *_: self._stop.set())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, lambda *_: self._stop.set())
 
     def __exit__(self, *_: object) -> None:
-        for each, before in self._before.items():
-            signal.signal(each, before)
+        for number, before in self._before.items():
+            signal.signal(number, before)

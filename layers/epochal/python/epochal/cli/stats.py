@@ -120,12 +120,12 @@ class _FoundGroups:
 
 def _groups(store: OpenedStore, states: Mapping[str, IndexerState]) -> _FoundGroups:
     try:
-        names, whole = some_groups_of(store.feed.driver, store.feed.table)
+        names, complete = some_groups_of(store.feed.driver, store.feed.table)
     except Refused as error:
         return _FoundGroups(summaries=(), missing=str(error))
     return _FoundGroups(
         summaries=list(summaries_of(store.deployment.groups, names, states)),
-        missing="" if whole else "the index is large, and groups list reads all of it",
+        missing="" if complete else "the index is large, and groups list reads all of it",
     )
 
 
@@ -220,18 +220,18 @@ def create(
     """
     choice: Choice = context.find_root().meta[Choice.__name__]
     named = {kind: choice.settings.value(setting) for setting, kind in TABLES.values()}
-    wanted = {kind: name for kind, name in named.items() if name}
-    if not wanted or choice.stack:
+    kinds = {kind: name for kind, name in named.items() if name}
+    if not kinds or choice.stack:
         raise click.UsageError("Name the tables before the command: epochal --streams-table … tables create.")
     if billing == "provisioned" and not (read_units and write_units):
         raise click.UsageError("--billing provisioned needs --read-units and --write-units.")
     client = dynamodb_client(endpoint=choice.endpoint or None, region=choice.region or None)
-    found: dict[str, str] = {}
-    for kind, name in wanted.items():
+    outcomes: dict[str, str] = {}
+    for kind, name in kinds.items():
         units = Provisioned(read=read_units, write=write_units, fixed=billing == "provisioned")
-        found[name] = _made(client, name, specs()[kind], units, protect=protect, recover=recover)
-    view = {"tables": [{"table": name, "outcome": told} for name, told in found.items()]}
-    output.document(view, [f"{name}  {told}" for name, told in found.items()])
+        outcomes[name] = _made(client, name, specs()[kind], units, protect=protect, recover=recover)
+    view = {"tables": [{"table": name, "outcome": outcome} for name, outcome in outcomes.items()]}
+    output.document(view, [f"{name}  {outcome}" for name, outcome in outcomes.items()])
 
 
 def _made(
@@ -244,13 +244,13 @@ def _made(
         if error.code != "ResourceInUseException":
             raise
         with translate_errors("DescribeTable"):
-            there = client.describe_table(TableName=name)["Table"]
-        if (what := differs(there, spec)) is not None:
+            description = client.describe_table(TableName=name)["Table"]
+        if (what := differs(description, spec)) is not None:
             raise InvalidInput(
                 f"{name}", f"is there already, with other {what} than a table of {spec.kind}"
             ) from error
         with translate_errors("UpdateTimeToLive"):
-            complete(client, name, there, spec, recover=recover)
+            complete(client, name, description, spec, recover=recover)
         return "is there already"
     return "created"
 
@@ -280,25 +280,25 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
 
     It scans the table once. Fails where something is left.
     """
-    left = Counter[str]()
+    remaining = Counter[str]()
     table = next((source.table for source in store.deployment.sources if source.name == NATIVE), None)
     if table is None:
         raise InvalidInput("--streams-table", "is needed: it has the streams")
 
     def counted(found: Iterable[Torn]) -> Iterator[Torn]:
-        for each in found:
-            left["mended" if each.mended else "left"] += 1
-            yield each
+        for finding in found:
+            remaining["mended" if finding.mended else "left"] += 1
+            yield finding
 
     with output.progress("scanning"):
         replica = Replica(
             driver=store.feed.driver, table=table, mend=mend, seconds=seconds, segments=segments
         )
         output.stream(counted(replica.findings()), _torn_view, _torn_line)
-    if count := left["left"]:
+    if count := remaining["left"]:
         raise Unsound(f"of {quantity(count, 'write')} the table has a part")
     if not output.as_json():
-        click.echo(f"{left['mended']:,} mended; no write is there in part")
+        click.echo(f"{remaining['mended']:,} mended; no write is there in part")
 
 
 def _torn_view(found: Torn) -> dict[str, Any]:
@@ -342,9 +342,9 @@ def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
         raise click.UsageError("Say --dry-run: what prunes is the auditor, by a stage's setting keep.")
     mender = Mender(driver=store.feed.driver, index_table=store.feed.table)
     with output.progress("reading heads"):
-        found = prunable(mender, store.deployment.sources, rules_of(rules))
+        streams = prunable(mender, store.deployment.sources, rules_of(rules))
     output.stream(
-        found,
+        streams,
         asdict,
         lambda each: (
             f"{each.category}: {quantity(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"

@@ -96,12 +96,12 @@ def append(
     if later is not None:
         name, when = later_of(later)
         events = [scheduling.later(name, events, at=when)]
-    kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
+    encoded_unfolds = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
         streams,
         stream,
         events=events,
-        unfolds=kept,
+        unfolds=encoded_unfolds,
         expected=inputs.expected_of(expected),
         key=key,
         batch=batch,
@@ -122,11 +122,11 @@ def append_all(
     APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
     input.
     """
-    asked = inputs.several_of(appends, append_of, "APPENDS")
+    requested = inputs.several_of(appends, append_of, "APPENDS")
     forbidden = _condition(streams, condition, after)
-    made = streams.append_all(asked, idempotency_key=key, **forbidden).streams
+    appended = streams.append_all(requested, idempotency_key=key, **forbidden).streams
     output.stream(
-        ((each.stream, made[each.stream]) for each in asked),
+        ((each.stream, appended[each.stream]) for each in requested),
         lambda each: output.of_stream(*each),
         lambda each: output.appended_line(*each),
     )
@@ -156,10 +156,10 @@ def read(
     version = _check_there(streams, stream)
     selected = Selection.of(types or None, since, until)
     most = limit if selected is None else None
-    found = streams.read(stream, start=start, limit=most, direction="backward" if backward else "forward")
-    told = _told(stream, found, version, start=start, limit=most, backward=backward)
-    wanted = told if selected is None else islice(filter(selected, told), limit)
-    output.stream(wanted, output.event, output.event_line)
+    events = streams.read(stream, start=start, limit=most, direction="backward" if backward else "forward")
+    checked = _told(stream, events, version, start=start, limit=most, backward=backward)
+    selected_events = checked if selected is None else islice(filter(selected, checked), limit)
+    output.stream(selected_events, output.event, output.event_line)
 
 
 @click.command()
@@ -173,20 +173,20 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
     reads the events up to there.
     """
     then = None if as_of is None else int(as_of) if as_of.isdecimal() else at(as_of)
-    found = existing(streams, stream, as_of=then)
+    loaded = existing(streams, stream, as_of=then)
     rows: list[tuple[str, object]] = [
-        ("stream", found.stream),
-        ("version", found.version),
-        ("token", found.token.text()),
-        ("events in head" if then is None else "events", len(found.events)),
-        *([("pruned below", found.low_water)] if found.low_water else []),
-        *([("deleted", "yes: it takes no more events")] if found.deleted else []),
+        ("stream", loaded.stream),
+        ("version", loaded.version),
+        ("token", loaded.token.text()),
+        ("events in head" if then is None else "events", len(loaded.events)),
+        *([("pruned below", loaded.low_water)] if loaded.low_water else []),
+        *([("deleted", "yes: it takes no more events")] if loaded.deleted else []),
         *(
             (f"unfold {unfold.type}", f"@{unfold.version} {output.body_text(unfold.data)}")
-            for unfold in found.unfolds
+            for unfold in loaded.unfolds
         ),
     ]
-    output.document(output.state(found), output.table(rows))
+    output.document(output.state(loaded), output.table(rows))
 
 
 def _check_there(streams: Streams, stream: str) -> int:
@@ -258,12 +258,12 @@ def _appends(
         its_unfolds = unfolds if part is parts[-1] else None
         meter = Meter()
         measured = replace(streams, driver=replace(streams.driver, meter=meter))
-        made = measured.append(
+        outcome = measured.append(
             stream, part, unfolds=its_unfolds, expected=expected, idempotency_key=its_key, **condition
         )
-        expected = made.token
-        condition |= {"after": made.position} if condition else {}
-        yield output.appended_line(stream, made), output.appended(stream, made, meter.units)
+        expected = outcome.token
+        condition |= {"after": outcome.position} if condition else {}
+        yield output.appended_line(stream, outcome), output.appended(stream, outcome, meter.units)
 
 
 # Commands that remove events: `prune`, those below an index, and `delete`, all of a stream. They ask first.
@@ -281,8 +281,8 @@ def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
     has an archive, which gets it first.
     """
     head = existing(streams, stream, fetch=False)
-    gone = max(0, min(before, head.version) - head.low_water)
-    inputs.confirm(f"{quantity(gone)} of {stream} will be gone. Go on?", yes=yes)
+    removed = max(0, min(before, head.version) - head.low_water)
+    inputs.confirm(f"{quantity(removed)} of {stream} will be gone. Go on?", yes=yes)
     pruned, count = _to_the_end(lambda: stream_there(stream, streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
@@ -300,28 +300,28 @@ def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: b
     """
     head = existing(streams, stream, fetch=False)
     after = "goes on" if leave_open else "takes no more events"
-    gone = quantity(head.version - head.low_water)
-    inputs.confirm(f"{gone} of {stream} will be gone; it {after}. Go on?", yes=yes)
+    removed = quantity(head.version - head.low_water)
+    inputs.confirm(f"{removed} of {stream} will be gone; it {after}. Go on?", yes=yes)
     # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
-    wanted = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
-    first = streams.try_delete(stream, expected=wanted, leave_open=leave_open)
+    expectation = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
+    first = streams.try_delete(stream, expected=expectation, leave_open=leave_open)
     if isinstance(first, Conflict):
         if first.deleted:
             raise StreamDeleted(stream, first.version)
         raise WrongExpectedVersion(stream, expected or f"version {head.version}", first.version)
     pruned, count = _to_the_end(lambda: _rest(streams, stream, first), first)
-    said = "deleted, and open" if leave_open else "deleted"
-    _print(stream, pruned, count, f"{said} at version {pruned.low_water}")
+    outcome = "deleted, and open" if leave_open else "deleted"
+    _print(stream, pruned, count, f"{outcome} at version {pruned.low_water}")
 
 
 def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tuple[Pruned, int]:
     """Go on until all items are deleted, a bounded part at a time; how many there were."""
-    found = first or again()
-    count = found.deleted
-    while not found.done:
-        found = again()
-        count += found.deleted
-    return found, count
+    page = first or again()
+    count = page.deleted
+    while not page.done:
+        page = again()
+        count += page.deleted
+    return page, count
 
 
 def _rest(streams: Streams, stream: str, first: Pruned) -> Pruned:
@@ -389,24 +389,24 @@ def append_each(streams: Streams, *, appends: str) -> None:
     APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
     input. A line tells what came of each, in order; the exit code is 1 if one was not made.
     """
-    asked = []
-    for wanted, sent in inputs.several_of(appends, one_of, "APPENDS"):
+    requested = []
+    for request, sent in inputs.several_of(appends, one_of, "APPENDS"):
         condition = condition_of(sent, streams, lambda *_: "")
         condition.pop("takes", None)
-        asked.append(bulk_append(wanted.expected, wanted, sent, condition))
+        requested.append(bulk_append(request.expected, request, sent, condition))
     failed = list[EpochalError]()
 
     def told() -> Iterator[Told]:
-        for start in range(0, len(asked), MAX_APPENDS):
-            some = asked[start : start + MAX_APPENDS]
-            for one, came in zip(some, Bulk(streams).append(some), strict=True):
-                made = (
-                    came
-                    if isinstance(came, Appended | EpochalError)
-                    else append_error(one.stream, came, one.expected)
+        for start in range(0, len(requested), MAX_APPENDS):
+            some = requested[start : start + MAX_APPENDS]
+            for one, answer in zip(some, Bulk(streams).append(some), strict=True):
+                outcome = (
+                    answer
+                    if isinstance(answer, Appended | EpochalError)
+                    else append_error(one.stream, answer, one.expected)
                 )
-                failed.extend([made] if isinstance(made, EpochalError) else [])
-                yield one, made
+                failed.extend([outcome] if isinstance(outcome, EpochalError) else [])
+                yield one, outcome
 
     output.stream(told(), _view, _line)
     if failed:
@@ -414,16 +414,16 @@ def append_each(streams: Streams, *, appends: str) -> None:
 
 
 def _view(told: Told) -> dict[str, object]:
-    one, made = told
-    if isinstance(made, Appended):
-        reached = {"position": write_position(made.position)} if made.position.seen else {}
-        return {**output.of_stream(one.stream, made), **reached}
-    return {"stream": one.stream, "error": type(made).__name__, "message": str(made)}
+    one, outcome = told
+    if isinstance(outcome, Appended):
+        reached = {"position": write_position(outcome.position)} if outcome.position.seen else {}
+        return {**output.of_stream(one.stream, outcome), **reached}
+    return {"stream": one.stream, "error": type(outcome).__name__, "message": str(outcome)}
 
 
 def _line(told: Told) -> str:
-    one, made = told
-    if isinstance(made, Appended):
-        return output.appended_line(one.stream, replace(made, position=Position()))
-    words = str(made)
+    one, outcome = told
+    if isinstance(outcome, Appended):
+        return output.appended_line(one.stream, replace(outcome, position=Position()))
+    words = str(outcome)
     return words if words.startswith(one.stream) else f"{one.stream}: {words}"

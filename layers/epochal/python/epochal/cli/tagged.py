@@ -130,9 +130,9 @@ def append(
     store, meter = opened.tagged, Meter()
     fail_if = None if condition is None else query_of(store, condition, "--fail-if")
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    made = _made(measured, events, fail_if, position_of(after), key)
-    view = over_http.appended(made, meter.units)
-    again = ", appended before" if made.replayed else ""
+    outcome = _made(measured, events, fail_if, position_of(after), key)
+    view = over_http.appended(outcome, meter.units)
+    again = ", appended before" if outcome.replayed else ""
     count = f"{quantity(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
     output.document(view, [count, *position])
@@ -161,8 +161,8 @@ def query(
     """Print the events that match, and the position to append after."""
     if (source is not None) == bool(types or tags):
         raise click.UsageError("Give either --query or --type and --tag.")
-    asked = query_of(store, source, "--query") if source else _item_of(store, types, tags)
-    read = _Read(store=store, query=asked, after=position_of(after), limit=limit, backward=backward)
+    query = query_of(store, source, "--query") if source else _item_of(store, types, tags)
+    read = _Read(store=store, query=query, after=position_of(after), limit=limit, backward=backward)
     output.stream(read.events(), shown, line)
     if read.position is not None:
         position = write_position(read.position)
@@ -174,15 +174,15 @@ def query(
 @on_tagged
 def event(store: TaggedStore, *, event_id: str) -> None:
     """Print the event of an ID."""
-    found = there(
+    stored = there(
         store.event(parse_event_id(event_id, "ID")), f"{event_id}: there is no such event, or it has expired"
     )
-    view = shown(found)
+    view = shown(stored)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
-        for name, value in over_http.fields(found).items()
+        for name, value in over_http.fields(stored).items()
     ]
-    bodies = [("data", body_text(found.data)), *([("meta", body_text(found.meta))] if found.meta else [])]
+    bodies = [("data", body_text(stored.data)), *([("meta", body_text(stored.meta))] if stored.meta else [])]
     output.document(view, output.table([*rows, *bodies]))
 
 
@@ -211,13 +211,13 @@ class _Read:
         next_page: Callable[..., TaggedPage | BackwardPage] = (
             self.store.page_back if self.backward else self.store.page
         )
-        left, rest = self.limit, None
-        while left is None or left > 0:
-            limit = PAGE if left is None else min(PAGE, left)
-            found = next_page(self.query, after=self.after, rest=rest, takes=_room(limit), limit=limit)
-            yield from found.events
-            rest, self.position = found.rest, found.position
-            left = None if left is None else left - len(found.events)
+        remaining, rest = self.limit, None
+        while remaining is None or remaining > 0:
+            limit = PAGE if remaining is None else min(PAGE, remaining)
+            page = next_page(self.query, after=self.after, rest=rest, takes=_room(limit), limit=limit)
+            yield from page.events
+            rest, self.position = page.rest, page.position
+            remaining = None if remaining is None else remaining - len(page.events)
             if rest is None:
                 return
 
@@ -239,7 +239,7 @@ def _made(
         case Appended() as made:
             return made
         case Conflict(events=found, more=more):
-            named = ", ".join(f"{each.type} {each.id}" for each in found)
+            named = ", ".join(f"{event.type} {event.id}" for event in found)
             rest = " and others" if more else ""
             raise Unsound(
                 f"not appended: --fail-if matches {named}{rest}; query again, and append after that"
@@ -280,12 +280,12 @@ def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int |
     lags by moments.
     """
     listings, first = listings_of(store), _place(since)
-    found = (
+    read_events = (
         listings.all_events(since=first, max_count=limit)
         if tag is None
         else until_whole(listings.tagged(tag, since=first), limit or sys.maxsize)
     )
-    output.stream(found, shown, line)
+    output.stream(read_events, shown, line)
 
 
 @tagged.command()
@@ -371,23 +371,28 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
 
     It is not atomic as a whole. Run it again after whatever ended it: events that are there already are passed over.
     """
-    done = Imported(read=skip)
+    imported = Imported(read=skip)
 
     def heard(so_far: Imported) -> None:
-        nonlocal done
-        done = so_far
+        nonlocal imported
+        imported = so_far
         tell(f"{so_far.read:,} events, {so_far.found:,} of them there before")
 
     lines = sys.stdin.buffer if source == "-" else inputs.opened(source, "FILE")
     with lines, output.progress("importing") as tell:
         try:
-            done = store.importer(store=store.tagged).run(
-                _imported_lines(lines, store.event_of), after=done, progress=heard
+            imported = store.importer(store=store.tagged).run(
+                _imported_lines(lines, store.event_of), after=imported, progress=heard
             )
         except EpochalError as error:
-            on = f"the first {done.read:,} events are stored: go on with --skip {done.read}"
+            on = f"the first {imported.read:,} events are stored: go on with --skip {imported.read}"
             raise Unsound(f"{error} ({on})") from error
-    view = {"read": done.read, "written": done.written, "found": done.found, "renumbered": done.renumbered}
+    view = {
+        "read": imported.read,
+        "written": imported.written,
+        "found": imported.found,
+        "renumbered": imported.renumbered,
+    }
     output.document(view, output.table(view.items()))
 
 
@@ -409,7 +414,7 @@ def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator
 
 def _imported(node: Node, read: Callable[[Node], Event]) -> ImportedEvent:
     fields = node.members(node.value) if isinstance(node.value, dict) else {}
-    own = {name: each.value for name, each in fields.items() if name != "place"}
+    own = {name: field.value for name, field in fields.items() if name != "place"}
     event, place = read(Node(own if fields else node.value, node.at)), fields.get("place")
     return ImportedEvent(
         event=event,

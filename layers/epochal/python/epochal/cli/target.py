@@ -251,18 +251,20 @@ def _outputs(choice: Choice) -> Settings:
         why = f"{error.message}: deploy first, or check the name, --region and the account"
         raise NotThere(f"stack {choice.stack}: {why}") from error
     outputs: Mapping[str, str] = {
-        each["OutputKey"].removeprefix(begin): each["OutputValue"]
-        for each in stack.get("Outputs", ())
-        if each["OutputKey"].startswith(begin)
+        declared_setting["OutputKey"].removeprefix(begin): declared_setting["OutputValue"]
+        for declared_setting in stack.get("Outputs", ())
+        if declared_setting["OutputKey"].startswith(begin)
     }
     if not outputs.keys() >= set(FOUND_BY):
         why = f"has no outputs {', '.join(FOUND_BY)}: name the stack of the tables"
         raise NotThere(f"stack {choice.stack}: {why}")
-    told = Settings.from_outputs(outputs)
-    known = {
-        each.name for each in declared().values() if each.output in outputs and not _is_named(each, choice)
+    settings = Settings.from_outputs(outputs)
+    known_outputs = {
+        declared_setting.name
+        for declared_setting in declared().values()
+        if declared_setting.output in outputs and not _is_named(declared_setting, choice)
     }
-    return choice.settings.having(**{name: told.value(name) for name in known})
+    return choice.settings.having(**{name: settings.value(name) for name in known_outputs})
 
 
 def _one_of_several(stack: str) -> tuple[str, str]:
