@@ -88,7 +88,7 @@ def must_keep(before: str, now: str) -> str:
 
     Stored data depends on each of the names, and on none that is added.
     """
-    missing = [each for each in before.split(",") if each and each not in now.split(",")]
+    missing = [name for name in before.split(",") if name and name not in now.split(",")]
     return f"must keep {', '.join(missing)}" if missing else ""
 
 
@@ -188,7 +188,7 @@ def setting(
         output: name of the output of the store's stack; True for the field's name in CamelCase, False for none.
         chosen, broken, functions, option: as of `Setting`.
     """
-    told = {
+    metadata = {
         "kind": kind,
         "help": help,
         "functions": functions,
@@ -197,7 +197,7 @@ def setting(
         "chosen": chosen,
         "broken": broken,
     }
-    return field(default=default, metadata=told)
+    return field(default=default, metadata=metadata)
 
 
 of_tables: Final = partial(setting, output=True, option=True)

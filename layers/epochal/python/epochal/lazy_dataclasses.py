@@ -46,26 +46,26 @@ def _dataclass(
         own = {name: value for name, value in vars(cls).items() if value is not None}
         inherits = hasattr(cls, "__dataclass_fields__")
         cls.__doc__ = cls.__doc__ or cls.__name__  # or `dataclasses` asks for the signature
-        made: Any = dataclasses.dataclass(
+        decorated: Any = dataclasses.dataclass(
             init=False, repr=False, eq=False, frozen=frozen and inherits, slots=slots, kw_only=kw_only
         )(cls)
-        about = made.__dataclass_params__
+        about = decorated.__dataclass_params__
         about.init, about.repr, about.eq, about.frozen = True, True, eq, frozen
-        methods: dict[str, Any] = {"__init__": _Init(made, frozen=frozen), "__repr__": _repr}
+        methods: dict[str, Any] = {"__init__": _Init(decorated, frozen=frozen), "__repr__": _repr}
         if eq:
-            methods |= _by_values(made)
+            methods |= _by_values(decorated)
         if frozen and not inherits:
             methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
             if slots:
                 methods |= {"__getstate__": _state, "__setstate__": _set_state}
         for name, method in methods.items():
             if name not in own:
-                setattr(made, name, method)
+                setattr(decorated, name, method)
         if eq and not frozen and "__hash__" not in own:
-            made.__hash__ = None
+            decorated.__hash__ = None
         if "__init__" not in own:
-            _OURS.add(made)
-        return made  # type: ignore[no-any-return]
+            _OURS.add(decorated)
+        return decorated  # type: ignore[no-any-return]
 
     return decorate if cls is None else decorate(cls)
 
@@ -78,9 +78,9 @@ class _Init:
         self._frozen = frozen
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        made = _init(self._of, frozen=self._frozen)
-        self._of.__init__ = made  # type: ignore[misc]
-        return made.__get__(instance, owner)
+        init = _init(self._of, frozen=self._frozen)
+        self._of.__init__ = init  # type: ignore[misc]
+        return init.__get__(instance, owner)
 
 
 def _init(cls: type, *, frozen: bool) -> Any:
@@ -89,27 +89,29 @@ def _init(cls: type, *, frozen: bool) -> Any:
     Args:
         frozen: whether fields are set past the class's own `__setattr__`.
     """
-    known: dict[str, Any] = {"_default": _DEFAULT, "_set": object.__setattr__}
+    names: dict[str, Any] = {"_default": _DEFAULT, "_set": object.__setattr__}
     positional, named, body = list[str](), ["*"], list[str]()
-    for each in fields(cls):
-        name = value = each.name
+    for field_ in fields(cls):
+        name = value = field_.name
         default = ""
-        if each.default_factory is not MISSING:
-            known[f"_new_{name}"], default = each.default_factory, "=_default"
-            value = f"_new_{name}() if {name} is _default else {name}" if each.init else f"_new_{name}()"
-        elif each.default is not MISSING:
-            known[f"_default_{name}"], default = each.default, f"=_default_{name}"
-            value = name if each.init else f"_default_{name}"
-        if each.init:
-            (named if each.kw_only else positional).append(f"{name}{default}")
-        if each.init or default:
-            body.append(_assigned(cls, name, value, known) if frozen else f"self.{name} = {value}")
+        if field_.default_factory is not MISSING:
+            names[f"_new_{name}"], default = field_.default_factory, "=_default"
+            value = f"_new_{name}() if {name} is _default else {name}" if field_.init else f"_new_{name}()"
+        elif field_.default is not MISSING:
+            names[f"_default_{name}"], default = field_.default, f"=_default_{name}"
+            value = name if field_.init else f"_default_{name}"
+        if field_.init:
+            (named if field_.kw_only else positional).append(f"{name}{default}")
+        if field_.init or default:
+            body.append(_assigned(cls, name, value, names) if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     parameters = ", ".join(["self", *positional, *(named if len(named) > 1 else ())])
-    made = _compiled(cls, parameters, body or ["pass"], known)
-    made.__annotations__ = {each.name: each.type for each in fields(cls) if each.init} | {"return": None}
-    return made
+    init = _compiled(cls, parameters, body or ["pass"], names)
+    init.__annotations__ = {field_.name: field_.type for field_ in fields(cls) if field_.init} | {
+        "return": None
+    }
+    return init
 
 
 def _assigned(cls: type, name: str, value: str, known: dict[str, Any]) -> str:
@@ -132,18 +134,18 @@ def _compiled(cls: type, parameters: str, body: list[str], known: dict[str, Any]
 
     The function's name is `__init__`, so that errors of calls name `__init__`.
     """
-    statements = "".join(f"\n  {each}" for each in body)
+    statements = "".join(f"\n  {statement}" for statement in body)
     text = f"def _made({', '.join(known)}):\n def __init__({parameters}):{statements}\n return __init__"
-    module, found = sys.modules.get(cls.__module__), dict[str, Any]()
-    exec(text, vars(module) if module else {}, found)  # noqa: S102  names of fields, as `dataclasses` does
-    made = found["_made"](**known)
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    return made  # type: ignore[no-any-return]
+    module, namespace = sys.modules.get(cls.__module__), dict[str, Any]()
+    exec(text, vars(module) if module else {}, namespace)  # noqa: S102  names of fields, as `dataclasses` does
+    function = namespace["_made"](**known)
+    function.__qualname__ = f"{cls.__qualname__}.__init__"
+    return function  # type: ignore[no-any-return]
 
 
 def _by_values(cls: type) -> dict[str, Any]:
     """Make `__eq__` and `__hash__` of a class from its fields that are compared."""
-    names = [each.name for each in fields(cls) if each.compare]
+    names = [field_.name for field_ in fields(cls) if field_.compare]
     values: Callable[[Any], Any] = attrgetter(*names) if len(names) > 1 else _few(names)
 
     def __eq__(self: Any, other: object) -> Any:  # noqa: N807
@@ -163,7 +165,9 @@ def _few(names: list[str]) -> Callable[[Any], Any]:
 @recursive_repr()
 def _repr(self: Any) -> str:
     """Return the representation of a dataclass object."""
-    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    shown = ", ".join(
+        f"{field_.name}={getattr(self, field_.name)!r}" for field_ in fields(self) if field_.repr
+    )
     return f"{self.__class__.__qualname__}({shown})"
 
 
@@ -187,12 +191,12 @@ def _refuse(self: Any, name: str, to: str) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, each.name) for each in fields(self)]
+    return [getattr(self, field_.name) for field_ in fields(self)]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    for each, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, each.name, value)
+    for field_, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, field_.name, value)
 
 
 def _replace(of: Any, /, **changes: Any) -> Any:
@@ -209,19 +213,19 @@ def _copying(cls: type) -> Callable[..., Any]:
     """
     if cls not in _OURS:
         return dataclasses.replace
-    parts = [each.name for each in fields(cls) if each.init]
+    parts = [field_.name for field_ in fields(cls) if field_.init]
     values = {name: f"_of.{name} if {name} is _default else {name}" for name in parts}
-    known: dict[str, Any] = {"_default": _DEFAULT, "_new": cls.__new__, "_cls": cls}
+    namespace: dict[str, Any] = {"_default": _DEFAULT, "_new": cls.__new__, "_cls": cls}
     if hasattr(cls, "__post_init__") or not all(
-        _is_slot(cls, each.name) and each.init for each in fields(cls)
+        _is_slot(cls, field_.name) and field_.init for field_ in fields(cls)
     ):
         body = [f"return _cls({', '.join(f'{name}={value}' for name, value in values.items())})"]
     else:
-        known |= {f"_set_{name}": getattr(cls, name).__set__ for name in parts}
+        namespace |= {f"_set_{name}": getattr(cls, name).__set__ for name in parts}
         sets = (f"_set_{name}(_made, {value})" for name, value in values.items())
         body = ["_made = _new(_cls)", *sets, "return _made"]
     parameters = ["_of", "/", *(["*"] if parts else []), *(f"{name}=_default" for name in parts)]
-    return _compiled(cls, ", ".join(parameters), body, known)
+    return _compiled(cls, ", ".join(parameters), body, namespace)
 
 
 if TYPE_CHECKING:

@@ -96,14 +96,14 @@ class Layout:
         if not self.is_there:
             package, _, _ = str(self.of).partition(":")
             raise InvalidInput(self.table, f"needs the package {package}, which is not there")
-        found: Plugin = load_object(self.of) if isinstance(self.of, str) else self.of
-        return found
+        plugin: Plugin = load_object(self.of) if isinstance(self.of, str) else self.of
+        return plugin
 
     @property
     def port(self) -> Port:
         """The port of the plug-in, which the rest of the library uses."""
-        found: Port = load_object(self.plugin.port)
-        return found
+        port: Port = load_object(self.plugin.port)
+        return port
 
     def part(self, name: str) -> Any:
         """Import a part of the plug-in; None where it has none."""
@@ -202,10 +202,10 @@ def entry_of(name: str) -> EntryPoint:
     """
     from importlib.metadata import entry_points  # noqa: PLC0415  takes 10 ms, and few name layouts of others
 
-    found = [*entry_points(group=GROUP, name=name)]
-    if len(found) != 1:
-        raise InvalidInput(PLUGINS, f"names {name}, which {len(found)} packages bring as {GROUP}")
-    entry: EntryPoint = found[0]
+    entries = [*entry_points(group=GROUP, name=name)]
+    if len(entries) != 1:
+        raise InvalidInput(PLUGINS, f"names {name}, which {len(entries)} packages bring as {GROUP}")
+    entry: EntryPoint = entries[0]
     return entry
 
 
@@ -217,7 +217,7 @@ def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
     """
     if not isinstance(found, Layout) or found.name != name:
         raise InvalidInput(PLUGINS, f"names {name}, which is no layout of that name")
-    if found.base % BASE_DISTANCE or any(found.base == each.base or name == each.name for each in known):
+    if found.base % BASE_DISTANCE or any(found.base == other.base or name == other.name for other in known):
         rule = f"names {name}, whose name and first partition must be its own, in steps of {BASE_DISTANCE:,}"
         raise InvalidInput(PLUGINS, rule)
     return found
@@ -225,7 +225,7 @@ def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
 
 def parts(name: str) -> Iterator[Any]:
     """Yield a part of every plug-in that has the part."""
-    return (found for layout in layouts() if (found := layout.part(name)) is not None)
+    return (part for layout in layouts() if (part := layout.part(name)) is not None)
 
 
 def own_settings(layout: Layout) -> Mapping[str, Setting]:
@@ -237,7 +237,7 @@ def own_settings(layout: Layout) -> Mapping[str, Setting]:
 @cache
 def _declared(kind: type) -> Mapping[str, Setting]:
     """Return the settings that a dataclass declares, by name."""
-    return MappingProxyType({each.name: declared(each) for each in fields(kind)})
+    return MappingProxyType({option.name: declared(option) for option in fields(kind)})
 
 
 def deferred(where: str) -> Callable[..., Any]:

@@ -252,11 +252,11 @@ def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
     Raises:
         InvalidInput, CorruptData: as `timer_of`.
     """
-    found = Fold()
+    fold = Fold()
     for event in events:
         if event.type in TIMERS:
-            found.take(event)
-    return found.pending
+            fold.take(event)
+    return fold.pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,9 +323,9 @@ class Fold:
     def _end(self, scope: str | tuple[str, ...], name: str) -> None:
         """Forget the timer of a scope and name, pending or lost."""
         self.found.pop((scope, name), None)
-        for each in [*self.lost.values()]:
-            if (each.scope, each.name) == (scope, name):
-                del self.lost[each.place]
+        for timer in [*self.lost.values()]:
+            if (timer.scope, timer.name) == (scope, name):
+                del self.lost[timer.place]
 
     @property
     def pending(self) -> tuple[Timer, ...]:
@@ -399,8 +399,8 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
     if _due(record, since) - now > _MAX_SECONDS * PER_SECOND:
         raise InvalidInput(f"{field}.data.due", f"must lie within {MAX_DAYS:,} days")
     tags = set(event.tags)
-    for place, each in enumerate(record["events"]):
-        made = event_of(each)
+    for place, event_record in enumerate(record["events"]):
+        made = event_of(event_record)
         inner(made, f"{field}.data.events[{place}]")
         tags.update(made.tags)
     if len(tags) > MAX_TAGS:
@@ -443,8 +443,8 @@ def _when(at: At) -> dict[str, object]:
             raise InvalidInput("at", "must lie in the years 1 to 9999 UTC") from error
     if not 0 <= at.total_seconds() <= _MAX_SECONDS:
         raise InvalidInput("at", f"must be 0 to {MAX_DAYS:,} days from now")
-    whole, rest = divmod(at, timedelta(seconds=1))
-    return {"in": whole + Decimal(rest.microseconds) / 1_000_000 if rest else whole}
+    seconds, rest = divmod(at, timedelta(seconds=1))
+    return {"in": seconds + Decimal(rest.microseconds) / 1_000_000 if rest else seconds}
 
 
 def due_at(at: At, since: Ticks) -> Ticks:
@@ -572,13 +572,13 @@ def _check(kind: str, record: object, field: str) -> None:
     Args:
         field: name of the record, for error messages.
     """
-    known = {TIMER_SET: {"copied", "name", "in", "due", "events"}, TIMER_FIRED: {"name", "set"}}.get(
+    fields = {TIMER_SET: {"copied", "name", "in", "due", "events"}, TIMER_FIRED: {"name", "set"}}.get(
         kind, {"name"}
     )
     must_be(dict, record, field, "an object")
     if not isinstance(record, dict):  # which was just refused
         return
-    _check_members(record, known, field)
+    _check_members(record, fields, field)
     timer_name(record.get("name"), f"{field}.name")
     if kind == TIMER_FIRED:
         if isinstance(record.get("set"), str):
@@ -650,7 +650,7 @@ def _joined(own: Body, setting: Body) -> Body:
 def _object(body: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a body; None if the body is no JSON object."""
     try:
-        found = json.loads(body)
+        value = json.loads(body)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

@@ -135,7 +135,7 @@ class Options:
 
     def of_plugin(self, kind: type[T]) -> T:
         """Return the values that a stage chose for the settings of a plug-in's dataclass `kind`."""
-        names = {each.name for each in fields(cast("Any", kind))}
+        names = {option.name for option in fields(cast("Any", kind))}
         return kind(**{name: value for name, value in self.of_layouts.items() if name in names})
 
 
@@ -181,8 +181,8 @@ class Settings(Options):
         Raises:
             InvalidInput: a variable cannot be parsed; names the variable.
         """
-        told = ((name, setting_of_variable(name), text) for name, text in environment.items())
-        return cls.of(**{each.name: each.parse(text, name) for name, each, text in told if each})
+        present = ((name, setting_of_variable(name), text) for name, text in environment.items())
+        return cls.of(**{option.name: option.parse(text, name) for name, option, text in present if option})
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> Settings:
@@ -191,8 +191,8 @@ class Settings(Options):
         Raises:
             InvalidInput: an output cannot be parsed; names the output.
         """
-        told = ((name, setting_of_output(name), text) for name, text in outputs.items())
-        return cls.of(**{each.name: each.parse(text, name) for name, each, text in told if each})
+        present = ((name, setting_of_output(name), text) for name, text in outputs.items())
+        return cls.of(**{option.name: option.parse(text, name) for name, option, text in present if option})
 
     def table(self, kind: str) -> str:
         """Return the name of a layout's table by kind; empty where the deployment has no such table."""
@@ -201,7 +201,7 @@ class Settings(Options):
     @property
     def kinds(self) -> dict[str, str]:
         """The kind of each table that the settings name, by the table's name."""
-        named = {self.value(each.name): each.table for each in DECLARED.values() if each.table}
+        named = {self.value(option.name): option.table for option in DECLARED.values() if option.table}
         return {table: kind for table, kind in named.items() if table} | {
             table: kind for kind, table in self.tables.items()
         }
@@ -210,8 +210,8 @@ class Settings(Options):
         """Return the value of a setting by name."""
         if name in DECLARED:
             return getattr(self, name)
-        known = _of_layouts(name)
-        return self.table(known.table) if known.table else self.of_layouts.get(name, known.default)
+        option = _of_layouts(name)
+        return self.table(option.table) if option.table else self.of_layouts.get(name, option.default)
 
     def having(self, **values: Any) -> Settings:
         """Return a copy of the settings with other values, by the names of the settings."""
@@ -225,19 +225,19 @@ class Settings(Options):
 
     def environment(self, function: str) -> dict[str, str]:
         """Return a function's environment variables; settings without a value are left out."""
-        return {each.variable: text for each, text in self._texts() if function in each.functions}
+        return {option.variable: text for option, text in self._texts() if function in option.functions}
 
     def outputs(self) -> dict[str, str]:
         """Return the outputs of the store's stack; settings without a value are left out."""
-        return {each.output: text for each, text in self._texts() if each.output}
+        return {option.output: text for option, text in self._texts() if option.output}
 
     def _texts(self) -> Iterator[tuple[Setting, str]]:
         """Yield each setting that has a value, with the value as text."""
-        own = {each.table: each for each in _plugged() if each.table}
+        own = {option.table: option for option in _plugged() if option.table}
         tables = (own.get(kind) or table_setting(kind) for kind in self.tables)
-        for each in (*DECLARED.values(), *tables, *map(_of_layouts, self.of_layouts)):
-            if text := each.text(self.value(each.name)):
-                yield each, text
+        for option in (*DECLARED.values(), *tables, *map(_of_layouts, self.of_layouts)):
+            if text := option.text(self.value(option.name)):
+                yield option, text
 
 
 DECLARED: Mapping[str, Setting] = MappingProxyType(
@@ -288,7 +288,7 @@ def setting_of_output(output: str) -> Setting | None:
     words = re.findall("[A-Z][a-z]*", output)
     if output not in _OUTPUTS and words[1:] and words[-1] == "Table":
         return table_setting("-".join(words[:-1]).lower())
-    return _OUTPUTS.get(output) or next((each for each in _plugged() if each.output == output), None)
+    return _OUTPUTS.get(output) or next((option for option in _plugged() if option.output == output), None)
 
 
 def _known(name: str) -> Setting | None:
@@ -304,7 +304,7 @@ def _of_layouts(name: str) -> Setting:
     kind, table, _ = name.partition("_table")
     if name.endswith(_LAYOUTS):
         return table_setting(kind.replace("_", "-")) if table else partitions_setting(name)
-    return {each.name: each for each in _plugged()}[name]
+    return {option.name: option for option in _plugged()}[name]
 
 
 def _plugged() -> Iterator[Setting]:
@@ -312,7 +312,7 @@ def _plugged() -> Iterator[Setting]:
 
     Plug-ins are loaded for this: a function gets no settings of a layout that it has no tables of.
     """
-    return (each for layout in layouts() for each in own_settings(layout).values())
+    return (option for layout in layouts() for option in own_settings(layout).values())
 
 
 _LAYOUTS = ("_table", "partitions")

@@ -49,23 +49,23 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     answer = bridge.switch(*args, **kwargs)
     while not bridge.dead:
         try:
-            found = await answer
+            result = await answer
         except BaseException:  # noqa: BLE001  whatever it is, it is the function's to handle, a cancellation too
             answer = bridge.throw(*sys.exc_info())
         else:
-            answer = bridge.switch(found)
+            answer = bridge.switch(result)
     return cast("T", answer)
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
     """Iterate over what a blocking generator method yields, awaiting each result when it is wanted."""
-    found = await run(function, *args, **kwargs)
+    result = await run(function, *args, **kwargs)
     try:
-        while (one := await run(next, found, _END)) is not _END:
+        while (one := await run(next, result, _END)) is not _END:
             yield cast("T", one)
     finally:
-        if isinstance(found, Generator):
-            await run(found.close)
+        if isinstance(result, Generator):
+            await run(result.close)
 
 
 def wait(awaitable: Awaitable[T]) -> T:
@@ -107,8 +107,8 @@ class _InThreads:
 
 def _called(method: Callable[..., T], *args: Any) -> T:
     """Call a method in a thread; iterate in threads if it returns an iterator."""
-    found = in_thread(method, *args)
-    return cast("T", _taken(found)) if isinstance(found, Iterator) else found
+    result = in_thread(method, *args)
+    return cast("T", _taken(result)) if isinstance(result, Iterator) else result
 
 
 def _taken(found: Iterator[T]) -> Iterator[T]:
@@ -251,8 +251,8 @@ def reads(
 
     @wraps(method)
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        found: T = await run(getattr(getattr(self, of), method.__name__), *args, **kwargs)
-        return found
+        result: T = await run(getattr(getattr(self, of), method.__name__), *args, **kwargs)
+        return result
 
     return awaited
 

@@ -77,7 +77,7 @@ class AsyncPlace(Place):
     async def __aenter__(self) -> Self:
         """Find address, region and credentials as boto3 does; raise `Misconfigured` if one is missing."""
         client: Any = await asyncio.to_thread(dynamodb_client, endpoint=self.endpoint, region=self.region)
-        found = await asyncio.to_thread(credentials)
+        found_credentials = await asyncio.to_thread(credentials)
         # Last: nobody leaves a place that was not entered, because of an error or a cancellation.
         connector = aiohttp.TCPConnector(limit=self.connections)
         session = aiohttp.ClientSession(connector=connector, timeout=SECONDS, auto_decompress=False)
@@ -85,7 +85,7 @@ class AsyncPlace(Place):
             session=await self._connections.left.enter_async_context(session),
             url=client.meta.endpoint_url,
             region=client.meta.region_name,
-            credentials=found,
+            credentials=found_credentials,
         )
         return self
 
@@ -100,9 +100,9 @@ class AsyncPlace(Place):
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """Open a deployment at this place, whose pauses and bucket do not block the event loop."""
-        found = Place.deployment(self, settings, **how)
-        driver = replace(found.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
-        return replace(found, driver=driver, bucket=_BucketInThreads(found.bucket))
+        opened = Place.deployment(self, settings, **how)
+        driver = replace(opened.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
+        return replace(opened, driver=driver, bucket=_BucketInThreads(opened.bucket))
 
     def blocking(self, service: T) -> T:
         """Wrap a blocking service so that its calls run in threads."""

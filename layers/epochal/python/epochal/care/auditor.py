@@ -117,9 +117,9 @@ class Auditor:
     def _turns(self, scanned: list[_Scanning], ends: float) -> Iterator[_Scanning]:
         """Yield the sources in turn, one page each, so that a large table does not keep the others waiting."""
         pages = 0
-        while going := [scanning for scanning in scanned if not scanning.over]:
-            for scanning in going:
-                late = sum(len(each.late) for each in scanned)
+        while unfinished := [scanning for scanning in scanned if not scanning.over]:
+            for scanning in unfinished:
+                late = sum(len(scan.late) for scan in scanned)
                 if pages == self.pages or late >= SUSPECTS or self.mender.driver.clock() >= ends:
                     return
                 pages += 1
@@ -150,11 +150,11 @@ class Auditor:
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
         lacking = Counter(each.partition for each in behind if each.end > each.index)
         for partition, heads in heads_by_partition(source, [each.head for each in behind]).items():
-            done = self.mender.mend(source, partition, heads)
+            mended = self.mender.mend(source, partition, heads)
             audit.missing += lacking[partition]
-            audit.healed += done.events
-            audit.removals += done.removals
-            for stream, unhealed in done.unhealed.items():
+            audit.healed += mended.events
+            audit.removals += mended.removals
+            for stream, unhealed in mended.unhealed.items():
                 audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
         try:
             self.mender.tell()
@@ -176,7 +176,7 @@ class Auditor:
         some, items = retention.some(), 0
         for partition, streams in streams_by_partition(source, some).items():
             try:
-                known = self.mender.reached(partition, streams)
+                indexed = self.mender.reached(partition, streams)
             except CorruptData as error:
                 audit.troubles.append(f"{source.name} {partition}: {error}")
                 continue
@@ -184,11 +184,11 @@ class Auditor:
                 if items >= MOST_ITEMS or self.mender.driver.clock() >= ends:
                     return
                 try:
-                    done = retention.prune(stream, min(some[stream], known[stream]))
+                    pruned = retention.prune(stream, min(some[stream], indexed[stream]))
                 except EpochalError as error:
                     audit.troubles.append(f"{source.name}: {stream} is not pruned: {error}")
                     continue
-                emptied = 0 if done is None else done.deleted
+                emptied = 0 if pruned is None else pruned.deleted
                 audit.pruned += emptied > 0
                 items += emptied
 

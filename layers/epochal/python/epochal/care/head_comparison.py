@@ -48,14 +48,14 @@ def compare_heads(mender: Mender, source: Source, series: Series, requests: int 
         CorruptData: the newest epochs of a partition cannot be read.
     """
     heads: list[ScannedHead] = []
-    after, whole = None, False
+    after, complete = None, False
     for _ in range(requests):
         page = mender.driver.ask(scan(source, after=after, consistent=False))
         heads += read_heads(source, page.items)
-        after, whole = page.last, page.last is None
-        if whole:
+        after, complete = page.last, page.last is None
+        if complete:
             break
-    suspects = heads if whole else _written_since(mender, source, series, heads)
+    suspects = heads if complete else _written_since(mender, source, series, heads)
     lagging = [
         stream
         for partition, heads_there in heads_by_partition(source, suspects).items()
@@ -64,7 +64,7 @@ def compare_heads(mender: Mender, source: Source, series: Series, requests: int 
     times = [time for stream in lagging if (time := _written(source, stream.head)) is not None]
     return HeadComparison(
         streams=len(heads),
-        whole=whole,
+        whole=complete,
         lacking=len(lagging),
         events=sum(max(0, stream.end - stream.index) for stream in lagging),
         oldest=min(times, default=None),

@@ -108,7 +108,7 @@ class Mender(IndexWriter):
             CorruptData: the newest epochs cannot be read.
         """
         return self.ingest(
-            source.heal, partition, [each for head in heads for each in changes_of(source, head)]
+            source.heal, partition, [change for head in heads for change in changes_of(source, head)]
         )
 
 
@@ -117,9 +117,9 @@ def changes_of(source: Source, head: ScannedHead) -> list[Change]:
 
     Where its events cannot be read, the change is that there are some: healing the stream reports why.
     """
-    found: list[Change | None]
+    changes: list[Change | None]
     try:
-        found = [source.told(head.image)]
+        changes = [source.told(head.image)]
     except CorruptData:
-        found = [Touched(stream=head.end.stream)]
-    return [each for each in (*found, head.end.removal) if each is not None]
+        changes = [Touched(stream=head.end.stream)]
+    return [change for change in (*changes, head.end.removal) if change is not None]

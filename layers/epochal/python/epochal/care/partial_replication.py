@@ -145,15 +145,15 @@ class Replica:
         if lacks_state(pages):
             page = self._page(stream, head)
             self._put(replace(page, unfolds=b"", stamp=marking(etag, page)), page)
-        at, before = 0, None
+        start, before = 0, None
         for facts in pages:
-            if at < facts.index <= mark:
-                self._fill(stream, before, at, facts, etag)
-            elif before is not None and not before.full and at == facts.index:
+            if start < facts.index <= mark:
+                self._fill(stream, before, start, facts, etag)
+            elif before is not None and not before.full and start == facts.index:
                 page = self._page(stream, before)
                 stamp = stamp_of(Ticks(page.time + 1), bytes.fromhex(etag)[:MARK_BYTES])
                 self._put(replace(page, full=True, stamp=stamp), page)
-            at, before = facts.version, facts
+            start, before = facts.version, facts
         while (
             mark
             and (progress := self.driver.run(prune(self.table, stream, mark, etag)))
@@ -167,8 +167,8 @@ class Replica:
         """
         if before is not None and not before.full:
             page = self._page(stream, before)
-            gone = replace(page, version=following.index, frames=(), unfolds=b"", full=True)
-            self._put(replace(gone, stamp=marking(etag, page)), page)
+            emptied = replace(page, version=following.index, frames=(), unfolds=b"", full=True)
+            self._put(replace(emptied, stamp=marking(etag, page)), page)
             return
         stamp = marking(etag, self._page(stream, following))
         empty = Page(stream=stream, index=at, version=following.index, full=True, stamp=stamp)

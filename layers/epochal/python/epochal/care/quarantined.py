@@ -160,6 +160,6 @@ def _outcome(text: str) -> Outcome:
     """Check that a stored outcome is one that this version knows."""
     for outcome in get_args(Outcome):
         if outcome == text:
-            found: Outcome = outcome
-            return found
+            result: Outcome = outcome
+            return result
     raise CorruptData(f"a record of poison was {text!r}, of which this version knows nothing")

@@ -70,52 +70,56 @@ class Rebuilder:
 
     def from_tables(self, source: Source) -> Rebuilt:
         """Index what the index lacks of the streams whose heads are in a source's table."""
-        done = Rebuilt()
+        rebuilt = Rebuilt()
         for page in heads(self.mender.driver, source, self.segments):
-            found = read_heads(source, page, lambda head: done.troubles.append(str(head)))
-            done.streams += len(found)
+            found = read_heads(source, page, lambda head: rebuilt.troubles.append(str(head)))
+            rebuilt.streams += len(found)
             for number, mine in heads_by_partition(source, found).items():
-                behind = [each.head for each in self.mender.behind(source, number, mine)]
+                behind = [late.head for late in self.mender.behind(source, number, mine)]
                 read = ahead(partial(self._changes, source), behind, self.readers)
                 while some := list(islice(read, AT_ONCE)):
-                    self._ingest(source, number, chain.from_iterable(some), done)
-            self._say(source, done)
-        return done
+                    self._ingest(source, number, chain.from_iterable(some), rebuilt)
+            self._say(source, rebuilt)
+        return rebuilt
 
     def from_export(self, source: Source, items: Iterable[Item], spool: Spool) -> Rebuilt:
         """Index the events in the items of an exported table, sorted by stream with the help of `spool`.
 
         What follows a hole in a stream is left for a repair from the live tables.
         """
-        done = Rebuilt()
+        rebuilt = Rebuilt()
         for count, item in enumerate(items, 1):
-            self._spool(source, item, spool, done)
+            self._spool(source, item, spool, rebuilt)
             if count % SPANS == 0:
                 self.tell(f"{source.name}: {count:,} items read")
         waiting: dict[int, list[Span]] = {}
         for stream, below, spans in spool.streams():
             mine = waiting.setdefault(source.partition_of(stream), [])
-            done.streams += 1
-            for span in _joined(stream, below, spans, done):
+            rebuilt.streams += 1
+            for span in _joined(stream, below, spans, rebuilt):
                 mine.append(span)
                 if len(mine) >= SPANS:
-                    self._ingest(source, source.partition_of(stream), mine, done, _pruned)
+                    self._ingest(source, source.partition_of(stream), mine, rebuilt, _pruned)
                     mine.clear()
-            self._say(source, done)
+            self._say(source, rebuilt)
         for number, mine in waiting.items():
-            self._ingest(source, number, mine, done, _pruned)
-        return done
+            self._ingest(source, number, mine, rebuilt, _pruned)
+        return rebuilt
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
         """The changes to index for a head: what it tells of, and before that the events it does not carry."""
         changes = changes_of(source, head)
-        told, *removals = changes or (None,)
+        last_change, *removals = changes or (None,)
         first = max(head.end.pruned, head.end.since)
-        if told is None or isinstance(told, Removal) or (isinstance(told, Span) and told.index <= first):
+        if (
+            last_change is None
+            or isinstance(last_change, Removal)
+            or (isinstance(last_change, Span) and last_change.index <= first)
+        ):
             return changes
-        end = told.index if isinstance(told, Span) else None
+        end = last_change.index if isinstance(last_change, Span) else None
         try:
-            piece = self.mender.driver.run(source.heal(Gap(stream=told.stream, index=first, end=end)))
+            piece = self.mender.driver.run(source.heal(Gap(stream=last_change.stream, index=first, end=end)))
         except CorruptData:
             # Ingesting finds it again, and tells of it.
             return changes
@@ -128,7 +132,7 @@ class Rebuilder:
         ingested = self.mender.ingest(heal or source.heal, number, list(changes))
         done.events += ingested.events
         done.troubles += [
-            f"{source.name} {stream}: {each.cause}" for stream, each in ingested.unhealed.items()
+            f"{source.name} {stream}: {failure.cause}" for stream, failure in ingested.unhealed.items()
         ]
 
     def _spool(self, source: Source, item: Item, spool: Spool, done: Rebuilt) -> None:
@@ -152,14 +156,16 @@ class Rebuilder:
 
 def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> Iterator[Span]:
     """Yield the spans of a stream without overlaps and pruned events, up to the first missing event."""
-    at = below
+    next_index = below
     for span in spans:
-        if span.index > at:
-            done.troubles.append(f"{stream}: event {at} is not in the export, and what follows is left")
+        if span.index > next_index:
+            done.troubles.append(
+                f"{stream}: event {next_index} is not in the export, and what follows is left"
+            )
             return
-        if span.next > at:
-            yield span.since(at)
-            at = span.next
+        if span.next > next_index:
+            yield span.since(next_index)
+            next_index = span.next
 
 
 def _pruned(_: Gap) -> Steps[Healed]:

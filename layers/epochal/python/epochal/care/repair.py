@@ -61,7 +61,7 @@ class Repairer:
         """Verify the index, mend what can be mended, and yield each finding with what became of it."""
         waiting: list[Finding] = []
         for finding in self.verifier.findings():
-            together = finding.kind == "missing" and all(_alike(finding, each) for each in waiting)
+            together = finding.kind == "missing" and all(_alike(finding, other) for other in waiting)
             if not together or len(waiting) == MENDED_AT_ONCE:
                 yield from self._ingest(waiting)
                 waiting = []
@@ -100,8 +100,8 @@ class Repairer:
             why = {str(finding.stream): "rebuild" for finding in findings}
         else:
             try:
-                done = self.verifier.mender.mend(source, number, self._heads(source, findings))
-                why = {stream: str(unhealed.cause) for stream, unhealed in done.unhealed.items()}
+                mended = self.verifier.mender.mend(source, number, self._heads(source, findings))
+                why = {stream: str(unhealed.cause) for stream, unhealed in mended.unhealed.items()}
             except CorruptData as error:
                 why = {str(finding.stream): str(error) for finding in findings}
         for finding in findings:

@@ -88,15 +88,15 @@ def rule_of(text: str) -> Rule:
     Raises:
         InvalidInput: the text is not a rule, or a number is out of bounds.
     """
-    found = _RULE.fullmatch(text)
-    count, days = (None, None) if found is None else (found["count"], found["days"])
-    if found is None or not (count or days):
+    parsed = _RULE.fullmatch(text)
+    count, days = (None, None) if parsed is None else (parsed["count"], parsed["days"])
+    if parsed is None or not (count or days):
         raise InvalidInput("keep", f"must be Category:100, Category:30d or Category:100:30d, not {text!r}")
     for value, most in ((count, MOST_COUNT), (days, MOST_DAYS)):
         if value is not None and not 1 <= int(value) <= most:
             raise InvalidInput("keep", f"must be of 1 to {most:,} in {text!r}")
     return Rule(
-        category=found["category"],
+        category=parsed["category"],
         count=None if count is None else int(count),
         days=None if days is None else int(days),
     )

@@ -132,14 +132,14 @@ class SpooledTables:
         self, op: ops.Query | ops.Scan, names: Iterable[str], where: str, values: Sequence[Any]
     ) -> ops.Items:
         """Read rows up to the operation's limit or 1 MB; `names` are the attributes of the key to go on from."""
-        taken, size = list[Item](), 0
+        items, size = list[Item](), 0
         statement = f"SELECT fields FROM places JOIN items USING (number) WHERE {where}"  # noqa: S608  ours
         for (fields,) in self._file.execute(statement, values):
-            taken.append(read_fields(json.loads(fields)))
+            items.append(read_fields(json.loads(fields)))
             size += len(fields)
-            if len(taken) == op.limit or size >= limits.PAGE_BYTES:
-                return ops.Items(items=tuple(taken), last={name: taken[-1][name] for name in names})
-        return ops.Items(items=tuple(taken))
+            if len(items) == op.limit or size >= limits.PAGE_BYTES:
+                return ops.Items(items=tuple(items), last={name: items[-1][name] for name in names})
+        return ops.Items(items=tuple(items))
 
     def _spec(self, table: str) -> TableSpec:
         try:
@@ -174,6 +174,6 @@ def _comparable(value: AttributeValue) -> int | str:
     ((kind, content),) = value.items()
     if kind != "N":
         return str(content)
-    if not -(1 << 63) <= (whole := int(content)) < 1 << 63:
+    if not -(1 << 63) <= (integer := int(content)) < 1 << 63:
         raise CorruptData(f"a key is the number {content}, which is beyond 64 bits")
-    return whole
+    return integer

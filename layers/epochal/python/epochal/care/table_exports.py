@@ -66,12 +66,12 @@ class Export:
         """
         summary = self._summary(FULL)
         reached = _moment(summary, self.place, "exportTime") if self.after else Ticks(0)
-        for each in self.after:
-            summary = each._summary(INCREMENTAL)  # noqa: SLF001  of another of this class
-            begins, ends = (_moment(summary, each.place, f"export{side}Time") for side in ("From", "To"))
+        for export in self.after:
+            summary = export._summary(INCREMENTAL)  # noqa: SLF001  of another of this class
+            begins, ends = (_moment(summary, export.place, f"export{side}Time") for side in ("From", "To"))
             if begins > reached or ends < reached:
                 raise InvalidInput(
-                    "export", f"{each.place} must begin where what is before it ends, or before that"
+                    "export", f"{export.place} must begin where what is before it ends, or before that"
                 )
             reached = ends
         with closing(sqlite3.connect("")) as changed:  # a file, which goes with the connection
@@ -87,8 +87,8 @@ class Export:
         """Read the incremental exports into `changed`, and return the names of the table's key attributes."""
         changed.execute("CREATE TABLE changed (key TEXT PRIMARY KEY, written INTEGER, image TEXT)")
         names: tuple[str, ...] = ()
-        for each in self.after:
-            for line in each._lines("Keys"):  # noqa: SLF001  as above
+        for export in self.after:
+            for line in export._lines("Keys"):  # noqa: SLF001  as above
                 names = names or tuple(sorted(line["Keys"]))
                 key, written = _key(line["Keys"], names), _written(line)
                 before = _changed(changed, key)

@@ -55,8 +55,10 @@ class _Later:
         if self.base > part.first:
             return True
         # An append to several streams is of events, where nothing is seen of a state.
-        told = not self.stateless or part.state
-        return told and all((write.first < part.first) == (write.time < part.time) for write in self.writes)
+        is_certain = not self.stateless or part.state
+        return is_certain and all(
+            (write.first < part.first) == (write.time < part.time) for write in self.writes
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,31 +123,31 @@ class RecentWrites:
             missing = [part for part, count in Counter(parts).items() if len(streams[part]) < count]
             if moment < self.since or not missing:
                 continue
-            there = {stream for part in parts for stream in streams[part]}
-            kind: Kind = "doubt" if any(map(self._may_be, missing)) else "part" if there else "key"
-            has = f", which is in {', '.join(sorted(there))}" if there else ""
+            present = {stream for part in parts for stream in streams[part]}
+            kind: Kind = "doubt" if any(map(self._may_be, missing)) else "part" if present else "key"
+            has = f", which is in {', '.join(sorted(present))}" if present else ""
             yield name, Torn(kind=kind, stream=name, cause=f"of an append at {format_ticks(moment)}{has}")
 
     def _may_be(self, part: _Part) -> bool:
         """Whether a page that was written to since may have held this write."""
-        return any(each.may_have_had(part) for each in self.pages.get(part.index, ()))
+        return any(later.may_have_had(part) for later in self.pages.get(part.index, ()))
 
     def _forget(self) -> None:
         """Forget the writes and pages that are too old."""
-        self.writes = {place: each for place, each in self.writes.items() if place.time >= self.since}
-        kept = {
+        self.writes = {place: write for place, write in self.writes.items() if place.time >= self.since}
+        remaining = {
             index: [page for page in pages if page.time >= self.since] for index, pages in self.pages.items()
         }
-        self.pages = {index: pages for index, pages in kept.items() if pages}
+        self.pages = {index: pages for index, pages in remaining.items() if pages}
         self.most = max(self.most, 2 * len(self.writes))
 
 
 def _writes(page: Page) -> Iterator[_Part]:
     """Yield the writes that a page shows."""
-    at = page.base
+    index = page.base
     for frame in page.frames:
-        yield _Part(index=page.index, time=time_of(frame.stamp), first=at)
-        at += frame.count
+        yield _Part(index=page.index, time=time_of(frame.stamp), first=index)
+        index += frame.count
     if page.stamp is not None:
         yield _Part(index=page.index, time=page.time, first=page.version)
 

@@ -52,26 +52,28 @@ class PageFacts:
 def pruned_below(pages: Sequence[PageFacts]) -> int:
     """The index below which the stream is pruned, as far as its pages have come without a hole."""
     end = pages[-1].version
-    low_waters = (each.low_water for each in pages if each.low_water <= end)
-    mark = max(0, *low_waters, *(each.base for each in pages if each.base > each.index))
-    at = 0
+    low_waters = (candidate.low_water for candidate in pages if candidate.low_water <= end)
+    mark = max(0, *low_waters, *(candidate.base for candidate in pages if candidate.base > candidate.index))
+    next_index = 0
     for page in pages:
-        if page.index > max(at, mark):
-            return min(mark, at)
-        at = page.version
+        if page.index > max(next_index, mark):
+            return min(mark, next_index)
+        next_index = page.version
     return mark
 
 
 def torn_pages(stream: str, pages: Sequence[PageFacts]) -> Iterator[Torn]:
     """Yield what is wrong with the pages of one stream, given all of them in order."""
-    mark, head, at = pruned_below(pages), pages[-1], 0
+    mark, head, next_index = pruned_below(pages), pages[-1], 0
     lacking = head.low_water < mark and any(page.held < min(page.version, mark) for page in pages)
     if lacking or pages[0].low_water > head.version or any(_filled(pages, mark)):
         yield Torn(kind="pruned", stream=stream, end=mark)
     for page in pages:
-        if page.index > max(at, mark) or page.index < at:
-            yield Torn(kind="hole", stream=stream, index=min(at, page.index), end=max(at, page.index))
-        at = page.version
+        if page.index > max(next_index, mark) or page.index < next_index:
+            yield Torn(
+                kind="hole", stream=stream, index=min(next_index, page.index), end=max(next_index, page.index)
+            )
+        next_index = page.version
     for page, following in pairwise(pages):
         if not page.full and page.version == following.index:
             yield Torn(kind="open", stream=stream, index=page.index, end=page.version)
@@ -81,8 +83,10 @@ def torn_pages(stream: str, pages: Sequence[PageFacts]) -> Iterator[Torn]:
 
 def lacks_state(pages: Sequence[PageFacts]) -> bool:
     """Whether the page that should hold the stream's unfolds is missing, or not as it was left."""
-    at = pages[-1].unfolds_at
-    return at is not None and not any(page.index == at and page.state and page.full for page in pages)
+    written_at = pages[-1].unfolds_at
+    return written_at is not None and not any(
+        page.index == written_at and page.state and page.full for page in pages
+    )
 
 
 def _filled(pages: Sequence[PageFacts], mark: int) -> Iterator[int]:

@@ -93,12 +93,12 @@ def parse_time(text: str, field: str = "timestamp") -> Ticks:
         raise InvalidInput(field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z")
     day, clock, fraction, zone = match.groups()
     try:
-        whole = _whole_seconds(f"{day}T{clock}", zone)
+        seconds = _whole_seconds(f"{day}T{clock}", zone)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
             field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z"
         ) from error
-    ticks = whole * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
+    ticks = seconds * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
     if not 0 <= ticks < END:
         raise InvalidInput(field, "must lie in the years 1 to 9999 UTC")
     return Ticks(ticks)

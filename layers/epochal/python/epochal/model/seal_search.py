@@ -95,10 +95,10 @@ def _decode_runs(content: bytes) -> Iterator[bytes]:
     for run in _BASE64.findall(content):
         digits = run.translate(_STANDARD)
         for start in range(4):
-            whole = digits[start : start + (len(digits) - start) // 4 * 4]
-            rest = digits[start + len(whole) :]
+            complete = digits[start : start + (len(digits) - start) // 4 * 4]
+            rest = digits[start + len(complete) :]
             try:
-                yield a2b_base64(whole + (rest + b"=" * (4 - len(rest)) if len(rest) > 1 else b""))
+                yield a2b_base64(complete + (rest + b"=" * (4 - len(rest)) if len(rest) > 1 else b""))
             except Error:
                 continue
     for run in _HEX.findall(content):

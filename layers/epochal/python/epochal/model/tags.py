@@ -358,8 +358,8 @@ class Down:
 
         It need not be trusted: it can show only what the query asks for.
         """
-        at = f".{write_position(Position(seen=self.at))}" if self.at else ""
-        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}{at}"
+        position = f".{write_position(Position(seen=self.at))}" if self.at else ""
+        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}{position}"
 
 
 def parse_rest(written: str) -> Rest:
@@ -378,8 +378,8 @@ def parse_down(written: str) -> Down:
     upto = "#".join(parts[:2])
     if not _KEY.fullmatch(upto) or len(parts) > _PARTS:
         raise InvalidInput(REST, "must be the `next` value of the previous page, unchanged")
-    at = read_position(parts[2], REST).seen if len(parts) == _PARTS else {}
-    return Down(upto=upto, position=read_position(position, REST), at=at)
+    reached = read_position(parts[2], REST).seen if len(parts) == _PARTS else {}
+    return Down(upto=upto, position=read_position(position, REST), at=reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

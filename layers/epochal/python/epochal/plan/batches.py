@@ -16,10 +16,10 @@ def get_all(table: str, keys: Iterable[Key]) -> Steps[list[Item]]:
     Args:
         keys: keys of the items, each once.
     """
-    wanted = tuple(keys)
-    starts = range(0, len(wanted), BATCH_KEYS)
+    remaining = tuple(keys)
+    starts = range(0, len(remaining), BATCH_KEYS)
     replies = yield from side_by_side(
-        BatchGet(table=table, keys=wanted[start : start + BATCH_KEYS]) for start in starts
+        BatchGet(table=table, keys=remaining[start : start + BATCH_KEYS]) for start in starts
     )
     return [item for reply in replies for item in reply.items]
 
@@ -41,6 +41,6 @@ def settled(places: Iterable[tuple[str, Key]]) -> Steps[None]:
     Args:
         places: table and key of each item, each once.
     """
-    wanted = tuple(places)
-    for start in range(0, len(wanted), TRANSACTION_ITEMS):
-        yield TransactGet(keys=wanted[start : start + TRANSACTION_ITEMS])
+    remaining = tuple(places)
+    for start in range(0, len(remaining), TRANSACTION_ITEMS):
+        yield TransactGet(keys=remaining[start : start + TRANSACTION_ITEMS])

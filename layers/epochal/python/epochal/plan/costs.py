@@ -63,5 +63,5 @@ def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
 def _written(write: TransactionWrite, stored: Lookup) -> int:
     """Compute the write units of one write outside of a transaction."""
     before = stored(write.table, write.item if isinstance(write, Put) else write.key)
-    left = after(write, before) if holds(write.condition, before) else before
-    return write_units(max(stored_size(before), stored_size(left)))
+    item = after(write, before) if holds(write.condition, before) else before
+    return write_units(max(stored_size(before), stored_size(item)))

@@ -33,8 +33,8 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
         case Compare():
             return item is not None and condition.name in item and _compares(condition, item[condition.name])
         case BeginsWith(name, prefix):
-            found = None if item is None else item.get(name, {}).get("S")
-            return found is not None and found.startswith(prefix)
+            content = None if item is None else item.get(name, {}).get("S")
+            return content is not None and content.startswith(prefix)
         case Not(compared):
             return not holds(compared, item)
         case All(conditions):

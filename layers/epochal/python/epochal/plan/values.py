@@ -137,11 +137,11 @@ def number_size(digits: str) -> int:
         return _paired(len(stripped.lstrip("0")), len(digits) - len(stripped))
     mantissa, _, exponent = digits.lower().partition("e")
     negative = mantissa.startswith("-")
-    whole, _, fraction = mantissa.lstrip("+-").partition(".")
-    if not (whole + fraction).strip("0"):
+    integer, _, fraction = mantissa.lstrip("+-").partition(".")
+    if not (integer + fraction).strip("0"):
         return 1
     shift = int(exponent or 0) - len(fraction)
-    significant = (whole + fraction).lstrip("0")
+    significant = (integer + fraction).lstrip("0")
     stripped = significant.rstrip("0")
     return _paired(len(stripped), shift + len(significant) - len(stripped), negative=negative)
 

@@ -113,8 +113,8 @@ class Question:
 
     def _digest(self, backward: bool) -> bytes:
         """Return the digest by which a continuation names its question."""
-        said = "\n".join((self.model, self.name, self.values, self.low, self.high, str(backward)))
-        return hashlib.sha256(said.encode()).digest()[:_DIGEST]
+        content = "\n".join((self.model, self.name, self.values, self.low, self.high, str(backward)))
+        return hashlib.sha256(content.encode()).digest()[:_DIGEST]
 
 
 def question(
@@ -133,8 +133,8 @@ def question(
     """
     name = ALL if name is None else name
     if name not in declared:
-        known = ", ".join(each for each in declared if each != ALL) or "no secondary key"
-        raise InvalidInput("name", f"is no key of {model}, which has {known}")
+        names = ", ".join(key_name for key_name in declared if key_name != ALL) or "no secondary key"
+        raise InvalidInput("name", f"is no key of {model}, which has {names}")
     must_be(str, prefix, "prefix", "text")
     if prefix and (since is not None or below is not None):
         raise InvalidInput("prefix", "must not be given with since or below")
@@ -163,9 +163,9 @@ def value_from(given: str) -> Value:
 
 def _following(prefix: str) -> str:
     """Return the least text above all that begin with this prefix."""
-    kept = prefix.rstrip("\U0010ffff")
-    above = ord(kept[-1]) + 1
-    return kept[:-1] + ("\ue000" if above == 0xD800 else chr(above))  # noqa: PLR2004  halves of pairs are no characters
+    stripped = prefix.rstrip("\U0010ffff")
+    above = ord(stripped[-1]) + 1
+    return stripped[:-1] + ("\ue000" if above == 0xD800 else chr(above))  # noqa: PLR2004  halves of pairs are no characters
 
 
 def page(
@@ -208,8 +208,8 @@ def page(
 
 def _documents(table: str, places: list[Key]) -> Steps[dict[str, Item]]:
     """Read the items of documents, by their keys."""
-    found = yield from get_all(table, places)
-    return {each["pk"]["S"]: each for each in found}
+    items = yield from get_all(table, places)
+    return {item["pk"]["S"]: item for item in items}
 
 
 def _has(asked: Question, document: Item, key: str, entry: Item) -> bool:

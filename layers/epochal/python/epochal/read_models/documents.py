@@ -234,8 +234,8 @@ class ReadModel:
         Raises:
             InvalidInput: the generation was built without keys, or `after` is of another question.
         """
-        asked = self._question(None, (), prefix=prefix, since=since, below=below)
-        return self._page(asked, limit, after, backward=backward)
+        question = self._question(None, (), prefix=prefix, since=since, below=below)
+        return self._page(question, limit, after, backward=backward)
 
     def find(
         self,
@@ -263,8 +263,8 @@ class ReadModel:
         Raises:
             InvalidInput: the generation was built without that key, or `after` is of another question.
         """
-        asked = self._question(name, values, prefix=prefix, since=since, below=below)
-        return self._page(asked, limit, after, backward=backward)
+        question = self._question(name, values, prefix=prefix, since=since, below=below)
+        return self._page(question, limit, after, backward=backward)
 
     def count(
         self,
@@ -284,13 +284,13 @@ class ReadModel:
         """
         from epochal.read_models.asking import count  # noqa: PLC0415  only who asks loads it
 
-        asked = self._question(name, values, prefix=prefix, since=since, below=below)
-        return self.driver.run(count(self.table, asked, at_most))
+        question = self._question(name, values, prefix=prefix, since=since, below=below)
+        return self.driver.run(count(self.table, question, at_most))
 
     def place(self, stream: str) -> int | None:
         """Return the next index of a stream to be folded; None if no event has been."""
-        found = self._get(self._key(stream, "place"))
-        return None if found is None else read_number(found, "n")
+        item = self._get(self._key(stream, "place"))
+        return None if item is None else read_number(item, "n")
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
         """Wait until every event of a stream below `version` is in the documents; return whether it is.
@@ -302,8 +302,8 @@ class ReadModel:
 
     def _load(self, key: str) -> _Document:
         """Load a document with its item."""
-        found = self._get(self._key(key, "document"))
-        return _Document(found, None if found is None else self._read(found))
+        item = self._get(self._key(key, "document"))
+        return _Document(item, None if item is None else self._read(item))
 
     def _read(self, item: Item) -> Any:
         """Decode a document from its item; raise `CorruptData` if it does not fit its class."""
@@ -385,8 +385,8 @@ class ReadModel:
 
     def _entry_writes(self, entries: Entries) -> Iterable[Put | Delete]:
         """Build the writes of entries, without conditions: the document's condition protects them."""
-        gone = [Delete(table=self.table, key=each) for each in entries.gone]
-        return [*gone, *(Put(table=self.table, item=each) for each in entries.new)]
+        deletions = [Delete(table=self.table, key=entry) for entry in entries.gone]
+        return [*deletions, *(Put(table=self.table, item=entry) for entry in entries.new)]
 
     def _body(self, key: str, value: Any) -> str:
         """Encode a document as JSON; raise `InvalidInput` if it could not be read back."""
@@ -411,10 +411,10 @@ class ReadModel:
 
     def _place(self, stream: str, kind: str) -> int | None:
         """Read how far a stream has been folded; refuse a generation that was built with other keys."""
-        found = self._get(self._key(stream, kind))
-        if found is not None and read_text(found, "k") != (None if self.keys is None else self.keys.mark):
+        item = self._get(self._key(stream, kind))
+        if item is not None and read_text(item, "k") != (None if self.keys is None else self.keys.mark):
             raise self._otherwise()
-        return None if found is None else read_number(found, "n")
+        return None if item is None else read_number(item, "n")
 
     # What the generation is asked by. Its head is written before its first document, and read once.
 
@@ -432,18 +432,18 @@ class ReadModel:
         from epochal.read_models.keys import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
         if self._of not in self._heads:
-            found = self._get(head_key(self._of))
-            if found is None and made is not None:
+            stored = self._get(head_key(self._of))
+            if stored is None and made is not None:
                 head = Put(table=self.table, item=head_item(self._of, made.declared), condition=Absent("pk"))
-                done = isinstance(self.driver.ask(head), Done)
-                found = head.item if done else self._get(head_key(self._of))
-            if found is None:
+                was_written = isinstance(self.driver.ask(head), Done)
+                stored = head.item if was_written else self._get(head_key(self._of))
+            if stored is None:
                 raise InvalidInput(
                     "keys", f"{self._of} was built without: open its next generation with keys"
                 )
-            if "z" in found:
+            if "z" in stored:
                 raise InvalidInput("generation", f"{self._of} is being dropped")
-            self._heads[self._of] = read_head(found)
+            self._heads[self._of] = read_head(stored)
         declared = self._heads[self._of]
         if self.keys is not None and self.keys.declared != declared:
             raise self._otherwise()
@@ -512,11 +512,11 @@ class ReadModels:
         _check_name(name)
         if generation < 1:
             raise InvalidInput("generation", "must be at least 1")
-        made, form = None, None
+        secondary_keys, form = None, None
         if keys is not None:
             from epochal.read_models.keys import keys_of  # noqa: PLC0415  only models with keys load it
 
-            made = keys_of(keys, spread, holds)
+            secondary_keys = keys_of(keys, spread, holds)
         elif spread != 1 or holds is not None:
             raise InvalidInput("keys", "must be given with spread or holds; {} lists documents by their own")
         if of is not None:
@@ -528,7 +528,7 @@ class ReadModels:
             table=self.table,
             name=name,
             generation=generation,
-            keys=made,
+            keys=secondary_keys,
             form=form,
             _heads=self._heads,
         )
@@ -582,8 +582,8 @@ class ReadModels:
 
     def _live(self, name: str) -> int | None:
         """Read which generation is live; None if none has been made so."""
-        found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
-        return None if found is None else read_number(found, "n")
+        item = self.driver.ask(Get(table=self.table, key=_alias(name))).item
+        return None if item is None else read_number(item, "n")
 
 
 def models_of(settings: Settings, driver: Driver) -> ReadModels:

@@ -156,8 +156,8 @@ class ModelKeys:
     @property
     def mark(self) -> str:
         """Digest of the keys, which is stored with places."""
-        said = json.dumps({name: list(each) for name, each in sorted(self.declared.items())})
-        return hashlib.sha256(said).hexdigest()[:8]
+        content = json.dumps({name: list(key) for name, key in sorted(self.declared.items())})
+        return hashlib.sha256(content).hexdigest()[:8]
 
     def entries(self, model: str, key: str, item: Item | None, before: Any, after: Any) -> Entries:
         """Determine which entries change if a document becomes `after`, or is deleted (None).
@@ -179,15 +179,15 @@ class ModelKeys:
 
     def _wanted(self, key: str, document: Any) -> dict[tuple[str, str], Item]:
         """Derive the entries of a document, and what each contains."""
-        found = {}
+        entries = {}
         for name, by in self.by_name.items():
             field = f"{_shown(name)} of the document {key}"
             values = must_be_done(by.of(document), field)
             several = values if isinstance(values, list) else [] if values is None else [values]
             held = self._held(name, document)
-            for each in several:
-                found[name, written(each if isinstance(each, tuple) else (each,), field)] = held
-        return found
+            for value in several:
+                entries[name, written(value if isinstance(value, tuple) else (value,), field)] = held
+        return entries
 
     def _held(self, name: str, document: Any) -> Item:
         """Return what a document's entries of a key contain."""
@@ -215,12 +215,12 @@ def keys_of(
 ) -> ModelKeys:
     """Check keys as a caller declares them, and return them; raise `InvalidInput` if one is malformed."""
     must_be(Mapping, keys, "keys", "functions by name")
-    found = {ALL: SecondaryKey(_whole, spread, holds)}
+    secondary_keys = {ALL: SecondaryKey(_whole, spread, holds)}
     for name, key in keys.items():
         if not _NAME.fullmatch(str(name)):
             raise InvalidInput("keys", f"must have names of 1 to 64 letters, digits, - and _, not {name!r}")
-        found[name] = key if isinstance(key, SecondaryKey) else SecondaryKey(key)
-    return ModelKeys(found)
+        secondary_keys[name] = key if isinstance(key, SecondaryKey) else SecondaryKey(key)
+    return ModelKeys(secondary_keys)
 
 
 def _shown(name: str) -> str:
@@ -235,7 +235,7 @@ def _whole(_: Any) -> tuple[()]:
 
 def stored_values(item: Item) -> dict[str, list[str]]:
     """Return the values of a document's entries by secondary key, as its item stores them."""
-    return {name: [each["S"] for each in found["L"]] for name, found in item["e"]["M"].items()}
+    return {name: [value["S"] for value in texts["L"]] for name, texts in item["e"]["M"].items()}
 
 
 def _stored(item: Item | None, keys: ModelKeys) -> list[tuple[str, str]]:
@@ -243,15 +243,15 @@ def _stored(item: Item | None, keys: ModelKeys) -> list[tuple[str, str]]:
     if item is None:
         return []
     values = stored_values(item)
-    return [(ALL, ""), *((name, each) for name in keys.by_name for each in values.get(name, ()))]
+    return [(ALL, ""), *((name, value) for name in keys.by_name for value in values.get(name, ()))]
 
 
 def _values_item(entries: Iterable[tuple[str, str]]) -> AttributeValue:
     """Encode the values of entries for a document's item."""
     values: dict[str, list[AttributeValue]] = {}
-    for name, each in entries:
+    for name, value in entries:
         if name != ALL:
-            values.setdefault(name, []).append(text(each))
+            values.setdefault(name, []).append(text(value))
     return mapping({name: sequence(texts) for name, texts in values.items()})
 
 
@@ -304,8 +304,8 @@ def head_item(model: str, declared: Mapping[str, DeclaredKey]) -> Item:
 def read_head(item: Item) -> dict[str, DeclaredKey]:
     """Decode the keys in the head of a generation."""
     return {
-        name: DeclaredKey(int(each["M"]["n"]["N"]), each["M"]["h"]["N"] == "1")
-        for name, each in item["k"]["M"].items()
+        name: DeclaredKey(int(mark["M"]["n"]["N"]), mark["M"]["h"]["N"] == "1")
+        for name, mark in item["k"]["M"].items()
     }
 
 

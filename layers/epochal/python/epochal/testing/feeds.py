@@ -78,10 +78,10 @@ class MemoryFeed:
     def index(self) -> None:
         """Index everything that has been appended since the last call."""
         for table in (source.table for source in self._indexer.sources):
-            changes, at = self.tables.changes(table), self._indexed.get(table, 0)
+            changes, start = self.tables.changes(table), self._indexed.get(table, 0)
             self._indexer.index(
                 Record(table=table, sequence_number=f"{number:021d}", image=changes[number])
-                for number in range(at, len(changes))
+                for number in range(start, len(changes))
             )
             self._indexed[table] = len(changes)
 
@@ -102,8 +102,8 @@ class MemoryFeed:
             return self._run_composite(composite)
         reactor = self._reactor(cast("Reaction", reaction))
         runs = self._run(reactor)
-        seen = {name for ran in runs for name in ran.seen}
-        for words in describe_unmet(unmet_filters(reactor.member), seen):
+        names_seen = {name for ran in runs for name in ran.seen}
+        for words in describe_unmet(unmet_filters(reactor.member), names_seen):
             _LOGGER.warning(words)
         return runs
 

@@ -166,20 +166,20 @@ class MemoryTables:
     def _page(self, op: ops.Query | ops.Scan) -> ops.Items:
         """Read a page of a query or scan, up to its limit or 1 MB, and filter it."""
         stored = self._table(op.table)
-        taken: list[Item] = []
+        items: list[Item] = []
         total, last = 0, None
         for item in _rows(stored, op):
             total += item_size(item)
-            taken.append(item)
-            if len(taken) == op.limit or total >= limits.PAGE_BYTES:
+            items.append(item)
+            if len(items) == op.limit or total >= limits.PAGE_BYTES:
                 last = {name: item[name] for name in _names(stored.spec, op.index)}
                 break
         where = op.where if isinstance(op, ops.Scan) else None
-        found = tuple(item for item in taken if effects.holds(where, item))
+        matching = tuple(item for item in items if effects.holds(where, item))
         cost = Units(read=read_units(total, consistent=op.consistent))
         if isinstance(op, ops.Query) and op.only_count:
-            return ops.Items(items=(), counted=len(found), last=last, units=cost)
-        return ops.Items(items=found, last=last, units=cost)
+            return ops.Items(items=(), counted=len(matching), last=last, units=cost)
+        return ops.Items(items=matching, last=last, units=cost)
 
     def _transact(self, op: ops.Transact) -> ops.Reply:
         """Write a transaction, which a repeated token does only once; limit the size of the response."""
@@ -189,7 +189,7 @@ class MemoryTables:
         reply = self._write(op.writes, times=2)
         if isinstance(reply, ops.Refusal):
             items = tuple(item if op.shows(position) else None for position, item in enumerate(reply.items))
-            returned = compress(items, (bad and op.shows(at) for at, bad in enumerate(reply.failed)))
+            returned = compress(items, (bad and op.shows(place) for place, bad in enumerate(reply.failed)))
             if not limits.fits_response(returned, self._response_bytes):
                 return _oversized(op)
             return (

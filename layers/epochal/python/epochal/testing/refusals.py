@@ -97,16 +97,16 @@ def check_stored(op: ops.Op, stored: Callable[[str, Key], Item | None]) -> None:
     """
     for write in op.writes if isinstance(op, ops.Transact) else (op,):
         if not isinstance(write, ops.Update) or not (
-            grown := [each for each in write.sets if type(each) in _GROWN]
+            grown := [change for change in write.sets if type(change) in _GROWN]
         ):
             continue
         before = stored(write.table, write.key)
         if before is None or not effects.holds(write.condition, before):
             continue
-        if any(each.name in before and _GROWN[type(each)] not in before[each.name] for each in grown):
+        if any(change.name in before and _GROWN[type(change)] not in before[change.name] for change in grown):
             _refuse(op, "An operand in the update expression has an incorrect data type")
-        left = after(write, before) or {}
-        for sums in (left[each.name]["N"] for each in grown if isinstance(each, ops.Add)):
+        item_after = after(write, before) or {}
+        for sums in (item_after[change.name]["N"] for change in grown if isinstance(change, ops.Add)):
             try:
                 _check_number(sums)
             except _MalformedError as malformed:
@@ -182,7 +182,7 @@ def _check_write(write: ops.TransactionWrite, spec: tables.TableSpec) -> None:
         clauses += _clauses_of(write.condition)
     if clauses > _FEW:
         alone = ops.Transact(writes=(write,))
-        ((request,),) = (each.values() for each in request_of(alone).parameters["TransactItems"])
+        ((request,),) = (values.values() for values in request_of(alone).parameters["TransactItems"])
         _check_expressions(request)
 
 
@@ -330,7 +330,7 @@ def _index_of(op: ops.Query | ops.Scan, spec: tables.TableSpec) -> tables.IndexS
     """Return the index of a query or scan, None for the table; raise if it does not exist."""
     if op.index is None:
         return None
-    index = next((each for each in spec.indexes if each.name == op.index), None)
+    index = next((candidate for candidate in spec.indexes if candidate.name == op.index), None)
     if index is None:
         raise WrongTable(op.table)
     if op.consistent:
@@ -390,10 +390,12 @@ def _check_value(value: AttributeValue, levels: int) -> None:
 
 def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
     """Check that a set is not empty, and has nothing twice."""
-    found = [{kind: member} for member in members]
-    for each in found:
-        _check_value(each, 1)
-    if not found or len({effects.comparable(each) for each in found}) < len(found):
+    single_sets = [{kind: member} for member in members]
+    for single_set in single_sets:
+        _check_value(single_set, 1)
+    if not single_sets or len({effects.comparable(single_set) for single_set in single_sets}) < len(
+        single_sets
+    ):
         raise _MalformedError("a set has something, and nothing twice")
 
 

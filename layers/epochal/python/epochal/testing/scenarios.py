@@ -84,15 +84,15 @@ class Given(Generic[C, S, E]):
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> Elapsed[C, S, E]:
         """Let time pass: fire the timers that become due, in order, and return the events they append."""
-        given, came = self, list[E]()
+        scenario, answers = self, list[E]()
         span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         until = due_at(span, self.now)
-        while due := [name for name, (at, _) in given.timers.items() if at <= until]:
-            name = min(due, key=lambda name: given.timers[name][0])
-            at, events = given.timers[name]
-            given = replace(given._without(name), now=max(at, given.now)).and_then(*events)
-            came += [untagged(event) for event in events if not is_timer(event)]
-        return Elapsed(given=replace(given, now=until), came=tuple(came))
+        while due := [name for name, (at, _) in scenario.timers.items() if at <= until]:
+            name = min(due, key=lambda name: scenario.timers[name][0])
+            at, events = scenario.timers[name]
+            scenario = replace(scenario._without(name), now=max(at, scenario.now)).and_then(*events)
+            answers += [untagged(event) for event in events if not is_timer(event)]
+        return Elapsed(given=replace(scenario, now=until), came=tuple(answers))
 
     def then_state(self, expected: S) -> None:
         """Assert that the events led to this state."""
@@ -100,18 +100,18 @@ class Given(Generic[C, S, E]):
 
     def and_then(self, *events: E | Later | Event) -> Given[C, S, E]:
         """Return the same stream after more events."""
-        given = self
+        scenario = self
         for event in events:
-            given = given._with(self.stored(event))
-        return given
+            scenario = scenario._with(self.stored(event))
+        return scenario
 
     def _with(self, event: E | Later | Event) -> Given[C, S, E]:
         """Return the stream after one more event, or with a timer set or cancelled."""
         if isinstance(event, Later):
             return self._timed(event.name, due_at(event.at, self.now), tuple(event.events))
         if isinstance(event, Event) and event.type == TIMER_SET:
-            at = event.timestamp or format_ticks(self.now)
-            timer = timer_of(Recorded(stream="given", type=event.type, data=event.data, timestamp=at))
+            timestamp = event.timestamp or format_ticks(self.now)
+            timer = timer_of(Recorded(stream="given", type=event.type, data=event.data, timestamp=timestamp))
             return self._timed(timer.name, timer.ticks, tuple(map(self._decoded, timer.events)))
         if is_timer(event):
             off = isinstance(event, Event) and event.type == TIMER_CANCELLED

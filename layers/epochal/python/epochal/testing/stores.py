@@ -39,7 +39,7 @@ def memory_tables(**own: str | TableSpec) -> MemoryTables:
 def memory_settings(**options: Any) -> Settings:
     """Return the settings of a deployment with such tables."""
     kinds = {spec.kind for spec in store_tables()}
-    tables = {each.name: each.table for each in declared().values() if each.table in kinds}
+    tables = {setting.name: setting.table for setting in declared().values() if setting.table in kinds}
     return Settings.of(**{**tables, **options})
 
 
