@@ -38,7 +38,7 @@ from epochal.dynamo.wire.environment import service_from_environment
 from epochal.dynamo.wire.http import HttpAnswer, NoAnswer
 from epochal.errors import Misconfigured
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Get, Op, Put
+from epochal.plan.ops import Get, Op, Put, Query
 from tests.core.dynamo.test_errors import OPS
 
 REGION = "eu-central-1"
@@ -220,6 +220,66 @@ def test_what_something_in_between_answers_tells_nothing_of_a_write(
     execute = carrier_interpreter(way(Service(body=body, headers={"Content-Type": "text/html"})))
     with pytest.raises(Lost):
         execute(OPS[operation])
+
+
+COST = {"TableName": "t", "CapacityUnits": 1.0}
+
+
+@WAYS
+@pytest.mark.parametrize("operation", OPS)
+@pytest.mark.parametrize("more", [{}, {"ConsumedCapacity": COST, "Responses": [{}], "Items": [], "Count": 0}])
+@pytest.mark.parametrize("code", ["com.amazonaws.x#InternalServerError", "x#ThrottlingException", ""])
+def test_an_answer_of_success_that_names_an_error_is_lost(
+    way: Callable[[Service], Carrier], operation: str, code: str, more: dict[str, object]
+) -> None:
+    execute = carrier_interpreter(way(Service(body=told(code, message="no", **more))))
+    with pytest.raises(Lost, match="an answer of success that names an error"):
+        execute(OPS[operation])
+
+
+MALFORMED: dict[str, list[dict[str, object]]] = {
+    "get": [
+        {"Item": []},
+        {"ConsumedCapacity": 1},
+        {"ConsumedCapacity": {"CapacityUnits": "1"}},
+    ],
+    "together": [
+        {"Responses": {}},
+        {"Responses": []},
+        {"Responses": [{}, {}]},
+        {"Responses": [None]},
+        {"Responses": [{"Item": "a"}]},
+    ],
+    "query": [{"Items": {}}, {"Items": [1]}, {"Items": [], "LastEvaluatedKey": "a"}],
+    "count": [{"Count": "1"}, {"Count": None}],
+    "scan": [{"Items": None}, {"Items": [], "LastEvaluatedKey": []}],
+    "batch": [
+        {"Responses": []},
+        {"Responses": {"tips": {}}},
+        {"Responses": {"tips": [1]}},
+        {"Responses": {}, "UnprocessedKeys": [1]},
+    ],
+    "put": [{"ConsumedCapacity": 1}, {"ConsumedCapacity": {}}, {"ConsumedCapacity": {"CapacityUnits": "1"}}],
+    "transact": [{"ConsumedCapacity": "1"}, {"ConsumedCapacity": [1]}, {"ConsumedCapacity": [{}]}],
+}
+COUNTED: dict[str, Op] = {"count": Query(table="t", partition=("p", {"S": "a"}), only_count=True), **OPS}
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [(operation, members) for operation, each in MALFORMED.items() for members in each],
+    ids=str,
+)
+def test_an_answer_whose_members_are_of_other_kinds_is_lost(
+    way: Callable[[Service], Carrier], operation: str, members: dict[str, object]
+) -> None:
+    cost = [COST] if operation in ("batch", "together", "transact") else COST
+    execute = carrier_interpreter(
+        way(Service(body=json.dumps({"ConsumedCapacity": cost, **members}).encode()))
+    )
+    with pytest.raises(Lost, match="an answer that is malformed"):
+        execute(COUNTED[operation])
 
 
 def test_a_connection_that_broke_is_lost() -> None:
