@@ -33,7 +33,7 @@ from botocore.utils import get_environ_proxies
 
 from epochal.dynamo.aws_errors import address_of, describe_failure, translate_boto_error
 from epochal.dynamo.protocol.faults import DynamoFault
-from epochal.dynamo.protocol.messages import READS, check_write_answer, parse_object
+from epochal.dynamo.protocol.messages import READS, WRITES, check_answer, parse_object
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
@@ -153,8 +153,8 @@ def _config(*, retries: int, read: int) -> Config:
 
 # A client of boto3's as a carrier.
 #
-# Its answers to reads are taken whole at botocore's event `before-parse`, which leaves botocore nothing to parse. It
-# still parses errors and answers to writes.
+# Its answers to reads and writes are taken whole at botocore's event `before-parse`, which leaves botocore nothing to
+# parse. It still parses errors.
 
 
 def boto3_carrier(client: DynamoDBClient) -> Carrier:
@@ -170,9 +170,8 @@ def boto3_carrier(client: DynamoDBClient) -> Carrier:
             raise _fault_from(error) from error
         except BotoCoreError as error:
             raise connection_failure(error, retries=retries) from error
-        if request.operation in READS:
-            return answer
-        return check_write_answer(answer, answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        return check_answer(request.operation, answer, headers)
 
     return carry
 
@@ -198,7 +197,7 @@ def may_retry(client: Any) -> bool:
 
 
 def parse_reads(client: Any) -> None:
-    """Make a client parse the answers to reads with this library's parser; repeated calls change nothing."""
+    """Make a client parse answers to reads and writes with this library's parser; repeated calls change nothing."""
     client.meta.events.register("before-parse.dynamodb", _parse_answer, unique_id="epochal")
 
 
@@ -208,12 +207,12 @@ def _parse_answer(
     customized_response_dict: dict[str, Any],
     **_: object,
 ) -> None:
-    """Parse an answer to a read in place of botocore, which calls this before it parses.
+    """Parse an answer to a read or write in place of botocore, which calls this before it parses.
 
     The second dictionary overrides what botocore parses out of the first. JSON that is not an object makes botocore
     fail, so it is replaced by an empty object.
     """
-    if operation_model.name in READS and response_dict["status_code"] == HTTPStatus.OK:
+    if operation_model.name in (*READS, *WRITES) and response_dict["status_code"] == HTTPStatus.OK:
         customized_response_dict.update(parse_object(response_dict["body"]))
     elif response_dict["body"].lstrip().startswith(b"{"):
         return

@@ -7,7 +7,7 @@ is one request, a BatchGet at least one.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Final
 
 from epochal.dynamo.protocol.requests import DynamoRequest, batch_request, request_of
 from epochal.plan import failures, ops
@@ -27,11 +27,15 @@ def _parse_reply(op: ops.Op, answer: Response) -> ops.Reply:
     """Convert the answer to a request into the reply of its operation."""
     match op:
         case ops.Get():
-            return ops.Found(item=answer.get("Item"), units=_read_cost(answer, "ConsumedCapacity"))
+            units = _read_cost(answer, "ConsumedCapacity")
+            return ops.Found(item=_optional(answer, "Item"), units=units)
         case ops.TransactGet():
             units = _read_cost(answer, "Responses")
+            responses = _objects(answer["Responses"])
+            if len(responses) != len(op.keys):
+                raise failures.Lost(_MALFORMED)
             return ops.Together(
-                items=tuple(response.get("Item") for response in answer["Responses"]), units=units
+                items=tuple(_optional(response, "Item") for response in responses), units=units
             )
         case ops.Query(only_count=True):
             return _parse_page(answer, "Count")
@@ -43,10 +47,12 @@ def _parse_reply(op: ops.Op, answer: Response) -> ops.Reply:
 
 def _parse_page(answer: Response, member: str) -> ops.Items:
     """Convert the answer to a query or scan into a page of items, or into a count of them."""
-    units, last = _read_cost(answer, member), answer.get("LastEvaluatedKey")
-    if member == "Count":
-        return ops.Items(items=(), counted=answer[member], last=last, units=units)
-    return ops.Items(items=tuple(answer[member]), last=last, units=units)
+    units, last = _read_cost(answer, member), _optional(answer, "LastEvaluatedKey")
+    if member != "Count":
+        return ops.Items(items=tuple(_objects(answer[member])), last=last, units=units)
+    if type(answer[member]) is not int:
+        raise failures.Lost(_MALFORMED)
+    return ops.Items(items=(), counted=answer[member], last=last, units=units)
 
 
 def _read_batch(op: ops.BatchGet) -> Generator[DynamoRequest, Response, ops.Items]:
@@ -60,9 +66,9 @@ def _read_batch(op: ops.BatchGet) -> Generator[DynamoRequest, Response, ops.Item
     while True:
         answer = yield request
         cost += _read_cost(answer, "Responses")
-        page = answer["Responses"].get(op.table, [])
+        page = _objects((_optional(answer, "Responses") or {}).get(op.table, []))
         items += page
-        unprocessed = answer.get("UnprocessedKeys")
+        unprocessed = _optional(answer, "UnprocessedKeys")
         if not unprocessed:
             return ops.Items(items=tuple(items), units=cost)
         if not page:
@@ -82,8 +88,29 @@ def _read_cost(answer: Response, member: str) -> Units:
 
 
 def _sum_units(answer: Response) -> float:
-    """Sum the capacity units that an answer reports."""
+    """Sum the capacity units that an answer reports; raise `Lost` if it reports them in another form."""
     consumed = answer.get("ConsumedCapacity", [])
-    return float(
-        sum(cost["CapacityUnits"] for cost in (consumed if isinstance(consumed, list) else [consumed]))
-    )
+    try:
+        return float(
+            sum(cost["CapacityUnits"] for cost in (consumed if isinstance(consumed, list) else [consumed]))
+        )
+    except (KeyError, TypeError) as error:
+        raise failures.Lost(_MALFORMED) from error
+
+
+_MALFORMED: Final = "an answer that is malformed"
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """Return a member of an answer that is a list of objects; raise `Lost` if it is not."""
+    if type(value) is not list or not all(type(each) is dict for each in value):
+        raise failures.Lost(_MALFORMED)
+    return value
+
+
+def _optional(answer: Response, name: str) -> dict[str, Any] | None:
+    """Return a member of an answer that is an object, or None if it is missing; raise `Lost` if it is neither."""
+    value = answer.get(name)
+    if value is not None and type(value) is not dict:
+        raise failures.Lost(_MALFORMED)
+    return value

@@ -18,6 +18,7 @@ from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.plan import failures
 
 READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
+WRITES: Final = ("DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem")
 
 _TARGET: Final = "DynamoDB_20120810"
 MEDIA: Final = "application/x-amz-json-1.0"
@@ -51,9 +52,18 @@ def read_answer(
         raise failures.Lost("an answer that was damaged on its way")
     if status >= HTTPStatus.MOVED_PERMANENTLY:
         raise _fault(request, status, body)
-    if request.operation in READS:
-        return parse_object(body)
-    return check_write_answer(_json(body), headers)
+    answer = parse_object(body) if request.operation in READS else _json(body)
+    return check_answer(request.operation, answer, headers)
+
+
+def check_answer(operation: str, answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return an answer of success if it is DynamoDB's and names no error; raise `Lost` otherwise.
+
+    An answer that says both that a request has succeeded and that it has failed tells neither.
+    """
+    if "__type" in answer:
+        raise failures.Lost("an answer of success that names an error")
+    return answer if operation in READS else check_write_answer(answer, headers)
 
 
 def check_write_answer(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
