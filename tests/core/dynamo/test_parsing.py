@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.clients import parse_reads
+from epochal.dynamo.clients import parse_answers
 
 EVERY_KIND = {
     "text": {"S": "ä ✈"},
@@ -89,7 +89,7 @@ def read(request: pytest.FixtureRequest) -> str:
 def test_an_answer_is_what_botocore_makes_of_it(read: str) -> None:
     arguments, answer = ANSWERS[read]
     theirs, ours = (answering(200, json.dumps(answer).encode()) for _ in range(2))
-    parse_reads(ours)
+    parse_answers(ours)
     assert getattr(ours, read)(**arguments) == getattr(theirs, read)(**arguments)
 
 
@@ -98,7 +98,7 @@ def test_it_is_not_botocore_that_parses(read: str) -> None:
     arguments, answer = ANSWERS[read]
     client = answering(200, json.dumps(answer | {"Unknown": 1}).encode())
     assert "Unknown" not in getattr(client, read)(**arguments)
-    parse_reads(client)
+    parse_answers(client)
     assert getattr(client, read)(**arguments)["Unknown"] == 1
 
 
@@ -107,14 +107,14 @@ def test_what_is_no_answer_is_one_without_contents(read: str, body: bytes) -> No
     """botocore itself fails over JSON that is no object."""
     arguments, _ = ANSWERS[read]
     client = answering(200, body)
-    parse_reads(client)
+    parse_answers(client)
     assert getattr(client, read)(**arguments).keys() == {"ResponseMetadata"}
 
 
 def test_an_error_is_left_to_botocore(read: str) -> None:
     arguments, _ = ANSWERS[read]
     client = answering(400, json.dumps({"__type": "x#ThrottlingException", "message": "slower"}).encode())
-    parse_reads(client)
+    parse_answers(client)
     with pytest.raises(ClientError) as caught:
         getattr(client, read)(**arguments)
     assert caught.value.response["Error"] == {"Code": "ThrottlingException", "Message": "slower"}

@@ -159,7 +159,7 @@ def _config(*, retries: int, read: int) -> Config:
 
 def boto3_carrier(client: DynamoDBClient) -> Carrier:
     """Build a carrier that sends requests through a boto3 client; it is safe to share between threads."""
-    parse_reads(client)
+    parse_answers(client)
     retries = may_retry(client)
 
     def carry(request: DynamoRequest) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def may_retry(client: Any) -> bool:
     return bool((client.meta.config.retries or {}).get("total_max_attempts", 2) > 1)
 
 
-def parse_reads(client: Any) -> None:
+def parse_answers(client: Any) -> None:
     """Make a client parse answers to reads and writes with this library's parser; repeated calls change nothing."""
     client.meta.events.register("before-parse.dynamodb", _parse_answer, unique_id="epochal")
 
