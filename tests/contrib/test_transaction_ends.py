@@ -19,6 +19,7 @@ ENDING = [
     "/* a /* b */ COMMIT",
     "/* COMMIT */ /**/ end",
     "/***/ABORT",
+    "/* /*/ COMMIT",
     "-- a\r\nROLLBACK",
     "ROLLBACK WORK",
     "PREPARE TRANSACTION 'a'",

@@ -542,11 +542,51 @@ def _key(stream: str) -> str:
 # end.
 
 _ENDS: Final = re.compile(
-    r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*(?:COMMIT|END|ABORT|PREPARE\s+TRANSACTION"
-    r"|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b))\b",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:COMMIT|END|ABORT|PREPARE\s+TRANSACTION|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b))\b",
+    re.IGNORECASE,
 )
 """A statement that ends a transaction; `ROLLBACK TO` a savepoint does not."""
+
+_BLANK: Final = re.compile(r"(?:\s|;|--[^\n]*+\n)*+")
+"""What may stand before a statement beside comments in `/* */`."""
+
+_COMMENT_MARK: Final = re.compile(r"/\*|\*/")
+
+
+def ends_transaction(statement: str) -> bool:
+    """Return whether a statement ends a transaction, whatever comments stand before it.
+
+    Comments nest in PostgreSQL and do not in SQLite, so both ways of reading them count.
+    """
+    return any(_ENDS.match(statement, _begin_of(statement, nested=nested)) for nested in (False, True))
+
+
+def _begin_of(statement: str, *, nested: bool) -> int:
+    """Return where a statement begins after blanks and comments; its end if a comment does not end."""
+    begin = _end_of_blank(statement, 0)
+    while statement.startswith("/*", begin):
+        end = _end_of_nested(statement, begin) if nested else statement.find("*/", begin + 2) + 2
+        if end < begin + 2:
+            return len(statement)
+        begin = _end_of_blank(statement, end)
+    return begin
+
+
+def _end_of_nested(statement: str, begin: int) -> int:
+    """Return where a comment that may contain others ends; 0 if it does not."""
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(statement, begin):
+        depth += 1 if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    return 0
+
+
+def _end_of_blank(statement: str, begin: int) -> int:
+    """Return where blanks, semicolons and line comments from an index on end."""
+    blank = _BLANK.match(statement, begin)
+    return begin if blank is None else blank.end()
+
 
 _ENDINGS: Final = ("commit", "rollback")
 
@@ -614,7 +654,7 @@ class _Guard:
 
     def executing(self, _: Connection, __: Any, statement: str, *___: Any) -> None:
         """Refuse a statement that ends the transaction, before it is executed."""
-        if _ENDS.match(statement):
+        if ends_transaction(statement):
             self.refuse()
 
     @contextmanager
