@@ -15,8 +15,8 @@ from epochal.contrib.local.deploy import LocalDeployment
 from tests.deploy.commands import epochal
 
 REACTION = "epochal-dev-reaction-proof"
-NOT_OFFERED = {"alarms"}
-"""Nothing evaluates them here."""
+NOT_OFFERED = {"alarms", "changed-setting", "lake", "publish", "sql-swap"}
+"""Nothing evaluates alarms here; and the stage has no lake, no recipients and no database, and is not to be updated."""
 
 Prove = Callable[..., "Proven"]
 

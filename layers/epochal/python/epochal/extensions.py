@@ -31,6 +31,7 @@ class Extension:
         construct: the CDK construct that a store adds when the stage's setting `timers` is true.
         clock: the function behind `MemoryFeed.advance`, which moves the clock of a deployment in memory.
         fixtures: a module of pytest fixtures.
+        proofs: a function that yields the checks that `epochal prove` makes of the package.
         event_schemas: a function that compiles a document of JSON Schemas to the source of a module that checks events.
     """
 
@@ -43,6 +44,7 @@ class Extension:
     clock: str = ""
     fixtures: str = ""
     event_schemas: str = ""
+    proofs: str = ""
 
 
 EXTENSIONS: Final = (
@@ -53,13 +55,16 @@ EXTENSIONS: Final = (
         default_store="epochal.contrib.local.opened:open_deployed",
         fixtures="epochal.contrib.local.pytest_plugin",
     ),
+    Extension(package="epochal.contrib.lake", proofs="epochal.contrib.lake.proofs:trials"),
     Extension(package="epochal.contrib.mcp", commands="epochal.contrib.mcp.commands:COMMANDS"),
     Extension(package="epochal.contrib.proving", commands="epochal.contrib.proving.commands:COMMANDS"),
+    Extension(package="epochal.contrib.publish", proofs="epochal.contrib.publish.proofs:trials"),
     Extension(
         package="epochal.contrib.schemas",
         commands="epochal.contrib.schemas.commands:COMMANDS",
         event_schemas="epochal.contrib.schemas.asyncapi:compiled_from",
     ),
+    Extension(package="epochal.contrib.sql", proofs="epochal.contrib.sql.proofs:trials"),
     Extension(
         package="epochal.contrib.timers",
         commands="epochal.contrib.timers.commands:COMMANDS",

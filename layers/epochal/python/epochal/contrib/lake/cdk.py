@@ -37,6 +37,7 @@ from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
 from epochal.cdk.parts.storage import private_bucket
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
+from epochal.contrib.lake import TABLE, VIEW
 from epochal.contrib.publish.cdk import Publish
 from epochal.contrib.publish.rows import ROW_AT
 from epochal.contrib.transfer.rows import COLUMNS
@@ -45,9 +46,6 @@ EVENTS: Final = "events/"
 ERRORS: Final = "errors/"
 RESULTS: Final = "athena/"
 """Prefixes of the bucket."""
-
-TABLE: Final = "deliveries"
-VIEW: Final = "events"
 
 FIRST_DAY: Final = "2026-01-01"
 """First day of a lake's partitions: without a condition on the day, a query reads every day since then."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from epochal import extensions
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.contrib.proving.proof import (
@@ -34,6 +35,7 @@ from epochal.contrib.proving.proof import (
 )
 from epochal.contrib.proving.proof import prove as tried
 from epochal.contrib.proving.store import quarantine, store_checks
+from epochal.contrib.proving.updating import changed_setting
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import credentials
 from epochal.errors import InvalidInput, Unavailable
@@ -368,6 +370,8 @@ GATEWAY = "ApiUrl"
     "--only", multiple=True, metavar="WORD", help="Only checks with this in their names; may be repeated."
 )
 @click.option("--skip", multiple=True, metavar="WORD", help="Not those with this; may be repeated.")
+@click.option("--sql", default="", metavar="URL", help="SQLAlchemy's URL of a database to swap a model in.")
+@click.option("--update", "updates", is_flag=True, help="Change a setting of a stack, and change it back.")
 @click.option("--report", metavar="PATH", help="Write the report to PATH.json, and as a page to PATH.md.")
 @click.option("--strict", is_flag=True, help="Fail as well where something could not be proven.")
 @inputs.YES
@@ -380,6 +384,8 @@ def prove(
     also: Sequence[str],
     only: Sequence[str],
     skip: Sequence[str],
+    sql: str,
+    updates: bool,
     report: str | None,
     strict: bool,
     yes: bool,
@@ -398,8 +404,12 @@ def prove(
         http=_http(store, stacks, api, token),
         marker=secrets.token_hex(4),
         starts={partition.partition: partition.tail for partition in store.feed.partitions()},
+        sql=sql,
+        updates=updates,
     )
-    checks = _chosen([*store_checks(proof), *ACCOUNT, quarantine], only, skip)
+    checks = _chosen(
+        [*store_checks(proof), *_of_packages(proof), *ACCOUNT, changed_setting, quarantine], only, skip
+    )
     price = _price(index, checks)
     inputs.confirm(f"{price}. Go on?", yes=yes)
     if yes:
@@ -423,6 +433,12 @@ def prove(
     bad = ("failed", "not proven") if strict else ("failed",)
     if failed := [result.check.name for result in results if result.verdict in bad]:
         raise inputs.Unsound(f"not everything holds: {', '.join(failed)}")
+
+
+def _of_packages(proof: ProofRun) -> Iterator[Trial]:
+    """Yield the checks of other optional packages."""
+    for trials in extensions.parts("proofs"):
+        yield from trials(proof)
 
 
 def _price(index: str, checks: Sequence[Trial]) -> str:

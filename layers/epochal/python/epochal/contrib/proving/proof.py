@@ -75,6 +75,8 @@ class ProofRun:
         removals: functions that remove what was written; each returns in words what it had to leave.
         left: what stays after the removals, in words.
         used: metered amounts, by the names of `PRICES`.
+        sql: SQLAlchemy's URL of a database whose read models are tried; empty for none.
+        updates: whether stacks may be updated, and changed back.
     """
 
     store: Deployment
@@ -87,6 +89,8 @@ class ProofRun:
     removals: list[Callable[[], str]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     used: Counter[str] = field(default_factory=Counter)
+    sql: str = ""
+    updates: bool = False
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
     _numbers: Iterator[int] = field(default_factory=itertools.count)

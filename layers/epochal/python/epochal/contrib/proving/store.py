@@ -13,13 +13,13 @@ from typing import Any, Final, Literal, Protocol
 from urllib.parse import urlencode
 
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
-from epochal.care.status import standings
+from epochal.contrib.proving.catching_up import FeedPlace, ends_of_feed, find_place, has_reached
 from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
 from epochal.contrib.timers.protocol import Armed, Wake
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.hosting.deadline import SPARED
-from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.index.checkpoints import BEGINNING, parse_checkpoint
 from epochal.layout.port import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import PER_SECOND, TAG_STREAMS, TIMER_FIRED, Event, Recorded, parse_time
@@ -354,8 +354,8 @@ def catch_up(proof: ProofRun) -> str:
     ]
     if not timeouts:
         raise Unproven(f"the stage has no reaction called {REACTION}: docs/first-day.md has it")
-    writer = StreamWriter("", proof.name("catch-up"), _streams(proof))
-    begins = {partition.partition: partition.tail for partition in proof.store.feed.partitions()}
+    writer = stream_writer(proof, "catch-up")
+    begins = ends_of_feed(proof)
     work = timeouts[0] * (1 - SPARED)
     events = [
         Event.json("Slow", {"n": each, "seconds": round(work / EVENTS_A_HOP, 3)})
@@ -364,25 +364,17 @@ def catch_up(proof: ProofRun) -> str:
     writer.store.append(writer.stream, events)
     proof.removals.append(writer.remove)
     proof.used["seconds of functions"] += round(HOPS * timeouts[0])
-    place: list[tuple[int, Checkpoint]] = []
+    places: list[FeedPlace] = []
 
     def indexed() -> bool:
-        """Whether the appended events are in the feed; `place` gets the checkpoint after them."""
-        for tail in proof.store.feed.partitions():  # a new stage had no partitions before
-            start = begins.get(tail.partition, BEGINNING)
-            for page in proof.store.feed.read(tail.partition, start=start):
-                if any(item.stream == writer.stream for item in page.items):
-                    place.append((tail.partition, page.next))
-                    return True
-        return False
+        """Whether the appended events are in the feed; `places` gets the place after them."""
+        if place := find_place(proof, writer.stream, begins):
+            places.append(place)
+        return bool(places)
 
     def caught_up() -> bool:
-        """Whether the reaction's checkpoint has reached the checkpoint in `place`."""
-        found = standings(proof.store.driver, proof.store.settings.index_table, (REACTION,))
-        return any(
-            each.partition == place[0][0] and any(group.checkpoint >= place[0][1] for group in each.groups)
-            for each in found
-        )
+        """Whether the reaction's checkpoint has reached the place of the events."""
+        return has_reached(proof, REACTION, places[0])
 
     if not proof.until(indexed, FEED_SECONDS):
         raise Broken("the feed has not got what was appended")
@@ -408,7 +400,7 @@ def process(proof: ProofRun) -> str:
     """
     if all(each.reaction != f"{PROCESS}-outbox" for each in functions_of(proof.stacks, proof.client)):
         raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md has it")
-    writer = StreamWriter("", proof.name("process"), _streams(proof))
+    writer = stream_writer(proof, "process")
     own = StreamWriter("", f"{PROCESS}-{writer.stream.partition('-')[2]}", writer.store)
     began = proof.clock()
     writer.store.append(writer.stream, [Event.json("Asked", {"n": 0})])
@@ -436,7 +428,7 @@ def timers(proof: ProofRun) -> str:
 
     The far timer must have a schedule before it is called off; that schedule ends by itself.
     """
-    writer = StreamWriter("", proof.name("timers"), _streams(proof))
+    writer = stream_writer(proof, "timers")
     soon = in_(seconds=TIMER_SECONDS)
     set_ = [later(name, [Event.json(KIND, {"n": 0})], at=soon) for name in ("fires", "does-not")]
     far = later("far", [Event.json(KIND, {"n": 1})], at=in_(minutes=FAR_MINUTES))
@@ -508,6 +500,15 @@ def quarantine(proof: ProofRun) -> str:
     records.discard(record.source, record.index)
     proof.left.append(f"record {record.index} of {record.source} in quarantine, given up")
     return f"{record.source} {record.index}: {record.cause}"
+
+
+def stream_writer(proof: ProofRun, what: str) -> StreamWriter:
+    """Return a writer of a new stream of this proof through the library.
+
+    Raises:
+        Unproven: the stage has no table of streams.
+    """
+    return StreamWriter("", proof.name(what), _streams(proof))
 
 
 def _streams(proof: ProofRun) -> Streams:
