@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.codec.bodies import Encoded, decode
+from epochal.codec.bodies import MAX_DECODED, Encoded, decode
 from epochal.errors import CorruptData
-from epochal.model.events import Claim, Event
+from epochal.model.events import Claim, Event, Unfold
+from epochal.pages.tags import entries
 from epochal.settings import RESPONSE_BYTES
 from epochal.store import encoding
 from tests.support.api import Answer, Api
@@ -29,7 +30,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes that bodies were opened to."""
     sizes: list[int] = []
 
-    def counted(body: Encoded, limit: int) -> bytes | Claim:
+    def counted(body: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
         try:
             content = decode(body, limit)
         except CorruptData:
@@ -39,6 +40,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return content
 
     monkeypatch.setattr(encoding, "decode", counted)
+    monkeypatch.setattr(entries, "decode", counted)
     return sizes
 
 
@@ -163,3 +165,49 @@ def test_a_page_in_order_opens_bodies_until_it_has_no_room(
             break
         asked = {"within": 0, "from": page["next"]}
     assert sorted(found) == [*range(ALL)]
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("body", [SPACES, HUGE, NO_JSON], ids=["spaces", "huge", "no JSON"])
+def test_the_state_of_a_stream_opens_unfolds_until_it_has_no_room(
+    opened: list[int], body: bytes, together: bool
+) -> None:
+    api = Api()
+    unfolds = [Unfold(type=f"State{number}", data=body) for number in range(ALL)]
+    for number in [ALL] if together else range(1, ALL + 1):
+        api.streams.append(STREAM, [Event(type="Placed")], unfolds=unfolds[:number])
+    answer = get(api, f"/streams/{STREAM}", "events=true")
+    assert sum(opened) < MOST + 5_500_000
+    shown = answer.json["unfolds"]
+    assert [unfold["type"] for unfold in shown] == [unfold.type for unfold in unfolds]
+    assert [unfold.get("omitted", False) for unfold in shown] == [
+        body is not SPACES or number > 0 for number in range(ALL)
+    ]
+
+
+TAGGED = {
+    "query": ("POST", "/events/query", {"query": {"items": [{"tags": ["order:1"]}]}}),
+    "backward": (
+        "POST",
+        "/events/query",
+        {"query": {"items": [{"tags": ["order:1"]}]}, "direction": "backward"},
+    ),
+    "list": ("GET", "/events", None),
+}
+
+
+@pytest.mark.parametrize("body", [SPACES, HUGE, NO_JSON], ids=["spaces", "huge", "no JSON"])
+@pytest.mark.parametrize("asked", TAGGED)
+def test_a_page_of_tagged_events_opens_bodies_until_it_has_no_room(
+    opened: list[int], asked: str, body: bytes
+) -> None:
+    api = Api(pages=True)
+    for _ in range(ALL):
+        api.deployment.tagged.append([Event(type="Placed", data=body, tags=("order:1",))])
+    method, path, sent = TAGGED[asked]
+    answer = api.call(method, path, sent, query="" if sent else "tag=order:1")
+    assert answer.status == 200, answer.text
+    assert len(list(filter(None, opened))) == 2
+    (event,) = answer.json["events"]
+    assert ("data" in event) == (body is SPACES)
+    assert ("omitted" in event) == (body is not SPACES)
