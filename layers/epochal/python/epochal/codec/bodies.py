@@ -99,6 +99,11 @@ def may_be_large(encoded: Encoded) -> bool:
     return encoding == DEFLATE or (encoding == DIRECT and len(data) > ONE_BLOCK)
 
 
+def exceeds(encoded: Encoded, largest: int) -> bool:
+    """Return whether a body that is stored as it is has more than `largest` bytes."""
+    return encoded.encoding == DIRECT and len(encoded.data) > largest
+
+
 def may_gain(encoded: Encoded) -> int:
     """Estimate how many bytes `denser` would save on this body."""
     fits = encoded.encoding == BROTLI and len(encoded.data) <= LATE_MOST

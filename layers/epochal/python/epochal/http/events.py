@@ -421,12 +421,12 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
 
 def unfold(found: RecordedUnfold, link: Link) -> dict[str, Any]:
     """Show an unfold, with its bodies in the bucket as links."""
-    return with_bodies(_unfold_frame(found), found, link)
+    return with_bodies(unfold_frame(found.version, found.type, found.timestamp), found, link)
 
 
-def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:
+def unfold_frame(version: int, type_: str, timestamp: str) -> dict[str, Any]:
     """Show an unfold without its bodies."""
-    return {"version": found.version, "type": found.type, "timestamp": found.timestamp}
+    return {"version": version, "type": type_, "timestamp": timestamp}
 
 
 # Items of the feed.

@@ -31,12 +31,12 @@ from epochal.http.events import (
     POSITION,
     AnswerSize,
     Link,
-    _unfold_frame,
     claim_of,
     event,
     event_frame,
     event_of,
     unfold,
+    unfold_frame,
     unfold_of,
 )
 from epochal.http.idempotency import idempotency_key
@@ -66,7 +66,7 @@ from epochal.store.driver import Meter
 from epochal.store.reading import Page
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams
-from epochal.store.unopened import UnopenedHead
+from epochal.store.unopened import UnopenedHead, UnopenedUnfold
 
 if TYPE_CHECKING:
     from epochal.http.tagged import Listed
@@ -619,10 +619,15 @@ def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) ->
     Events are opened only where `events` is true: they may be large.
     """
     unfolds = unopened.unfolds()
+    stored = [each.stored for each in unfolds]
+    outlines = [unfold_frame(each.version, each.type, each.timestamp) for each in stored]
     frames = [*map(event_frame, unopened.outlines())] if events else []
     # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
-    answer = AnswerSize([*map(_unfold_frame, unfolds), *frames])
-    views = [answer.put(unfold(each, link), _unfold_frame(each)) for each in unfolds]
+    answer = AnswerSize([*outlines, *frames])
+    views = [
+        answer.put_opened(partial(_opened_unfold, each, link), frame, large=each.may_be_large)
+        for each, frame in zip(unfolds, outlines, strict=True)
+    ]
     carried: dict[str, Any] = {}
     if events:
         carried = {
@@ -634,6 +639,12 @@ def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) ->
             ]
         }
     return STATE(unopened.head, token=token.text(), headEvents=unopened.count, unfolds=views, **carried)
+
+
+def _opened_unfold(unopened: UnopenedUnfold, link: Link, largest: int) -> dict[str, Any] | None:
+    """Show an unfold; None where its data or metadata exceed `largest` bytes."""
+    found = unopened.open(largest)
+    return None if found is None else unfold(found, link)
 
 
 def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dict[str, Any] | None:

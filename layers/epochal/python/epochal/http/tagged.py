@@ -28,12 +28,14 @@ from epochal.http.events import (
     ID,
     IDS_SHOWN,
     INDEX,
+    LARGEST,
     MAX_NAMED,
     MAX_POSITION_BYTES,
     POSITION,
     TAG,
     AnswerSize,
     Link,
+    body_bytes,
     shown_bodies,
     tag_of,
     with_bodies,
@@ -257,8 +259,11 @@ class Listed:
         frame = fields(found)
         if self._positions and found.position is not None:
             frame["position"] = write_position(found.position)
-        shown = with_bodies(frame, found, self._link)
-        view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
+        if body_bytes(found) > LARGEST:
+            view = None if self.views else self._answer.omit(frame)
+        else:
+            shown = with_bodies(frame, found, self._link)
+            view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
         if view is not None:
             self.views.append(view)
         return view is not None
@@ -292,6 +297,8 @@ def _single(found: Recorded, link: Link) -> Any:
     frame = fields(found)
     if found.position is not None:
         frame["position"] = write_position(found.position)
+    if body_bytes(found) > LARGEST:
+        return AnswerSize().omit(frame)
     return AnswerSize().put(with_bodies(frame, found, link), frame)
 
 
@@ -391,7 +398,10 @@ def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
     for each in found.items:
         # A page never ends between events of one place: no next page could go on from there.
         ends = bool(views) and each.place > last
-        view = answer.fit(shown(each, link)) if ends else answer.put(shown(each, link), fields(each))
+        if body_bytes(each) > LARGEST:
+            view = None if ends else answer.omit(fields(each))
+        else:
+            view = answer.fit(shown(each, link)) if ends else answer.put(shown(each, link), fields(each))
         if view is None:
             return LISTED(events=views, next=last)
         views.append(view)

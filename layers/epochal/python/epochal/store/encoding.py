@@ -402,14 +402,19 @@ _NO_LABEL: Final = ((), "", "")
 
 
 def recorded_unfolds(
-    unfolds: Iterable[EncodedUnfold], codec: BodyCodec, *, fetch: bool = True
+    unfolds: Iterable[EncodedUnfold], codec: BodyCodec, *, fetch: bool = True, limit: int = MAX_DECODED
 ) -> tuple[RecordedUnfold, ...]:
-    """Decode unfolds; without `fetch` bodies in the bucket are left as claims."""
+    """Decode unfolds; without `fetch` bodies in the bucket are left as claims.
+
+    Args:
+        limit: largest bytes of a body.
+    """
     listed = list(unfolds)
     bodies = iter(
         codec.unpack(
             [body for unfold in listed for body in (unfold.data, unfold.meta)],
             fetch=fetch,
+            limit=limit,
             together="the bodies of unfolds" if len(listed) > 1 else "",
         )
     )

@@ -23,7 +23,7 @@ from epochal.model.tags import (
     group_of,
     parse_place,
 )
-from epochal.pages.tags.entries import EventOfTag, placed, recorded_all
+from epochal.pages.tags.entries import EventOfTag, placed, recorded_each
 from epochal.pages.tags.reading import (
     count_since,
     entries_after,
@@ -318,18 +318,14 @@ class TaggedListings(Listings):
         self, tag: str, since: str | None, progress: Progress | None, page: int
     ) -> Iterator[Recorded]:
         """Yield the events of a tag after a place, with their bodies, read page by page."""
-
-        def recorded(entries: list[EventOfTag]) -> Sequence[Recorded]:
-            """Read the events of tag entries, each with its place."""
-            events = self.store.driver.run(recorded_all(self.store.site, entries))
-            return list(map(placed, events, entries))
-
         read = 0
-        for events in self._parts(tag, since, page, recorded):
-            read += len(events)
+        for entries in self._parts(tag, since, page, lambda entries: entries):
+            events = self.store.driver.run(recorded_each(self.store.site, entries))
+            read += len(entries)
             if progress is not None:
                 progress(read)
-            yield from self.store.whole(tuple(events))
+            for event, entry in zip(events, entries, strict=True):
+                yield from self.store.whole((placed(event, entry),))
 
     def _parts(
         self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[U]]

@@ -19,7 +19,7 @@ from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Literal
 
-from epochal.codec.bodies import DIRECT, EMPTY, MAX_DECODED, ONE_BLOCK, OversizedBody
+from epochal.codec.bodies import EMPTY, MAX_DECODED, ONE_BLOCK, OversizedBody, exceeds
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import (
     AnyStreamLayout,
@@ -124,9 +124,7 @@ class UnopenedEvent:
         """
         try:
             stored = self.span.read(self.offset)
-            if any(
-                len(body.data) > largest for body in (stored.data, stored.meta) if body.encoding == DIRECT
-            ):
+            if exceeds(stored.data, largest) or exceeds(stored.meta, largest):
                 return None
             return self._recorded(stored, largest)
         except (CorruptData, MissingBody, DeniedBody) as fault:

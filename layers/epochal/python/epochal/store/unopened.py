@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochal.codec.bodies import EMPTY, may_be_large
-from epochal.layout.streams import EncodedEvent, Head
+from epochal.codec.bodies import EMPTY, MAX_DECODED, OversizedBody, exceeds, may_be_large
+from epochal.layout.streams import EncodedEvent, EncodedUnfold, Head
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.store.encoding import BodyCodec, recorded_events, recorded_unfolds
 from epochal.store.reading import UnopenedEvent, Unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnopenedUnfold:
+    """An unfold as it is stored, whose bodies are decoded on demand; those in the bucket stay claims."""
+
+    stored: EncodedUnfold
+    codec: BodyCodec
+
+    @property
+    def may_be_large(self) -> bool:
+        """Whether a body of the unfold may be large."""
+        return may_be_large(self.stored.data) or may_be_large(self.stored.meta)
+
+    def open(self, largest: int) -> RecordedUnfold | None:
+        """Decode the unfold; None if its data or its metadata have more than `largest` bytes.
+
+        Raises:
+            CorruptData: the unfold cannot be decoded.
+        """
+        if any(exceeds(body, largest) for body in (self.stored.data, self.stored.meta)):
+            return None
+        try:
+            return recorded_unfolds((self.stored,), self.codec, fetch=False, limit=largest)[0]
+        except OversizedBody:
+            if largest >= MAX_DECODED:
+                raise
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +52,13 @@ class UnopenedHead:
         """Number of events that the head carries."""
         return self.head.span.next - self.head.span.base
 
-    def unfolds(self) -> tuple[RecordedUnfold, ...]:
-        """Decode the stream's unfolds.
+    def unfolds(self) -> list[UnopenedUnfold]:
+        """Read the stream's unfolds, but not their bodies.
 
         Raises:
-            CorruptData: one of them cannot be decoded.
+            CorruptData: one of them cannot be read.
         """
-        return recorded_unfolds(self.head.read_unfolds(), self.codec, fetch=False)
+        return [UnopenedUnfold(stored=stored, codec=self.codec) for stored in self.head.read_unfolds()]
 
     def outlines(self) -> list[Recorded]:
         """Return the events that the head carries, without their bodies.

@@ -139,14 +139,23 @@ def reached_by(page: Page | None) -> Reached:
 
 
 def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[Recorded]]:
-    """The events with their bodies, in the order of the entries.
+    """Read the events with their bodies, in the order of the entries.
+
+    Raises:
+        CorruptData: a body is not where it must be.
+    """
+    return list((yield from recorded_each(site, entries)))
+
+
+def recorded_each(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[Iterator[Recorded]]:
+    """Read the events in the order of the entries; the bodies of each are opened when it is consumed.
 
     Raises:
         CorruptData: a body is not where it must be.
     """
     places = [place for entry in entries if (place := entry.body) is not None]
     bodies = (yield from _bodies(site, places)) if places else {}
-    return [_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries]
+    return (_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries)
 
 
 def placed(event: Recorded, entry: EventOfTag) -> Recorded:

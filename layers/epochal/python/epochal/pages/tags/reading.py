@@ -47,6 +47,7 @@ from epochal.pages.tags.entries import (
     last_entry,
     reached_by,
     recorded_all,
+    recorded_each,
     stream_of,
 )
 from epochal.plan.batches import side_by_side
@@ -289,13 +290,13 @@ def take(
     for start in range(0, len(wanted), BATCH_KEYS):
         if read >= PART_BYTES:
             return taken, wanted[start].key
-        events = yield from recorded_all(site, wanted[start : start + BATCH_KEYS])
+        events = yield from recorded_each(site, wanted[start : start + BATCH_KEYS])
         for event in events:
             event = replace(event, trail=trail if first is None or taken else first)  # noqa: PLW2901
             if not takes(event):
                 return taken, event.key
             taken.append(event)
-        read += sum(event.size for event in events)
+            read += event.size
     return taken, None
 
 
