@@ -10,7 +10,8 @@ from uuid import RFC_4122, UUID
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.errors import InvalidInput, OutcomeUndetermined, Unavailable
+from epochal.errors import InvalidInput, KeyAhead, OutcomeUndetermined, Unavailable
+from epochal.http.problems import problem_of
 from epochal.layout.once import told_by
 from epochal.layout.streams import NEVER
 from epochal.model.events import Event, Unfold, from_unix_nanoseconds
@@ -160,6 +161,13 @@ def test_a_repeat_by_a_writer_whose_clock_is_behind_is_known_again_later(
         pay(streams)
     clock.now += MINUTE
     assert pay(streams).replayed
+
+
+def test_over_http_it_is_a_refusal_for_now_that_says_why() -> None:
+    problem = problem_of(KeyAhead(340))
+    assert problem.kind.status == 503
+    assert problem.headers["Retry-After"]
+    assert "more than five minutes from now, 340 seconds" in str(problem)
 
 
 def test_a_moment_of_more_than_an_hour_ahead_is_of_no_clock(

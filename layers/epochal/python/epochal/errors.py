@@ -25,7 +25,8 @@
     │   └── DeniedBody                   for an object, outside of where bodies lie, that a claim check names
     ├── InvalidRequest                   AWS takes the request for malformed: carries its code and its words
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
-        └── NotTried                     the time was over before anything was sent
+        ├── NotTried                     the time was over before anything was sent
+        └── KeyAhead                     an idempotency key was made by a clock that is ahead of this one
 
 docs/reference/errors.md says of each what to do.
 
@@ -343,6 +344,23 @@ class NotTried(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("the time allowed was over before this was tried")
+
+
+class KeyAhead(Unavailable):
+    """An idempotency key, a UUIDv7, was made more than five minutes ahead of this clock: nothing was written.
+
+    One of the two clocks is wrong. A repeat with the same key is taken once the difference is five minutes or less.
+
+    Attributes:
+        seconds: how far the key is ahead.
+    """
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(
+            f"idempotency_key is a UUIDv7 of more than five minutes from now, {seconds:,} seconds: set the clocks, and "
+            "repeat the call with the same key"
+        )
+        self.seconds = seconds
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -15,6 +15,7 @@ from epochal.errors import (
     CorruptData,
     GroupMissing,
     InvalidInput,
+    KeyAhead,
     MissingBody,
     MissingBucket,
     MissingTable,
@@ -130,8 +131,7 @@ def problem_of(error: Exception) -> Problem:
         case GroupMissing():
             return Problem(GROUP_NOT_FOUND)
         case Unavailable():
-            detail = _MAYBE if error.maybe_applied else "it did not answer in time: try again"
-            return Problem(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS})
+            return Problem(UNAVAILABLE, _detail_of(error), headers={"Retry-After": RETRY_SECONDS})
         case MissingTable() | MissingBucket():
             return Problem(NOT_DEPLOYED, "a table or bucket is missing; deploy first, or check the settings")
         case MissingBody():
@@ -144,6 +144,13 @@ def problem_of(error: Exception) -> Problem:
             return Problem(CORRUPT_DATA, "what is stored breaks the format; the logs name the item")
         case _:
             return Problem(INTERNAL)
+
+
+def _detail_of(error: Unavailable) -> str:
+    """Say what a caller should do about a store that was not available."""
+    if isinstance(error, KeyAhead):
+        return error.cause
+    return _MAYBE if error.maybe_applied else "it did not answer in time: try again"
 
 
 def fault_of(error: Exception) -> dict[str, str]:

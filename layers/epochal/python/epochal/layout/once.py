@@ -31,7 +31,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic, Protocol
 
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, KeyAhead
 from epochal.layout.streams import (
     NEVER,
     Answer,
@@ -410,18 +410,24 @@ _TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\
 _AHEAD: Final = 300 * PER_SECOND
 """How far a key's moment may be ahead of the clock. Later events of the stream are stamped after it, too."""
 
+_OF_NO_CLOCK: Final = 3_600 * PER_SECOND
+"""What is further ahead than this was made by no clock that is merely wrong: waiting would not help."""
+
 
 def told_by(key: str, now: Ticks) -> Ticks:
     """Return the moment of a key that ends with a UUIDv7; `NEVER` for other keys.
 
     Raises:
-        InvalidInput: the moment is more than five minutes ahead.
+        KeyAhead: the moment is more than five minutes ahead.
+        InvalidInput: it is more than an hour ahead.
     """
     if (found := _TELLS.search(key)) is None:
         return NEVER
     moment = from_unix_nanoseconds(int(found[1] + found[2], 16) * 1_000_000)
+    if moment > now + _OF_NO_CLOCK:
+        raise InvalidInput("idempotency_key", "is a UUIDv7 of more than an hour from now")
     if moment > now + _AHEAD:
-        raise InvalidInput("idempotency_key", "is a UUIDv7 of more than five minutes from now")
+        raise KeyAhead((moment - now) // PER_SECOND)
     return moment
 
 
