@@ -10,14 +10,21 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
 from typing import Any
+from uuid import UUID
 
 import anyio
 import pytest
+from eventsourcing.application import Application
+from eventsourcing.dcb.api import DCBEvent
+from eventsourcing.domain import Aggregate, event
+from eventsourcing.persistence import InfrastructureFactory
+from eventsourcing.utils import Environment
 from mcp.client.client import Client
 from sqlalchemy import Column, MetaData, Table, Text, create_engine
 
@@ -30,6 +37,7 @@ from epochal.contrib.event_store_adapter import (
     json_state,
     sealed_state,
 )
+from epochal.contrib.eventsourcing import EpochalDCBRecorder, EpochalFactory
 from epochal.contrib.mcp.server import server
 from epochal.contrib.processes import (
     After,
@@ -44,6 +52,8 @@ from epochal.contrib.processes import (
 )
 from epochal.contrib.publish.publication import Publication, publisher
 from epochal.contrib.publish.recipients import LIMITS
+from epochal.contrib.sekiban.items import PROJECTION_STATES
+from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sql.read_models import SqlReadModels
 from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded, Subjects, sealed_codec
@@ -63,8 +73,10 @@ from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
+from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryObjects, memory_streams
 from tests.contrib.subjects.plain_text import Evidence
 from tests.support.api import Api
 from tests.support.terminal import Terminal
@@ -76,7 +88,10 @@ PAGES = 30_000
 
 REMAINS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "Read models": frozenset({"table read-models", "file read-models"}),
+        "Read models": frozenset(
+            {"table read-models", "file read-models", "table projection-states", "bucket of states"}
+        ),
+        "Applications of `eventsourcing`": frozenset({"application of eventsourcing"}),
         "Messages that your mapping unseals": frozenset({"sent by a mapping"}),
     }
 )
@@ -108,6 +123,8 @@ OPEN = frozenset(
             "sent to a queue",
             "sent to a lake",
             "sent by a process",
+            "sealed projection state",
+            "application of eventsourcing that seals",
         ),
         *("copy", "answer of HTTP", "answer of the console", "answer of MCP", "answer of the CLI"),
         "answer about what is parked",
@@ -142,6 +159,35 @@ def shredded(stored: Stored, gone: Shredded) -> Any:
     return kind(gone.subject, "(forgotten)")
 
 
+class Person(Aggregate):
+    """An aggregate of the library `eventsourcing`."""
+
+    @event("Registered")
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @event("Renamed")
+    def rename(self, name: str) -> None:
+        self.name = name
+
+
+def people_in(tables: MemoryTables) -> Application[UUID]:
+    """An application of the library `eventsourcing` on these tables."""
+
+    class Factory(EpochalFactory):
+        @cached_property
+        def streams(self) -> Streams:
+            return memory_streams(tables)
+
+    class People(Application[UUID]):
+        is_snapshotting_enabled = True
+
+        def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
+            return Factory(env)
+
+    return People()
+
+
 class Impolite(Exception):
     """A refusal."""
 
@@ -154,7 +200,7 @@ class RecordingTables(MemoryTables):
     """Tables that keep every request, so that what is written over is searched, too."""
 
     def __init__(self) -> None:
-        specs = (*store_tables(), READ_MODELS, TIMERS, SUBJECT_KEYS, FORGET_LOG)
+        specs = (*store_tables(), READ_MODELS, TIMERS, SUBJECT_KEYS, FORGET_LOG, PROJECTION_STATES)
         super().__init__({spec.kind: spec for spec in specs})
         self.requests: list[Op] = []
 
@@ -322,6 +368,42 @@ class World:
         self.feed.react(update)
         engine.dispose()
 
+    def save_states(self) -> None:
+        """States of projections, one in an item and one in a bucket, of what was unsealed and of what was not."""
+        large = Random(2).randbytes(5_000).hex()
+        for sealed in (False, True):
+            tables, objects = (RecordingTables() if sealed else self.tables), MemoryObjects()
+            states = ProjectionStates(
+                driver=replace(self.feed.reader.driver, execute=tables.execute),
+                table=PROJECTION_STATES.kind,
+                objects=objects,
+                inline_bytes=1_000,
+            )
+            for projector, more in (("Small", ""), ("Large", large)):
+                body = self.codec.encode(Registered("ada", SECRET)).content
+                person = body.decode() if sealed else self.unsealed(body)
+                state = json.dumps({"person": person, "more": more}).encode()
+                states.save(projector, "1", [state], events_processed=0, last_sortable_id="")
+            self.found.add("sealed projection state" if sealed else "bucket of states", objects.contents)
+            if sealed:
+                self.found.add("sealed projection state", *tables.requests)
+
+    def run_eventsourcing(self) -> None:
+        """Applications of the library `eventsourcing`, with snapshots, and events with tags."""
+        for sealed in (False, True):
+            name, tables = SECRET, RecordingTables()
+            if sealed and self.sealing:
+                name = self.subjects.seal("ada", SECRET.encode()).decode()
+            people = people_in(tables)
+            person = Person(name)
+            person.rename(name)
+            people.save(person)
+            people.take_snapshot(person.id)
+            recorder = EpochalDCBRecorder(memory_streams(tables), "People")
+            recorder.append([DCBEvent(type="Registered", data=name.encode(), tags=["person:1"])])
+            place = "application of eventsourcing"
+            self.found.add(f"{place} that seals" if sealed else place, *tables.requests)
+
     def publish(self) -> None:
         """As CloudEvents, as rows for a lake, and as a mapping of the program's own shows them."""
         for place, as_rows in (("sent to a queue", None), ("sent to a lake", True)):
@@ -427,6 +509,8 @@ class World:
         self.append()
         self.park()
         self.project()
+        self.save_states()
+        self.run_eventsourcing()
         self.publish()
         self.run_process()
         self.feed.index()
