@@ -389,11 +389,12 @@ def parked(world: World) -> list[str]:
     ]
 
 
-def test_an_instance_that_was_deleted_takes_nothing_and_holds_nobody_up() -> None:
+@pytest.mark.parametrize("leave_open", [False, True])
+def test_an_instance_that_was_deleted_takes_nothing_and_holds_nobody_up(leave_open: bool) -> None:
     world = World(outside=Outside(fails=lambda: True), more={"attempts": 1})
     world.append("Order-1", Placed(10))
     world.run()
-    world.feed.streams.delete("checkout-1")
+    world.feed.streams.delete("checkout-1", leave_open=leave_open)
     world.outside.fails = lambda: False
     world.append("Payment-1", Charged(1))
     world.run()
@@ -404,18 +405,46 @@ def test_an_instance_that_was_deleted_takes_nothing_and_holds_nobody_up() -> Non
     assert world.outside.calls == []
 
 
-def test_an_instance_that_is_deleted_before_its_outputs_are_performed_performs_none() -> None:
+@pytest.mark.parametrize("leave_open", [False, True])
+def test_an_instance_that_is_deleted_before_its_outputs_are_performed_performs_none(leave_open: bool) -> None:
     world = World()
     world.append("Order-1", Placed(10))
     inbox, outbox = world.reactions
     world.turn(inbox)
-    world.feed.streams.delete("checkout-1")
+    world.feed.streams.delete("checkout-1", leave_open=leave_open)
     world.turn(outbox)
     assert parked(world) == []
     assert world.types("Payment-1") == []
     world.append("Order-2", Placed(10))
     world.run()
     assert world.types("Payment-2") == ["Charged"]
+
+
+def test_what_is_appended_to_an_instance_after_its_stream_was_deleted_and_left_open_is_passed() -> None:
+    world = World()
+    world.append("Order-1", Placed(10))
+    inbox, _ = world.reactions
+    world.turn(inbox)
+    world.feed.streams.delete("checkout-1", leave_open=True)
+    world.append("checkout-1", Charged(1))
+    world.append("Order-1", Placed(11))
+    world.run()
+    assert [why for why, _ in world.passed] == ["late", "late"]
+    assert parked(world) == []
+    assert world.types("checkout-1") == ["Charged"]
+
+
+def test_an_instance_whose_events_alone_were_pruned_goes_on() -> None:
+    world = World()
+    world.append("Order-1", Placed(10))
+    inbox, _ = world.reactions
+    world.turn(inbox)
+    world.feed.streams.prune("checkout-1", world.feed.streams.load("checkout-1").version)  # type: ignore[union-attr]
+    world.append("Payment-1", Charged(1))
+    world.run()
+    assert ("late", "Payment-1@1") not in world.passed
+    assert parked(world) == []
+    assert "$input" in world.types("checkout-1")
 
 
 def test_a_command_to_a_stream_that_was_deleted_is_refused_once() -> None:
