@@ -28,7 +28,7 @@ from epochal.contrib.publish.cloudevents import message as message_of
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
-from epochal.errors import InvalidInput, StreamDeleted, UnknownType
+from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass, replace
@@ -332,6 +332,10 @@ class Inbox:
                 why = self._take(stream, f"{layout}/{event.stream}", given)
             except StreamDeleted:  # the user deleted the instance
                 why = "late"
+            except EventsPruned as error:
+                if not _was_emptied(self.instances.streams, stream, error):
+                    raise
+                why = "late"
             if why is not None:
                 self.on_passed(why, event)
 
@@ -373,6 +377,17 @@ class Inbox:
         )
 
 
+def _was_emptied(streams: Streams, stream: str, error: EventsPruned) -> bool:
+    """Return whether an instance's stream was deleted and left open: its state is gone with its events.
+
+    Pruning alone leaves the state, so an instance that lacks it was deleted, whatever was appended to it since.
+    """
+    if error.stream != stream:
+        return False
+    state = streams.load(stream)
+    return state is not None and not state.unfolds
+
+
 class Outbox:
     """Handler of the reaction that performs outputs.
 
@@ -394,6 +409,10 @@ class Outbox:
         try:
             instance = self.instances.query(delivery.stream, lambda found: found)
         except StreamDeleted:
+            return
+        except EventsPruned as error:
+            if not _was_emptied(self.streams, delivery.stream, error):
+                raise
             return
         rules = self.process.of(instance.version)
         noted = below = instance.performed
