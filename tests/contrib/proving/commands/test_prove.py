@@ -50,7 +50,7 @@ def test_what_it_costs_is_said_and_nothing_is_written_without_a_yes() -> None:
     account = Account()
     asked = account.run("prove")
     assert asked.exit_code != 0
-    assert "22 checks on index: ten minutes and 4.0 cents at most" in asked.output
+    assert "26 checks on index: ten minutes and 4.4 cents at most" in asked.output
     assert "the alarm feed-set-aside goes off. Go on?" in asked.output
     assert not any(account.tables.changes(table) for table in ("streams", "tips", "tags"))
 
