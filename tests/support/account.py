@@ -385,9 +385,22 @@ def _table_refused(before: Properties, after: Properties) -> Iterator[str]:
     names = [{each["IndexName"] for each in of.get("GlobalSecondaryIndexes", ())} for of in (before, after)]
     if len(names[0] ^ names[1]) > 1:
         yield "can gain or lose one index in an update"
+    yield from _cooler(before, after)
     modes = [each.get("BillingMode", "PROVISIONED") for each in (before, after)]
     if modes == ["PAY_PER_REQUEST", "PROVISIONED"]:
         yield from (f"has no SeedCapacity {where}" for where in _unseeded(after))
+
+
+def _cooler(before: Properties, after: Properties) -> Iterator[str]:
+    """Where a table or an index is to be less warm than it is; what is no longer said stays as it is."""
+    old, new = (
+        {"": table, **{each["IndexName"]: each for each in table.get("GlobalSecondaryIndexes", ())}}
+        for table in (before, after)
+    )
+    for name in old.keys() & new.keys():
+        for kind, units in old[name].get("WarmThroughput", {}).items():
+            if new[name].get("WarmThroughput", {}).get(kind, units) < units:
+                yield f"cannot have fewer warm {kind}{f' of {name}' if name else ''}"
 
 
 def _unseeded(table: Properties) -> Iterator[str]:

@@ -230,6 +230,24 @@ STREAM = {"StreamViewType": "NEW_IMAGE"}
             "one index in an update",
         ),
         (
+            {"WarmThroughput": {"WriteUnitsPerSecond": 9_000}},
+            {"WarmThroughput": {"WriteUnitsPerSecond": 8_999}},
+            "cannot have fewer warm WriteUnitsPerSecond",
+        ),
+        (
+            {
+                "GlobalSecondaryIndexes": [
+                    {"IndexName": "a", "WarmThroughput": {"ReadUnitsPerSecond": 20_000}}
+                ]
+            },
+            {
+                "GlobalSecondaryIndexes": [
+                    {"IndexName": "a", "WarmThroughput": {"ReadUnitsPerSecond": 12_000}}
+                ]
+            },
+            "cannot have fewer warm ReadUnitsPerSecond of a",
+        ),
+        (
             {"BillingMode": "PAY_PER_REQUEST"},
             {
                 "BillingMode": "PROVISIONED",
@@ -271,6 +289,12 @@ def test_what_dynamodb_takes_in_no_update_is_refused(
         ({"StreamSpecification": STREAM}, {"StreamSpecification": STREAM, "Replicas": TWO}),
         ({"StreamSpecification": STREAM, "Replicas": TWO}, {"StreamSpecification": STREAM}),
         ({}, {"StreamSpecification": STREAM}),
+        ({}, {"WarmThroughput": {"WriteUnitsPerSecond": 9_000}}),
+        ({"WarmThroughput": {"WriteUnitsPerSecond": 9_000}}, {}),
+        (
+            {"WarmThroughput": {"WriteUnitsPerSecond": 9_000}},
+            {"WarmThroughput": {"WriteUnitsPerSecond": 9_001}},
+        ),
         ({"BillingMode": "PROVISIONED"}, {"BillingMode": "PAY_PER_REQUEST"}),
         (
             {"BillingMode": "PAY_PER_REQUEST"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from epochal.cdk.stages import BadSetting
 from stacks.deployment import ACCOUNT, REGION
 from stacks.stages import stage_from
+from tests.support.account import TABLE
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 
 HERE, THERE = "eu-west-1", "eu-central-1"
 OURS, OTHERS = "123456789012", "210987654321"
 KEY = f"arn:aws:kms:{HERE}:{OURS}:key/1234"
 TOPIC = f"arn:aws:sns:{HERE}:{OURS}:alarms"
+FUNCTION = "AWS::Lambda::Function"
 CERTIFICATE = f"arn:aws:acm:{HERE}:{OURS}:certificate/1234"
 
 ASKED: dict[str, Any] = {
@@ -24,7 +27,12 @@ ASKED: dict[str, Any] = {
     "boto3": "tested",
     "domain_name": "events.shop.example",
     "domain_certificate": CERTIFICATE,
+    "environment_kms_key": KEY,
+    "latency_ms": 800,
     "log_kms_key": KEY,
+    "queue_kms_key": KEY,
+    "timers": True,
+    "warm_write_units": 8_000,
     "monthly_budget": 200,
     "reactions": {"board": {"entry": "board"}},
     "replica_region": THERE,
@@ -81,6 +89,12 @@ def test_the_embedded_aws_is_every_account(synthesise: Synthesise, monkeypatch: 
         ({"region": THERE, "alarm_topic": TOPIC}, "alarm_topic"),
         ({"region": HERE, "replica_region": HERE}, "replica_region"),
         ({"log_kms_key": "1234"}, "log_kms_key"),
+        ({"region": THERE, "queue_kms_key": KEY}, "queue_kms_key"),
+        ({"region": THERE, "environment_kms_key": KEY}, "environment_kms_key"),
+        ({"latency_ms": 25_001}, "latency_ms"),
+        ({"warm_write_units": 3_999}, "warm_write_units"),
+        ({"warm_read_units": 11_999}, "warm_read_units"),
+        ({"warm_read_units": 20_000, "max_read_units": 19_999}, "warm_read_units"),
         ({"domain_name": "events.shop.example"}, "domain_certificate"),
         ({"domain_certificate": CERTIFICATE}, "domain_certificate"),
         ({"domain_name": "shop", "domain_certificate": CERTIFICATE}, "domain_name"),
@@ -151,3 +165,60 @@ def test_what_the_stage_costs_a_month_is_told_before_it_is_too_much(deployed: De
     assert about["CostFilters"] == {"TagKeyValue": ["user:epochal:stage$prod"]}
     for told in budget["Properties"]["NotificationsWithSubscribers"]:
         assert told["Subscribers"] == [{"Address": TOPIC, "SubscriptionType": "SNS"}]
+
+
+def test_every_queue_has_the_key_that_was_named_and_all_who_use_one_may_use_it(deployed: Deployment) -> None:
+    queues = [each["Properties"] for each in deployed.resources() if each["Type"] == "AWS::SQS::Queue"]
+    assert len(queues) == 6
+    assert {each["KmsMasterKeyId"] for each in queues} == {KEY}
+    assert not [each for each in queues if each.get("SqsManagedSseEnabled")]
+    may = {"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Effect": "Allow", "Resource": KEY}
+    for each in deployed.resources():
+        if each["Type"] == "AWS::IAM::Role":
+            statements = [
+                statement
+                for policy in each["Properties"].get("Policies", ())
+                for statement in policy["PolicyDocument"]["Statement"]
+            ]
+            text = json.dumps(statements)
+            assert (may in statements) is ("sqs:SendMessage" in text or "sqs:ReceiveMessage" in text)
+
+
+def test_every_environment_has_the_key_that_was_named_and_no_role_is_given_it(
+    deployed: Deployment, synthesise: Synthesise
+) -> None:
+    functions = [each["Properties"] for each in deployed.resources() if each["Type"] == FUNCTION]
+    ours = [each for each in functions if "POWERTOOLS_SERVICE_NAME" in json.dumps(each)]
+    assert len(ours) > 7
+    assert {each["KmsKeyArn"] for each in ours} == {KEY}
+    plain = [each["Properties"] for each in synthesise("prod").resources() if each["Type"] == FUNCTION]
+    assert not [each for each in plain if "KmsKeyArn" in each]
+
+
+def test_appends_and_reads_that_are_slow_alarm_where_that_is_asked_for(
+    deployed: Deployment, synthesise: Synthesise
+) -> None:
+    def slow(stage: Deployment) -> dict[str, dict[str, Any]]:
+        alarms = stage.of_type("api", "AWS::CloudWatch::Alarm").values()
+        found = {each["Properties"]["AlarmName"]: each["Properties"] for each in alarms}
+        return {name: each for name, each in found.items() if name.endswith("-slow")}
+
+    found = slow(deployed)
+    assert set(found) == {"epochal-prod-append-slow", "epochal-prod-replay-slow"}
+    for each in found.values():
+        assert (each["MetricName"], each["ExtendedStatistic"], each["Threshold"]) == ("Duration", "p99", 800)
+        assert "runbook.md#function-slow" in each["AlarmDescription"]
+    assert slow(synthesise("prod")) == {}
+
+
+def test_tables_and_their_indexes_are_as_warm_as_was_asked_for(
+    deployed: Deployment, synthesise: Synthesise
+) -> None:
+    def warm(stage: Deployment) -> list[Any]:
+        tables = [each["Properties"] for each in stage.of_type("store", TABLE).values()]
+        indexes = [index for table in tables for index in table.get("GlobalSecondaryIndexes", ())]
+        return [each.get("WarmThroughput") for each in (*tables, *indexes)]
+
+    assert len(warm(deployed)) > 10
+    assert all(each == {"WriteUnitsPerSecond": 8_000} for each in warm(deployed))
+    assert not any(warm(synthesise("prod")))

@@ -222,6 +222,7 @@ class Reaction(Construct):
                 *grants.allowed("reaction", stage, stores),
                 *grants.read_models(stores, read_models),
                 self._waking(stage),
+                *grants.on_queue_key(stage),
                 *allowed,
             ],
             entry=entry,
@@ -495,6 +496,7 @@ class Waker(Construct):
                     Lazy.uncached_list(self._queues),
                     *grants.batched("SendMessage", named=shared.stage.batches_named),
                 ),
+                *grants.on_queue_key(shared.stage),
                 *grants.on_key(stores.key, write=False),
             ],
         ).function

@@ -133,6 +133,8 @@ def fitted(stage: Stage, target: Target) -> Stage:
         region="",
         boto3="runtime",
         log_kms_key="",
+        queue_kms_key="",
+        environment_kms_key="",
         domain_name="",
         domain_certificate="",
         replica_region="",

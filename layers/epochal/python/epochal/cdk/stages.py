@@ -355,6 +355,8 @@ class Stage(Options):
         billing: billing mode of tables: `on-demand`, or `provisioned` with autoscaling between the units below.
         min_read_units, min_write_units: least units per second of a table under autoscaling; `provisioned` only.
         max_read_units, max_write_units: most units per second of a table; 0 for the account's limit.
+        warm_read_units, warm_write_units: units per second that each new table and its indexes take at once; 0 for what
+            DynamoDB gives a new table. A table keeps what it once had.
         log_days: retention of function and access logs, in days.
         log_kms_key: ARN of a customer managed key for logs, whose policy lets CloudWatch Logs use the key.
         log_level: least level of lines that functions log.
@@ -376,6 +378,9 @@ class Stage(Options):
             many shards the tables have. The stream is paid by the hour; 0 for no such stream.
         reserved_concurrency: concurrent invocations that are reserved for a function, and its limit, by function.
         kms_key: ARN of a customer managed key for tables and buckets; empty for keys that AWS owns.
+        queue_kms_key: ARN of a customer managed key for the queues of reactions and timers, whose policy lets SNS use
+            it; empty for keys of SQS.
+        environment_kms_key: ARN of a customer managed key for the functions' environments; empty for Lambda's own key.
         replica_region: region of a replica of every new table, for reads and failover; empty for none.
         replica_kms_key: ARN of a key in the replica's region, required together with `kms_key`.
         jwt_issuer, jwt_audience: issuer and audiences of tokens that are accepted instead of SigV4 signatures.
@@ -383,6 +388,8 @@ class Stage(Options):
             left out stands for itself, so that leaving one out opens nothing.
         monthly_budget: dollars per month above which `alarm_topic` gets a message; 0 for no budget.
         alarm_topic: ARN of the SNS topic that alarms are sent to.
+        latency_ms: milliseconds of the slowest hundredth of appends and of reads above which an alarm goes off; 0 for
+            no such alarm.
         layouts: names of the deployed layouts; None for all. A layout that is left out has no tables, functions or
             alarms.
         archive: whether each layout of named streams has an archive table, to which events are copied before they are
@@ -423,6 +430,8 @@ class Stage(Options):
     min_write_units: int = _chosen(5, a_number(1, 40_000))
     max_read_units: int = _chosen(0, a_number(0, 1_000_000))
     max_write_units: int = _chosen(0, a_number(0, 1_000_000))
+    warm_read_units: int = _chosen(0, a_number(0, 1_000_000))
+    warm_write_units: int = _chosen(0, a_number(0, 1_000_000))
     log_days: int = _chosen(7, _LOG_DAYS)
     log_kms_key: str = _chosen("", _KEY)
     log_level: str = _chosen("INFO", one_of("DEBUG", "INFO", "WARNING", "ERROR"))
@@ -445,6 +454,8 @@ class Stage(Options):
     feed_kinesis_shards: int = _chosen(0, a_number(0, 200))
     reserved_concurrency: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 100_000), keys=FUNCTIONS))
     kms_key: str = _chosen("", _KEY)
+    queue_kms_key: str = _chosen("", _KEY)
+    environment_kms_key: str = _chosen("", _KEY)
     replica_region: str = _chosen("", _REGION)
     replica_kms_key: str = _chosen("", _KEY)
     jwt_issuer: str = _chosen("", a_text(r"(https://\S+)?", "an https:// address"))
@@ -453,6 +464,8 @@ class Stage(Options):
     jwt_scopes: Mapping[str, tuple[str, ...]] = _chosen(_NOTHING, a_map(a_list(_WORD, least=1), keys=SCOPES))
     monthly_budget: int = _chosen(0, a_number(0, 1_000_000))
     alarm_topic: str = _chosen("", _TOPIC)
+    # A request is decided within 25 seconds.
+    latency_ms: int = _chosen(0, a_number(0, 25_000))
     layouts: tuple[str, ...] | None = _chosen(None, or_null(a_list(one_of(*layout_names()), least=1)))
     archive: bool = _chosen(False, a_flag)
     reactions: Mapping[str, Declared] = _chosen(_NOTHING, reactions)
@@ -675,6 +688,22 @@ def _broken(stage: Stage) -> Iterator[tuple[str, str]]:
     for kind in ("read", "write") if stage.billing == "provisioned" else ():
         if getattr(stage, f"max_{kind}_units") < getattr(stage, f"min_{kind}_units"):
             yield f"max_{kind}_units", f"must be at least min_{kind}_units where billing is provisioned"
+    yield from _warm(stage)
+
+
+NEW_TABLE_UNITS: Final = {"read": 12_000, "write": 4_000}
+"""Units per second that a new table on demand takes at once. DynamoDB refuses less as its warm throughput."""
+
+
+def _warm(stage: Stage) -> Iterator[tuple[str, str]]:
+    """Yield each warm throughput that DynamoDB would refuse, and its rule."""
+    for kind, least in NEW_TABLE_UNITS.items():
+        units, most = getattr(stage, f"warm_{kind}_units"), getattr(stage, f"max_{kind}_units")
+        if units and units < least:
+            rule = f"must be 0, or at least {least:,}, which DynamoDB gives every new table, not {units:,}"
+            yield f"warm_{kind}_units", rule
+        if units and most and units > most:
+            yield f"warm_{kind}_units", f"must be at most max_{kind}_units, which is {most:,}, not {units:,}"
 
 
 def _of_plugins(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -730,7 +759,14 @@ def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
 
     A replica of tables with a customer managed key needs a key in its own region.
     """
-    for key in ("kms_key", "log_kms_key", "domain_certificate", "alarm_topic"):
+    for key in (
+        "kms_key",
+        "log_kms_key",
+        "queue_kms_key",
+        "environment_kms_key",
+        "domain_certificate",
+        "alarm_topic",
+    ):
         there, here = _region(getattr(stage, key)), stage.region or _region(stage.kms_key)
         if there and here and there != here:
             yield key, f"must be in {here}, where the stage is, not in {there}"

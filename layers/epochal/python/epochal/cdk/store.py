@@ -492,6 +492,7 @@ class StoreOptions(TypedDict, total=False):
     kms_key: str | kms.IKey
     layouts: Sequence[object] | None
     log_days: int
+    latency_ms: int
     log_kms_key: str | kms.IKey
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"]
     max_read_units: int
@@ -513,6 +514,10 @@ class StoreOptions(TypedDict, total=False):
     tagged_types: Sequence[str]
     timers: bool
     event_schemas: str
+    environment_kms_key: str | kms.IKey
+    queue_kms_key: str | kms.IKey
+    warm_read_units: int
+    warm_write_units: int
     unchecked_events: Literal["take", "refuse"]
 
 

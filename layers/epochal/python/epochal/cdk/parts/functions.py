@@ -15,6 +15,7 @@ from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
@@ -271,6 +272,9 @@ class Function(Construct):
             memory_size=memory_mb,
             timeout=timeout,
             environment=environment,
+            environment_encryption=kms.Key.from_key_arn(self, "EnvironmentKey", stage.environment_kms_key)
+            if stage.environment_kms_key
+            else None,
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
             role=_role(self, log, permissions, f"{where}allowed"),
             vpc=network.vpc if network else None,
@@ -364,7 +368,8 @@ def wake_up_queues(
 ) -> tuple[sqs.Queue, sqs.Queue]:
     """Make a queue of wake-ups and its dead-letter queue; return both.
 
-    Wake-ups hold no events, so SQS's own key is enough; the policy of another key would have to admit each sender.
+    Wake-ups hold no events, so SQS's own key is enough, unless the stage names another: the policy of that key has to
+    let SNS use it, and each sender needs `grants.on_queue_key`.
 
     Args:
         name: name of the queue.
@@ -373,6 +378,7 @@ def wake_up_queues(
         receives: failures after which a wake-up moves to the dead-letter queue.
         more: further properties of both queues.
     """
+    key = kms.Key.from_key_arn(scope, "QueueKey", stage.queue_kms_key) if stage.queue_kms_key else None
 
     def queue(id_: str, called: str, days: int, **own: Any) -> sqs.Queue:
         """Make one queue that keeps messages for `days` days."""
@@ -381,7 +387,8 @@ def wake_up_queues(
             id_,
             queue_name=called,
             retention_period=Duration.days(days),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED,
+            encryption_master_key=key,
             enforce_ssl=stage.tls_only,
             **more,
             **own,

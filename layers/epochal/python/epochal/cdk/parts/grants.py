@@ -142,6 +142,13 @@ def on_queue(queue: sqs.IQueue, *actions: str) -> iam.PolicyStatement:
     return _allow("sqs", actions, [queue.queue_arn])
 
 
+def on_queue_key(stage: Stage) -> tuple[iam.PolicyStatement, ...]:
+    """Return statements that allow wake-ups to be sent and received under the stage's key; empty without one."""
+    if not stage.queue_kms_key:
+        return ()
+    return (_allow("kms", ("Decrypt", "GenerateDataKey"), [stage.queue_kms_key]),)
+
+
 CONSUMING: Final = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")
 """Actions on a queue that Lambda needs under a function's role, and that the function needs to keep its lease on its
 messages."""

@@ -291,11 +291,12 @@ def keyed_table(
         table_name=stage.named(spec.kind),
         partition_key=_attribute(spec.partition),
         sort_key=_attribute(spec.sort) if spec.sort else None,
-        global_secondary_indexes=[_index(index) for index in spec.indexes] or None,
+        global_secondary_indexes=[_index(index, stage) for index in spec.indexes] or None,
         time_to_live_attribute=spec.ttl,
         kinesis_stream=changes,
         dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else dynamodb.StreamViewType.KEYS_ONLY,
         billing=_billing(stage),
+        warm_throughput=_warm_throughput(stage),
         encryption=_encryption(stage, key),
         point_in_time_recovery_specification=_recovery(stage),
         table_class=_class(stage, spec),
@@ -315,7 +316,7 @@ def _attribute(key: KeyAttribute) -> dynamodb.Attribute:
     return dynamodb.Attribute(name=key.name, type=_TYPES[key.type])
 
 
-def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _index(spec: IndexSpec, stage: Stage) -> dynamodb.GlobalSecondaryIndexPropsV2:
     """Convert the specification of a secondary index to CDK's form."""
     projection = dynamodb.ProjectionType.KEYS_ONLY if spec.keys_only else dynamodb.ProjectionType.ALL
     return dynamodb.GlobalSecondaryIndexPropsV2(
@@ -323,6 +324,17 @@ def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
         partition_key=_attribute(spec.partition),
         sort_key=_attribute(spec.sort) if spec.sort else None,
         projection_type=projection,
+        warm_throughput=_warm_throughput(stage),
+    )
+
+
+def _warm_throughput(stage: Stage) -> dynamodb.WarmThroughput | None:
+    """Return the warm throughput of a table or an index; None for DynamoDB's own."""
+    if not stage.warm_read_units and not stage.warm_write_units:
+        return None
+    return dynamodb.WarmThroughput(
+        read_units_per_second=stage.warm_read_units or None,
+        write_units_per_second=stage.warm_write_units or None,
     )
 
 

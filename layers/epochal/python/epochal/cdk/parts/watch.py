@@ -47,6 +47,9 @@ FAILING_PERCENT: Final = 1
 """Percentage of 5xx answers that raises an alarm. Clients retry these, so that few users notice less."""
 
 
+TIMED: Final = ("append", "replay")
+"""Functions whose latency may raise an alarm. Requests to `feed` may wait for events, as their callers ask."""
+
 REPLICA_MS: Final = 60_000
 """Lag of a replica that raises an alarm, in milliseconds. A replica is usually a second or two behind."""
 
@@ -243,9 +246,9 @@ def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
 
 
 def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
-    """Make an alarm on the percentage of requests that the HTTP API answers with 5xx.
+    """Make alarms on the percentage of requests that the HTTP API answers with 5xx, and on slow ones.
 
-    The alarm is a child of `scope`, which must be in the stack of `api`.
+    The alarms are children of `scope`, which must be in the stack of `api`.
     """
     failed, requests = _requests(stage, api)
     share = cloudwatch.MathExpression(
@@ -254,9 +257,17 @@ def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
         using_metrics={**failed, **requests},
         period=MINUTE,
     )
-    Alarms(scope, stage).when(
-        "api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING
-    )
+    alarms = Alarms(scope, stage)
+    alarms.when("api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING)
+    for name in TIMED if stage.latency_ms else ():
+        alarms.when(
+            f"{name}-slow",
+            f"Of a hundred requests to the function {name} one takes longer than {stage.latency_ms:,} ms.",
+            metric("AWS/Lambda", "Duration", stage.named(name), statistic="p99"),
+            above=stage.latency_ms,
+            minutes=LASTING,
+            entry="function-slow",
+        )
 
 
 def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:

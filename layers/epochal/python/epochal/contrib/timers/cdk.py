@@ -136,7 +136,8 @@ class Timers(Construct):
             "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
             "ArnEquals": {"aws:SourceArn": self._group.attr_arn},
         }
-        send = iam.PolicyDocument(statements=[grants.on_queue(self.queue, "SendMessage")])
+        sending = (grants.on_queue(self.queue, "SendMessage"), *grants.on_queue_key(self._stage))
+        send = iam.PolicyDocument(statements=[*sending])
         return iam.Role(
             self,
             "Role",
@@ -175,6 +176,7 @@ class Timers(Construct):
                 on_timers,
                 grants.on_queue(self.queue, *grants.CONSUMING),
                 self._waking,
+                *grants.on_queue_key(stage),
             ],
             wakes_itself=True,
         ).function
