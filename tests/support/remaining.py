@@ -10,7 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Collection, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -18,6 +20,9 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIBRARY: Final = ROOT / "layers" / "epochal" / "python"
+
+PACKAGES: Final = sorted(path.parent.name for path in LIBRARY.glob("epochal/contrib/*/__init__.py"))
+"""The optional packages."""
 
 HIDDEN: Final = ("aws_cdk", "constructs", "jsii", "mcp")
 """Packages of extras that this does without, since they start Node, or take longer to import than all the others."""
@@ -50,6 +55,27 @@ def offered(library: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(done.stdout)
     assert Path(found["place"]).is_relative_to(library)
     return found
+
+
+@cache
+def imports() -> list[tuple[str, str]]:
+    """Which optional package is imported by what: by a package, `epochal.contrib.<name>.**`, or by a module of one.
+
+    The contract `optional` of import-linter lists them. A line with a pattern on its left says that the package needs
+    the other; one with a module says that this module alone does.
+    """
+    contracts: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"][
+        "importlinter"
+    ]["contracts"]
+    (contract,) = (each for each in contracts if each["id"] == "optional")
+    lines = (line.split(" -> ") for line in contract["ignore_imports"])
+    return [(left, right.split(".")[2]) for left, right in lines]
+
+
+def needing(package: str) -> set[str]:
+    """A package, and all that need it."""
+    found = {left.split(".")[2] for left, right in imports() if left.endswith(".**") and right == package}
+    return {package}.union(*map(needing, found))
 
 
 def missing_imports() -> dict[str, str]:

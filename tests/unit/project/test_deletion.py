@@ -1,21 +1,17 @@
 """Optional packages are optional: without any of them, and those that need it, everything else works as before.
 
-Which of them need which is said in pyproject.toml, in the contract `optional` of import-linter. A line with a pattern
-on its left says that the package needs the other; one with a module says that this module alone does.
+`tests/surfaces/stacks/test_deletion.py` synthesises the default stage without each.
 """
 
 from __future__ import annotations
 
-import tomllib
-from functools import cache
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.support.remaining import LIBRARY, ROOT, copy, offered
-
-PACKAGES: Final = sorted(path.parent.name for path in LIBRARY.glob("epochal/contrib/*/__init__.py"))
+from tests.support.remaining import LIBRARY, PACKAGES, ROOT, copy, imports, needing, offered, run
 
 LOSES: Final = {
     "console": "console",
@@ -31,24 +27,9 @@ LOSES: Final = {
 }
 """The commands and paths that are gone without a package."""
 
+LINT: Final = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
 LAYOUTS: Final = {"equinox": "tips", "event_store_adapter": "journal", "sekiban": "dcb"}
-
-
-@cache
-def table() -> list[tuple[str, str]]:
-    """What imports which optional package: a package, or a module."""
-    contracts: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"][
-        "importlinter"
-    ]["contracts"]
-    (contract,) = (each for each in contracts if each["id"] == "optional")
-    lines = (line.split(" -> ") for line in contract["ignore_imports"])
-    return [(left, right.split(".")[2]) for left, right in lines]
-
-
-def needing(package: str) -> set[str]:
-    """A package, and all that need it."""
-    found = {left.split(".")[2] for left, right in table() if left.endswith(".**") and right == package}
-    return {package}.union(*map(needing, found))
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +54,33 @@ def test_without_a_package_and_those_that_need_it_everything_else_is_there(
     there = offered(copy(tmp_path, [f"contrib/{each}" for each in gone]))
     assert there["missing"] == {
         left: f"epochal.contrib.{right}"
-        for left, right in table()
+        for left, right in imports()
         if not left.endswith(".**") and right in gone and left.split(".")[2] not in gone
     }
     assert there["layouts"] == [each for each in whole["layouts"] if each not in map(LAYOUTS.get, gone)]
     lost = {name for each in gone for name in LOSES.get(each, "").split()}
     assert there["offered"] == [each for each in whole["offered"] if each not in lost]
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where import-linter keeps what it has parsed: what one copy has, the next need not parse."""
+    return tmp_path_factory.mktemp("parsed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", PACKAGES)
+def test_without_a_package_and_the_lines_that_name_it_the_contracts_of_imports_hold(
+    package: str, parsed: Path, tmp_path: Path
+) -> None:
+    gone = needing(package)
+    library = copy(tmp_path, [f"contrib/{each}" for each in gone])
+    named = re.compile(rf"epochal\.contrib\.({'|'.join(gone)})\b")
+    lines = (ROOT / "pyproject.toml").read_text("utf-8").splitlines(keepends=True)
+    left = [line for line in lines if not named.search(line)]
+    (library / "pyproject.toml").write_text("".join(left), "utf-8")
+
+    done = run(library, "-c", LINT, "--no-logo", "--cache-dir", str(parsed), within=library)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", done.stdout)
