@@ -7,13 +7,13 @@ from typing import Any, Final
 from aws_cdk import Stack
 from constructs import Construct
 
+from epochal import extensions
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared
 from epochal.cdk.parts.storage import Stores, streams_named
 from epochal.cdk.parts.watch import watch_mappings
 from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store
-from epochal.contrib.timers.cdk import Timers
 
 
 class FeedStack(Stack):
@@ -31,6 +31,7 @@ class FeedStack(Stack):
         self.feed: Final = Feed(self, shared, streams_named(self, stage))
         if stage.timers:
             store = Store(self, "Store", stage=stage, code=lambda *_: code, layers=layers)
-            Timers(self, "Timers", store=store, shared=shared, notices=self.feed.notices)
+            timers = extensions.required_part("construct", "timers")
+            timers(self, "Timers", store=store, shared=shared, notices=self.feed.notices)
         if watched:
             watch_mappings(Construct(self, "Watch"), stage=stage, feed=self.feed)

@@ -6,17 +6,20 @@ A team with more to deploy than a function puts the construct (`epochal.cdk.Reac
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import Duration, Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from epochal import extensions
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
 from epochal.cdk.reaction import BATCH_SIZE, TIMEOUT, Reaction
 from epochal.cdk.stages import Allow, Declared, Stage
 from epochal.cdk.store import Store
-from epochal.contrib.processes.cdk import Process
+
+if TYPE_CHECKING:
+    from epochal.contrib.processes.cdk import Process
 
 
 class ReactionsStack(Stack):
@@ -38,7 +41,10 @@ def _reaction(
     scope: Construct, name: str, declared: Declared, *, store: Store, root: Path
 ) -> Reaction | Process:
     seconds = declared.timeout_seconds
-    return (Process if declared.process else Reaction)(
+    construct: type[Reaction | Process] = Reaction
+    if declared.process:
+        construct = extensions.required_part("process", f"reactions.{name}.process")
+    return construct(
         scope,
         name,
         store=store,

@@ -29,6 +29,7 @@ class Extension:
             operations of one store of streams. Every cold start imports it, so it must import little.
         documented: the module that declares what these operations take and answer.
         construct: the CDK construct that a store adds when the stage's setting `timers` is true.
+        process: the CDK construct of a stage's reaction that is declared as a process.
         clock: the function behind `MemoryFeed.advance`, which moves the clock of a deployment in memory.
         fixtures: a module of pytest fixtures.
         proofs: a function that yields the checks that `epochal prove` makes of the package.
@@ -41,6 +42,7 @@ class Extension:
     operations: str = ""
     documented: str = ""
     construct: str = ""
+    process: str = ""
     clock: str = ""
     fixtures: str = ""
     event_schemas: str = ""
@@ -57,6 +59,7 @@ EXTENSIONS: Final = (
     ),
     Extension(package="epochal.contrib.lake", proofs="epochal.contrib.lake.proofs:trials"),
     Extension(package="epochal.contrib.mcp", commands="epochal.contrib.mcp.commands:COMMANDS"),
+    Extension(package="epochal.contrib.processes", process="epochal.contrib.processes.cdk:Process"),
     Extension(package="epochal.contrib.proving", commands="epochal.contrib.proving.commands:COMMANDS"),
     Extension(package="epochal.contrib.publish", proofs="epochal.contrib.publish.proofs:trials"),
     Extension(
