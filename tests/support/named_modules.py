@@ -30,7 +30,18 @@ LAMBDAS: Final = ROOT / "lambdas"
 PREFIXES: Final = frozenset(
     {
         # Actions and condition keys of AWS's policies.
-        *("ForAllValues", "aws", "cloudformation", "dynamodb", "events", "firehose", "iam", "kinesis", "kms"),
+        *(
+            "AWS",
+            "ForAllValues",
+            "aws",
+            "cloudformation",
+            "dynamodb",
+            "events",
+            "firehose",
+            "iam",
+            "kinesis",
+            "kms",
+        ),
         *("lambda", "s3", "scheduler", "secretsmanager", "sqs"),
         # What an option of the command line shows in place of a module.
         "MODULE",
