@@ -14,6 +14,7 @@ from tests.simulation.also_explorer import AlsoExplorer, GiveBack, With, act
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
+from tests.simulation.page_verdicts import applied_if_anything_is_there, never_applied
 from tests.simulation.several_explorer import A, Actor, B, Prune
 
 NEVER = Rule()
@@ -153,11 +154,11 @@ def what_goes_with_it_is_left_out(patch: Patch) -> None:
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 def what_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *about: about[-1] is not None)
+    patch.setattr(commit, "_judge", applied_if_anything_is_there)
 
 
 def a_lost_try_that_may_still_arrive_is_forgotten(patch: Patch) -> None:

@@ -1,17 +1,15 @@
 """Events with ids in streams of pages, on small worlds: all that can happen to batches that are sent again."""
 
-# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+# mutants are of steps that are nobody else's business
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from epochal.layout.queries import IdTaken
-from epochal.layout.streams import Written
 from epochal.pages import identified
+from epochal.pages.evidence import Applied, LookFurther, NotApplied, SameIds, Unknowable, Verdict
 from epochal.pages.items import Page
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, is_found_out, left_out
@@ -78,12 +76,21 @@ def a_batch_that_is_pruned() -> Explorer:
     )
 
 
+def two_batches_that_end_alike() -> Explorer:
+    """At the same place, so that one of them is refused."""
+    return Explorer(
+        actors=(sender("a", 1, 2, expects="none"), sender("b", 3, 2, expects="none"), others("c", rule=ODD)),
+        budget=Budget(unheard=1),
+    )
+
+
 WORLDS = (
     two_send_the_same_batch,
     two_begin_a_stream_with_the_same_batch,
     a_batch_and_a_part_of_it,
     the_same_batch_wherever_and_at_a_place,
     a_batch_that_is_pruned,
+    two_batches_that_end_alike,
 )
 
 
@@ -113,71 +120,59 @@ def a_refused_batch_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(identified, "settle", unasked)
+    patch.setattr(identified, "earlier_result", unasked)
 
 
 def the_last_page_is_not_looked_at(patch: Patch) -> None:
-    sound = identified._told
-    patch.setattr(
-        identified,
-        "_told",
-        lambda batch, pages, since, end: None if since is None else sound(batch, pages, since, end),
-    )
+    def unasked(*_: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(identified, "result_on_last_pages", unasked)
 
 
 def only_the_last_page_is_looked_at(patch: Patch) -> None:
-    def only(_table: str, head: Page, *_: int) -> Steps[list[Page]]:
-        yield from ()
-        return [head]
+    sound = SameIds.judge
 
-    patch.setattr(identified, "_pages", only)
+    def only(sought: SameIds, page: Page) -> Verdict:
+        verdict = sound(sought, page)
+        return Unknowable() if isinstance(verdict, LookFurther) else verdict
+
+    patch.setattr(SameIds, "judge", only)
 
 
 def one_id_is_enough(patch: Patch) -> None:
-    sound = identified._labels
+    def of_its_first(sought: SameIds) -> int | None:
+        lowest = sought.end - len(sought.labels)
+        return lowest + sought.labels.index(sought.ids[0]) if sought.ids[0] in sought.labels else None
 
-    def told(batch: Any, pages: Sequence[Page], since: int | None, end: int) -> Any:
-        labels = sound(pages, since or 0, end)
-        at = next((k for k, each in enumerate(labels) if each == batch.ids[0]), None)
-        first = end - len(labels) + (at or 0)
-        return None if at is None else identified._written(pages, first, first + batch.count)
-
-    patch.setattr(identified, "_told", told)
+    patch.setattr(SameIds, "find", of_its_first)
 
 
 def a_part_of_a_batch_is_news(patch: Patch) -> None:
-    sound = identified._told
-
-    def lenient(*given: Any) -> Any:
-        try:
-            return sound(*given)
-        except IdTaken:
-            return None
-
-    patch.setattr(identified, "_told", lenient)
+    patch.setattr(SameIds, "taken", None)
 
 
 def a_batch_at_a_place_need_not_be_there_whole(patch: Patch) -> None:
-    def begun(batch: Any, pages: Sequence[Page], since: int, end: int) -> Any:
-        labels = identified._labels(pages, since, end)
-        return identified._written(pages, since, end) if labels[-1:] == list(batch.ids[-1:]) else None
+    def begun(sought: SameIds) -> int | None:
+        return sought.first if sought.labels[-1:] == sought.ids[-1:] else None
 
-    patch.setattr(identified, "_at", begun)
+    patch.setattr(SameIds, "shows_others", lambda _: False)
+    patch.setattr(SameIds, "find", begun)
 
 
 def what_is_pruned_was_never_there(patch: Patch) -> None:
-    sound = identified._at
+    sound = SameIds.judge
 
-    def sure(*given: Any) -> Any:
-        settled = sound(*given)
-        return settled if isinstance(settled, Written) else None
+    def sure(sought: SameIds, page: Page) -> Verdict | LookFurther:
+        verdict = sound(sought, page)
+        return NotApplied() if isinstance(verdict, Unknowable) else verdict
 
-    patch.setattr(identified, "_at", sure)
+    patch.setattr(SameIds, "judge", sure)
 
 
 def a_batch_that_was_found_is_called_new(patch: Patch) -> None:
-    sound = identified._written
-    patch.setattr(identified, "_written", lambda *given: replace(sound(*given), replayed=False))
+    sound = Applied.written
+    patch.setattr(Applied, "written", lambda applied, **_: sound(applied, replayed=False))
 
 
 @left_out(
@@ -186,7 +181,7 @@ def a_batch_that_was_found_is_called_new(patch: Patch) -> None:
     (only_the_last_page_is_looked_at, two_send_the_same_batch, "evidence is there"),
     (one_id_is_enough, a_batch_and_a_part_of_it, "told . to ."),
     (a_part_of_a_batch_is_news, a_batch_and_a_part_of_it, "appended twice"),
-    (a_batch_at_a_place_need_not_be_there_whole, a_batch_that_is_pruned, None),
+    (a_batch_at_a_place_need_not_be_there_whole, two_batches_that_end_alike, "told . to ."),
     (what_is_pruned_was_never_there, a_batch_that_is_pruned, "was made before"),
     (a_batch_that_was_found_is_called_new, two_begin_a_stream_with_the_same_batch, "it is another's"),
 )

@@ -24,6 +24,7 @@ from epochal.plan.ops import Check, Execute, Steps
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.mutants import Mutants, Patch
+from tests.simulation.page_verdicts import never_applied
 from tests.simulation.scheduler import Process, failing, run
 from tests.simulation.world import NOON, bytes_of, driver_on
 from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Refused, Tallies, Tally, TallyEvent
@@ -200,7 +201,7 @@ def a_full_page_is_no_fence(patch: Patch) -> None:
 
 @mutant("are gone, and")
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

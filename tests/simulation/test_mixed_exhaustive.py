@@ -9,17 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.layout import once
-from epochal.model.events import Ticks
+from epochal.model.events import TAG_STREAMS, Ticks
 from epochal.model.versions import Conflict
 from epochal.pages import commit, several
+from epochal.pages.evidence import Unknowable, Verdict
 from epochal.pages.items import page_key
 from epochal.pages.tags import append as tagged
+from epochal.pages.writes import Planned
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mixed_explorer import Delete, Mixed, MixedExplorer, act
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
+from tests.simulation.page_verdicts import never_applied
 from tests.simulation.several_explorer import A, Actor, Prune
 
 NEVER = Rule()
@@ -181,16 +184,17 @@ def test_an_append_is_in_its_stream_and_under_its_tag_once_or_nowhere(
 
 
 def pages_of_tags_do_not_tell(patch: Patch) -> None:
-    sound = commit._tells
+    sound = commit._judge
 
-    def streams_alone(wanted: Any, stream: str, *about: Any) -> bool | None:
-        return None if stream in wanted.lasting else sound(wanted, stream, *about)
+    def streams_alone(table: str, write: Planned, item: Any, *, lost: bool) -> Verdict:
+        of_tag = write.key["p"]["S"].startswith(TAG_STREAMS)
+        return Unknowable() if of_tag else sound(table, write, item, lost=lost)
 
-    patch.setattr(commit, "_tells", streams_alone)
+    patch.setattr(commit, "_judge", streams_alone)
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 def each_page_gets_a_stamp_of_its_own(patch: Patch) -> None:

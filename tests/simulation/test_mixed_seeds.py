@@ -17,6 +17,7 @@ from tests.simulation.gradual import Gradual
 from tests.simulation.mixed_explorer import Mixed, Told, act
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.page_actors import TABLE, Rule
+from tests.simulation.page_verdicts import never_applied
 from tests.simulation.seeds import ranges
 from tests.simulation.several_explorer import A, Actor, B
 from tests.simulation.test_several_seeds import Process, go_on
@@ -118,7 +119,7 @@ def an_append_that_is_under_way_is_told_of(patch: Patch) -> None:
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import pytest
 from epochal.layout import once
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
-from epochal.pages import pruning, reading, several, streams, writes
+from epochal.pages import evidence, pruning, reading, several, streams, writes
+from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
 from epochal.pages.frames import refer_to
 from epochal.pages.items import Page
 from epochal.pages.reading import Cursor, Part
-from epochal.pages.streams import Earlier, FoundAppend
-from epochal.pages.writes import Packed, Planned
+from epochal.pages.writes import Blocked, Packed, Planned
 from epochal.plan.conditions import All, Present
 from epochal.plan.ops import Delete as Removal
 from epochal.plan.ops import Steps, Update
@@ -342,12 +342,12 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
 
 
 def any_append_at_our_index_is_ours(patch: Patch) -> None:
-    def whoever(page: Page, batch: Packed, _since: int) -> FoundAppend | None:
-        stamp = page.frames[-1].stamp if page.frames else None
-        first, end = page.version - batch.count, page.version
-        return None if stamp is None else FoundAppend(first=first, end=end, stamp=stamp, page=page)
+    def whoever(write: OwnWrite, page: Page | None) -> Verdict:
+        if page is None or page.version < write.end:
+            return NotApplied()
+        return Applied(first=write.frames[0].first, end=write.end, stamp=write.stamp, page=page)
 
-    patch.setattr(streams, "in_page", whoever)
+    patch.setattr(OwnWrite, "judge", whoever)
 
 
 def a_full_page_is_extended(patch: Patch) -> None:
@@ -456,11 +456,11 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(streams, "settle", unasked)
+    patch.setattr(streams, "result_after_refusal", unasked)
 
 
 def an_index_that_was_pruned_counts_as_never_written(patch: Patch) -> None:
-    patch.setattr(streams, "absent_from", lambda *_: Earlier.ABSENT)
+    patch.setattr(evidence, "is_pruned", lambda *_: False)
 
 
 def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
@@ -479,22 +479,23 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
 
 
 def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) -> None:
-    sound = streams._already
+    sound = streams.result_under_key
 
-    def as_planned(batch: Packed, planned: Planned | None, found: FoundAppend) -> Written:
-        written = sound(batch, planned, found)
-        ours = planned is not None and planned.stamp == found.stamp
-        return replace(written, token=planned.token) if planned is not None and ours else written
+    def as_planned(*given: Any, refused: Blocked | None = None, **how: Any) -> Steps[Any]:
+        result = yield from sound(*given, refused=refused, **how)
+        if refused and refused.planned and isinstance(result, Written) and not result.replayed:
+            return replace(result, token=refused.planned.token)
+        return result
 
-    patch.setattr(streams, "_already", as_planned)
+    patch.setattr(streams, "result_under_key", as_planned)
 
 
 def a_key_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "settle", unasked)
-    patch.setattr(streams, "settle", unasked)
+    patch.setattr(several, "result_under_key", unasked)
+    patch.setattr(streams, "result_under_key", unasked)
 
 
 def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
@@ -509,26 +510,29 @@ def a_page_without_events_is_left(patch: Patch) -> None:
 
 
 def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
-    kept = streams.in_page
+    sound = OwnWrite.judge
 
-    def at_its_last(page: Page, given: Packed, since: int) -> FoundAppend | None:
-        found = kept(page, given, since)
-        return found and replace(found, first=found.first + sum(len(each.events) for each in given.before))
+    def at_its_last(write: OwnWrite, page: Page | None) -> Verdict:
+        verdict = sound(write, page)
+        return replace(verdict, first=write.frames[-1].first) if isinstance(verdict, Applied) else verdict
 
-    patch.setattr(streams, "in_page", at_its_last)
+    patch.setattr(OwnWrite, "judge", at_its_last)
 
 
 def what_went_out_together_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(streams, "_is_made", lambda *_: False)
+    patch.setattr(streams, "own_result", lambda *_: None)
 
 
 def what_went_out_together_is_taken_for_made_by_less_than_all(patch: Patch) -> None:
-    sound = streams._is_made
+    sound = OwnWrite.judge
 
-    def hasty(whole: Packed, planned: Planned, page: Page) -> bool | None:
-        return sound(whole, planned, page) is not False or page.version >= planned.token.version
+    def hasty(write: OwnWrite, page: Page | None) -> Verdict:
+        verdict = sound(write, page)
+        if page is None or (isinstance(verdict, NotApplied) and page.version < write.end):
+            return verdict
+        return Applied(first=write.frames[0].first, end=write.end, stamp=write.stamp, page=page)
 
-    patch.setattr(streams, "_is_made", hasty)
+    patch.setattr(OwnWrite, "judge", hasty)
 
 
 def what_goes_out_together_has_one_stamp(patch: Patch) -> None:

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from epochal.layout import once
-from epochal.pages import commit, several, writes
+from epochal.pages import commit, evidence, several, writes
 from epochal.pages.several import SeveralKey
-from epochal.pages.streams import Earlier, append
+from epochal.pages.streams import append
 from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
+from tests.simulation.page_verdicts import applied_if_anything_is_there, never_applied, unknowable
 from tests.simulation.several_explorer import A, Actor, B, Explorer, Move, Prune
 
 NEVER = Rule()
@@ -148,19 +149,19 @@ def streams_are_written_one_after_the_other(patch: Patch) -> None:
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 def whatever_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *about: about[-1] is not None)
+    patch.setattr(commit, "_judge", applied_if_anything_is_there)
 
 
 def pruned_events_count_as_never_written(patch: Patch) -> None:
-    patch.setattr(commit, "absent_from", lambda *_: Earlier.ABSENT)
+    patch.setattr(evidence, "is_pruned", lambda *_: False)
 
 
 def what_pages_tell_is_not_asked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: None)
+    patch.setattr(commit, "_judge", unknowable)
 
 
 def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:

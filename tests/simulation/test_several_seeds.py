@@ -18,6 +18,7 @@ from tests.simulation.exploring import Diary, one_by_one
 from tests.simulation.gradual import Gradual
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.page_actors import TABLE, Rule, ruled_by
+from tests.simulation.page_verdicts import never_applied
 from tests.simulation.several_explorer import A, Actor, Answer, B, Move, act
 
 SEEDS = 150
@@ -139,7 +140,7 @@ def an_append_that_is_under_way_is_told_of(patch: Patch) -> None:
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from epochal.model.events import Event, Ticks
 from epochal.model.versions import Conflict, Position
 from epochal.pages import commit, writes
 from epochal.pages import writes as page_batch
+from epochal.pages.evidence import Verdict
 from epochal.pages.items import Page, page_key
 from epochal.pages.tags import append, entries, reading
 from epochal.pages.tags.entries import TagStreams
@@ -28,6 +29,7 @@ from tests.simulation.dcb_world import query
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
+from tests.simulation.page_verdicts import applied_if_anything_is_there, never_applied
 from tests.simulation.tag_explorer import Explorer, Writer
 
 NEVER = Rule()
@@ -269,20 +271,20 @@ def a_fence_moved_is_followed_without_looking_for_matches(patch: Patch) -> None:
 
 
 def an_append_that_was_made_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *_: False)
+    patch.setattr(commit, "_judge", never_applied)
 
 
 def whatever_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
-    patch.setattr(commit, "_tells", lambda *about: about[-1] is not None)
+    patch.setattr(commit, "_judge", applied_if_anything_is_there)
 
 
 def what_a_refusal_leaves_out_is_not_asked_for(patch: Patch) -> None:
-    sound = commit._was_made
+    sound = commit._was_applied
 
-    def as_told(wanted: Any, plan: Any, reply: Refusal) -> Steps[bool | None]:
+    def as_told(wanted: Any, plan: Any, reply: Refusal) -> Steps[Verdict]:
         return (yield from sound(wanted, plan, replace(reply, ambiguous=False)))
 
-    patch.setattr(commit, "_was_made", as_told)
+    patch.setattr(commit, "_was_applied", as_told)
 
 
 def tags_are_written_one_by_one(patch: Patch) -> None:

@@ -1,6 +1,6 @@
 """G2 under keys that tell a moment, of which nothing is put on record: all that can happen, state by state."""
 
-# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+# mutants are of steps that are nobody else's business
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.model.events import Ticks
-from epochal.pages import several, streams, writes
-from epochal.pages.streams import Earlier
+from epochal.pages import evidence, several, streams, writes
+from epochal.pages.evidence import KeyedAppend, LookFurther, NotApplied, Verdict, find_by_key
+from epochal.pages.items import Page
+from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
@@ -205,32 +207,37 @@ def what_is_written_a_moment_later_is_as_old_as_the_key(patch: Patch) -> None:
 
 
 def the_search_ends_with_the_last_page(patch: Patch) -> None:
-    sound = streams._told_by
-    patch.setattr(streams, "_told_by", lambda *given: sound(*given) or Earlier.ABSENT)
+    sound = KeyedAppend.judge
+
+    def at_once(sought: KeyedAppend, page: Page) -> Verdict | LookFurther:
+        verdict = sound(sought, page)
+        return NotApplied() if isinstance(verdict, LookFurther) else verdict
+
+    patch.setattr(KeyedAppend, "judge", at_once)
 
 
 def a_refused_append_is_looked_for_at_its_place_alone(patch: Patch) -> None:
-    def at_its_place(*given: Any, repeatable: bool, blocked: Any = None) -> Steps[Any]:
-        _, batch, head, since = given
-        found = None if head is None else streams.in_page(head, batch, since)
+    def at_its_place(batch: Packed, head: Page | None, since: int, *_: Any, **__: Any) -> Steps[Any]:
+        sought = replace(KeyedAppend.of(batch, since, later=False), first=since)
+        applied = None if head is None else find_by_key(head, sought)
         yield from ()
-        return found and streams._already(batch, blocked and blocked.planned, found)
+        return applied and applied.written(replayed=True)
 
-    patch.setattr(streams, "settle", at_its_place)
-    patch.setattr(several, "settle", at_its_place)
+    patch.setattr(streams, "result_under_key", at_its_place)
+    patch.setattr(several, "result_under_key", at_its_place)
 
 
 def what_was_pruned_counts_as_never_written(patch: Patch) -> None:
-    patch.setattr(streams, "absent_from", lambda *_: Earlier.ABSENT)
+    patch.setattr(evidence, "is_pruned", lambda *_: False)
 
 
 def what_was_pruned_of_the_last_page_is_not_asked_for(patch: Patch) -> None:
-    sound = streams.absent_from
-    patch.setattr(
-        streams,
-        "absent_from",
-        lambda page, at: Earlier.ABSENT if at == page.index and not page.frames else sound(page, at),
-    )
+    sound = evidence.is_pruned
+
+    def unless_emptied(page: Page, index: int) -> bool:
+        return sound(page, index) and not (index == page.index and not page.frames)
+
+    patch.setattr(evidence, "is_pruned", unless_emptied)
 
 
 @left_out(

@@ -217,6 +217,13 @@ OUR_OWN = [
         reads=1,
     ),
     Case(
+        claim="our index is pruned, but the page is older than our write",
+        append=on_known(own()),
+        pages=[page(0, other(3), pruned=2)],
+        lost=True,
+        told=(Rejected,),
+    ),
+    Case(
         claim="what was before our index is pruned",
         append=on_known(own()),
         pages=[page(0, frames(own(), 5), pruned=1)],
@@ -261,6 +268,13 @@ UNFOLDS_ALONE = [
         pages=[page(0, other(1), written=OTHERS_MARK)],
         lost=True,
         told=(Unknown, 1),
+    ),
+    Case(
+        claim="another has written, before our write",
+        append=on_known(own(0, "u")),
+        pages=[page(0, other(1), written=stamp_of(Ticks(3), b"\xee" * 8))],
+        lost=True,
+        told=(Rejected,),
     ),
     Case(
         claim="another has written, but no answer was lost",
@@ -320,6 +334,13 @@ JOINED = [
         pages=[page(0, other(9), pruned=3)],
         lost=True,
         told=(Unknown, 1),
+    ),
+    Case(
+        claim="all of the joined appends are pruned, but the page is older than they are",
+        append=joined(FIRST, SECOND),
+        pages=[page(0, other(3), pruned=3)],
+        lost=True,
+        told=(Rejected,),
     ),
     Case(
         claim="joined appends are pruned, but no answer was lost",

@@ -4,6 +4,7 @@ frames         the events of an append as bytes, and back
 items          a page as an item; its etag and its token
 reading        the last page, and a stream from either end
 writes         a batch, and the writes that append it; when a page is full
+evidence       was an append applied, whose answer was lost, or that another process may have made?
 streams        one append, what can come back of it, and what the store asks of the layout
 commit         writes to several streams, all or nothing
 several        appends to several streams, decisions on them, and appends under a key

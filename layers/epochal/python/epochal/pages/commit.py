@@ -17,9 +17,9 @@ One write alone is a conditional write; more are a transaction. What comes back:
       ├ a condition of the caller's own fails          unmet; unavailable, where a lost try may still arrive
       └ none of these                                  again
 
-Since all is written or nothing, what one page tells is true of all, and of what the program writes besides: that goes
-out again only where no page has had the stamp. Stamps increase along a stream, so a page whose
-latest stamp is below ours has never had ours. A write that nothing stood in the way of is sent again as it is.
+Since all is written or nothing, what one page tells is true of all (`evidence.OwnWrite`), and of what the program
+writes besides: that goes out again only where no page has had the stamp. A write that nothing stood in the way of is
+sent again as it is.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from epochal.layout.streams import NEVER, Known, Unmet
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Ticks
 from epochal.model.versions import version_of
+from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
-from epochal.pages.streams import Earlier, absent_from
 from epochal.pages.writes import (
     Blocked,
     Packed,
@@ -166,9 +166,9 @@ def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
                 leaving |= _too_small(plan, reply)
                 moved = {}
             case Refusal():
-                made = yield from _was_made(wanted, plan, reply)
-                if made is not False:
-                    return Made(writes=plan.writes, certain=made is True)
+                verdict = yield from _was_applied(wanted, plan, reply)
+                if not isinstance(verdict, NotApplied):
+                    return Made(writes=plan.writes, certain=isinstance(verdict, Applied))
                 own, stood = _apart(plan, reply)
                 ended = yield from wanted.before(plan.writes, own)
                 if ended is not None:
@@ -309,45 +309,40 @@ def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None
     return replace(refusal, items=refusal.items[:first], failed=failed), stood
 
 
-def _was_made(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[bool | None]:
-    """Whether an earlier try of what was refused has been applied; None where no page can tell, False where a key does.
+def _was_applied(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[Verdict]:
+    """Decide from the pages of a refused commit whether an earlier try of it was applied.
 
-    A refusal may leave out pages that another transaction was at, and what a fence met tells nothing. So where the
-    others do not tell, pages are asked for: one is enough of a stream that is never pruned.
+    Under a key it is the key's record that tells. A refusal may leave out pages that another transaction was at, and
+    what a fence met tells nothing. So where the pages that came back do not tell, the others are read: one of them is
+    enough, if it is of a stream that is never pruned.
     """
     if not refusal.ambiguous:
         # No answer was lost: what others have sent at the same moment may look the same.
         wanted.sent.clear()
     if wanted.keyed:
-        return False
-    table = wanted.table
-    came = list(zip(plan.writes.items(), refusal.items, refusal.failed, strict=False))
-    tells = {_tells(wanted, *write, page_of(item, table)) for write, item, failed in came if failed}
-    others = [write for write, _, failed in came if not failed]
-    if refusal.ambiguous and tells <= {None} and others:
-        asked = next(([each] for each in others if each[0] in wanted.lasting), others)
-        found: Together = yield TransactGet(keys=tuple((table, each.key) for _, each in asked))
-        tells |= {
-            _tells(wanted, *write, page_of(item, table))
-            for write, item in zip(asked, found.items, strict=True)
-        }
-    if True in tells:
-        if len(plan.all) > 1:
-            # DynamoDB may still be at it: a caller that learns that it was made finds it in every stream.
-            yield from settled((table, each.key) for each in plan.writes.values())
-        return True
-    return None if refusal.ambiguous and tells <= {None} else False
+        return NotApplied()
+    lost = refusal.ambiguous
+    answers = list(zip(plan.writes.items(), refusal.items, refusal.failed, strict=False))
+    verdicts = [
+        _judge(wanted.table, write, item, lost=lost) for (_, write), item, failed in answers if failed
+    ]
+    unread = [(stream, write) for (stream, write), _, failed in answers if not failed]
+    if lost and unread and isinstance(verdict_of_all(verdicts), Unknowable):
+        lasting = [(stream, write) for stream, write in unread if stream in wanted.lasting]
+        unread = lasting[:1] or unread
+        found: Together = yield TransactGet(keys=tuple((wanted.table, write.key) for _, write in unread))
+        for (_, write), item in zip(unread, found.items, strict=True):
+            verdicts.append(_judge(wanted.table, write, item, lost=lost))
+    verdict = verdict_of_all(verdicts) if verdicts or lost else NotApplied()
+    if isinstance(verdict, Applied) and len(plan.all) > 1:
+        # DynamoDB may still be at it: a caller that learns that it was made finds it in every stream.
+        yield from settled((wanted.table, write.key) for write in plan.writes.values())
+    return verdict
 
 
-def _tells(wanted: Commit[T], stream: str, planned: Planned, page: Page | None) -> bool | None:
-    """Whether a write was made, by the page that it is to: None where events are pruned, or unfolds replaced."""
-    stamp = planned.stamp
-    if page is None or page.time < time_of(stamp):
-        return False
-    if page.stamp == stamp or any(frame.stamp == stamp for frame in page.frames):
-        return True
-    kept = planned.count and absent_from(page, planned.first) is Earlier.ABSENT
-    return False if kept or stream in wanted.lasting else None
+def _judge(table: str, write: Planned, item: Item | None, *, lost: bool) -> Verdict:
+    """Decide from the page that a write was for whether the write was applied."""
+    return OwnWrite.of(write, lost=lost).judge(page_of(item, table))
 
 
 def _came_back(table: str, plan: Plan, refusal: Refusal) -> Steps[Heads]:

@@ -1,6 +1,6 @@
 """Appends whose events all have ids that their caller chose: what was appended before is known by them.
 
-    expected       looked at                                              all of the ids there, one after another
+    expected       looked at (`evidence.SameIds`)                         all of the ids there, one after another
     a place        the events at that place, once the append is refused   appended before
     any stream     the last pages, which come with the head; then         appended before, wherever they are
                    what has come since, as often as it is refused
@@ -23,14 +23,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from epochal.errors import CorruptData
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
+from epochal.pages.evidence import (
+    Applied,
+    NotApplied,
+    SameIds,
+    Unknowable,
+    Verdict,
+    was_applied,
+)
 from epochal.pages.items import Page, page_key
 from epochal.pages.reading import load_head, query, sound, whole
-from epochal.pages.streams import ANYWHERE, FoundAppend, written_by
+from epochal.pages.streams import ANYWHERE
 from epochal.pages.writes import Packed
 from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
@@ -47,13 +54,13 @@ def begin(
     head: Page | None
     if expected in ANYWHERE:
         head = yield from _load_back(table, batch.stream)
-        ended = None if head is None else _told(batch, _in_hand(head), None, head.version)
+        ended = None if head is None else (yield from result_on_last_pages(batch, head))
         head = head and replace(head, before=())
     else:
         head, ended = (yield from load_head(table, batch.stream)), None
         if not accepts(expected, head):
             since = 0 if expected is NO_STREAM else version_of(expected)
-            ended = yield from settle(table, batch, head, since, anywhere=False)
+            ended = yield from earlier_result(batch, head, since, anywhere=False)
     if ended is not None:
         return ended
     return head if accepts(expected, head) else Rejected(head=head)
@@ -92,9 +99,7 @@ def _ends(head: Page | None) -> tuple[int, ...]:
     return (0,) if head is None else (head.index, head.version)
 
 
-def settle(
-    table: str, batch: Packed, head: Page | None, since: int, *, anywhere: bool
-) -> Steps[Settled | None]:
+def earlier_result(batch: Packed, head: Page | None, since: int, *, anywhere: bool) -> Steps[Settled | None]:
     """How the append has ended before, as the stream shows it at index `since`, or `anywhere` from there on.
 
     Raises:
@@ -102,75 +107,50 @@ def settle(
     """
     if head is None or head.deleted or (not anywhere and head.version < since + batch.count):
         return None
-    end = head.version if anywhere else since + batch.count
-    pages = yield from _pages(table, head, since, end)
-    return _told(batch, pages, since, end) if anywhere else _at(batch, pages, since, end)
+    if anywhere:
+        return (yield from _result_anywhere(batch, _in_hand(head), since))
+    end = since + batch.count
+    # Those of one append are on one page.
+    most = LOOKED_BACK if end == head.version else 1
+    sought = SameIds(ids=batch.ids, first=since, end=end, anywhere=False, most=most)
+    return _result(batch, since, (yield from was_applied(sought, _in_hand(head))))
 
 
-def _at(batch: Packed, pages: Sequence[Page], since: int, end: int) -> Settled | None:
-    """What the events at a place say: these, others, or those of them that are not pruned nothing else."""
-    labels = _labels(pages, since, end)
-    if labels != list(batch.ids[batch.count - len(labels) :]):
-        return None
-    return _written(pages, since, end) if len(labels) == batch.count else Unknown(first=since)
+def result_on_last_pages(batch: Packed, head: Page) -> Steps[Settled | None]:
+    """Return how an append ended before whose ids are on the pages that were read with the head; None if none is there.
 
-
-def _told(batch: Packed, pages: Sequence[Page], since: int | None, end: int) -> Settled | None:
-    """What events say wherever they are, up to `end`. Where `since` is given, it matters that some are pruned."""
-    labels, ids = _labels(pages, since or 0, end), list(batch.ids)
-    first = end - len(labels)
-    for at in range(len(labels) - len(ids), -1, -1):
-        if labels[at : at + len(ids)] == ids:
-            return _written(pages, first + at, first + at + len(ids))
-    there = set(labels).intersection(ids)
-    if there:
-        taken = id_in(next(each for each in ids if each in there))
-        rule = f"the id {taken} is in {batch.stream} already, not with all others of this append in a row"
-        raise IdTaken("events", rule)
-    return Unknown(first=since) if since is not None and first > since else None
-
-
-def _written(pages: Sequence[Page], first: int, end: int) -> Written:
-    """The token is of the page that the append left which holds the last of them; if that goes on beyond it, of no
-    state that there has been.
+    Raises:
+        IdTaken: some of the ids are there, and not all of them in a row.
     """
-    page = next(page for page in pages if page.base < end <= page.version)
-    at = page.base
-    for frame in page.frames:
-        at += frame.count
-        if at >= end:
-            break
-    return written_by(FoundAppend(first=first, end=end, stamp=frame.stamp, page=page), replayed=True)
-
-
-def _labels(pages: Sequence[Page], since: int, end: int) -> list[bytes]:
-    """Of the events from `since` to `end` that these pages have, in order; without those that are pruned."""
-    labels: list[bytes] = []
-    for page in reversed(pages):
-        at = page.base
-        for position, frame in enumerate(page.frames):
-            first, at = at, at + frame.count
-            if first < end and at > since:
-                events = enumerate(page.read_frame(position), first)
-                labels += [event.label for index, event in events if since <= index < end]
-    return labels
-
-
-def _pages(table: str, head: Page, since: int, end: int) -> Steps[list[Page]]:
-    """The pages that have these events, the newest first; as far as events are not pruned."""
     pages = _in_hand(head)
-    while (lowest := pages[-1]).index > since and lowest.base == lowest.index:
-        before = min(lowest.index, end) - 1
-        # Those of one append are on one page.
-        limit = LOOKED_BACK if end == head.version else 1
-        reply = yield query(table, head.stream, 0, before, forward=False, limit=limit)
-        for each in sound(table, reply.items):
-            pages.append(each)
-            if each.index <= since:
-                break
-        if pages[-1] is lowest:
-            raise CorruptData(f"{head.stream}: event {before} is in no page")
-    return pages
+    return (yield from _result_anywhere(batch, pages, pages[-1].base))
+
+
+def _result_anywhere(batch: Packed, pages: Sequence[Page], first: int) -> Steps[Settled | None]:
+    """Return how an append ended before whose ids may be anywhere from an index on; None if they are not there.
+
+    Args:
+        pages: last pages of the stream, newest first.
+
+    Raises:
+        IdTaken: some of the ids are there, and not all of them in a row.
+    """
+    end = pages[0].version
+    sought = SameIds(ids=batch.ids, first=first, end=end, anywhere=True, most=LOOKED_BACK)
+    return _result(batch, first, (yield from was_applied(sought, pages)))
+
+
+def _result(batch: Packed, first: int, verdict: Verdict) -> Settled | None:
+    match verdict:
+        case Applied() as applied:
+            return applied.written(replayed=True)
+        case Unknowable():
+            return Unknown(first=first)
+        case NotApplied(taken=taken):
+            if taken is None:
+                return None
+            rule = f"the id {id_in(taken)} is in {batch.stream} already, not with all others of this append in a row"
+            raise IdTaken("events", rule)
 
 
 def _in_hand(head: Page) -> list[Page]:

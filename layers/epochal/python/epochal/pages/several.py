@@ -54,10 +54,11 @@ from epochal.pages.commit import (
     page_of,
     unmoved,
 )
+from epochal.pages.evidence import KeyedAppend, Unknowable, was_applied
 from epochal.pages.frames import ByteReader, Writer, time_of
 from epochal.pages.items import Page, page_key, state_of
 from epochal.pages.reading import load_head
-from epochal.pages.streams import Earlier, append_on, find, is_new, settle
+from epochal.pages.streams import append_on, is_new, result_after_refusal, result_under_key
 from epochal.pages.writes import Blocked, Packed, head_from
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
 
@@ -346,8 +347,10 @@ def _has(page: Page, first: int, version: int, time: Ticks) -> bool:
 
 
 def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Made | Unmet | T | Settled]:
-    """A commit of a batch that a key knows and no record: where it was not made, its stream is searched for what
-    another process has made under the key, or a lost try; others have the key, and may have the moment, too.
+    """Commit a batch under a key that has no record of its result.
+
+    If the commit was refused, the stream is searched for an append under the key: by another process, or by a try whose
+    answer was lost. Pages do not tell which of the two, as others may have used the key at the same moment.
     """
     came = yield from commit(replace(wanted, keyed=True))
     if isinstance(came, Made):
@@ -355,9 +358,10 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
     moved = came.get(batch.stream) if isinstance(came, dict) else None
     head = moved.head if isinstance(moved, Rejected) else (yield from load_head(wanted.table, batch.stream))
     planned = wanted.sent[-1].writes[batch.stream] if wanted.sent else None
-    since, blocked = version_of(wanted.known[batch.stream]), Blocked(page=head, planned=planned)
-    settled = yield from settle(wanted.table, batch, head, since, repeatable=repeatable, blocked=blocked)
-    return settled or came
+    refused = Blocked(page=head, planned=planned, lost=planned is not None)
+    since = version_of(wanted.known[batch.stream])
+    result = yield from result_after_refusal(batch, head, since, refused, repeatable=repeatable)
+    return result or came
 
 
 # What `layout.once` tries with a batch under an idempotency key.
@@ -402,8 +406,8 @@ class PageAttempts:
         return is_new(known, self.batch.above)
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-        """See `streams.settle`."""
-        return settle(self.table, self.batch, head, since, repeatable=repeatable)
+        """See `streams.result_under_key`."""
+        return result_under_key(self.batch, head, since, later=repeatable)
 
     def unfold_on(
         self, known: Known[Page], record: KeyRecord, seen: Remembered | None
@@ -441,9 +445,9 @@ class PageAttempts:
         return came.writes[stream].token if isinstance(came, Made) else came
 
     def is_pruned(self, head: Page, since: int) -> Steps[bool]:
-        """See `find`."""
-        found = yield from find(self.table, head, self.batch, since, or_later=True)
-        return found is Earlier.PRUNED
+        """Whether pages that may have had an append of events under the key are pruned."""
+        verdict = yield from was_applied(KeyedAppend.of(self.batch, since, later=True), [head])
+        return isinstance(verdict, Unknowable)
 
 
 def _read(head: Page | None) -> Steps[Page | None]:

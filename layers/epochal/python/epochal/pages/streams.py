@@ -5,18 +5,13 @@
     the batch is too big  the page is closed first, if it is still at this revision and open; then
     the page is full      a new one is begun where it ends, if nothing is there
 
-    refused               the page that stood in the way comes back
-      ├ it holds our stamp              appended: a response was lost, or the key was used before
-      ├ our index has been pruned       undetermined
-      └ none of these                   conflict; or, where any version will do, again on the last page
+    refused               the page that stood in the way comes back, and `evidence` judges it
+      ├ Applied                         appended: by this call, or by another under the same key or with the same ids
+      ├ Unknowable                      undetermined
+      └ NotApplied                      conflict; or, where any version will do, again on the last page
 
 An extension names the exact state that it changes. A begin names a place only; so which page it follows is told by a
 page, or by a token that was made from a page of this stream: any other may be forged, or be another stream's.
-
-Finding an append by its stamp, to tell our own write from another's after a lost response.
-
-Contents are never compared: two writers may append equal events. Nor is an append taken for absent because it was not
-found: only a page that holds the events at every index where it may be shows that.
 
 Several appends to the end of one stream as one write, a frame each, and what each of them is told.
 """
@@ -24,12 +19,9 @@ Several appends to the end of one stream as one write, a frame each, and what ea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.streams import (
-    NEVER,
     Also,
     Answer,
     Batch,
@@ -44,7 +36,6 @@ from epochal.layout.streams import (
     Unmet,
     Written,
     accepts,
-    decided_events,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Ticks
@@ -58,25 +49,33 @@ from epochal.model.versions import (
     expected_head,
     version_of,
 )
-from epochal.pages.frames import time_of
-from epochal.pages.items import Page, read_page, state_of
-from epochal.pages.reading import advance, begin, load_head, load_whole, query, stand
+from epochal.pages.evidence import (
+    Applied,
+    KeyedAppend,
+    LookFurther,
+    NotApplied,
+    OwnWrite,
+    Unknowable,
+    Verdict,
+    is_decision,
+    is_pruned,
+    was_applied,
+)
+from epochal.pages.items import Page, state_of
+from epochal.pages.reading import advance, begin, load_head, load_whole, stand
 from epochal.pages.writes import (
     ROOM,
-    WHOSE,
     Blocked,
     Packed,
     Planned,
     head_from,
     joined,
-    left_by,
     packed,
     place_of,
-    rest_of,
     write,
 )
 from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Items, Steps
+from epochal.plan.ops import Steps
 from epochal.plugins import deferred
 
 if TYPE_CHECKING:
@@ -127,189 +126,102 @@ def append_on(
         repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key, or
             with ids, may stand later than on what is known, by another process.
     """
-    sent = yield from write(table, batch, known)
-    if isinstance(sent, Planned):
-        return sent.written
-    head = yield from head_from(table, batch.stream, sent.page)
-    settled = yield from settle(table, batch, head, version_of(known), repeatable=repeatable, blocked=sent)
-    if settled is None and batch.ids:
+    refused = yield from write(table, batch, known)
+    if isinstance(refused, Planned):
+        return refused.written
+    head = yield from head_from(table, batch.stream, refused.page)
+    since = version_of(known)
+    result = yield from result_after_refusal(batch, head, since, refused, repeatable=repeatable)
+    if result is None and batch.ids:
         from epochal.pages import identified  # noqa: PLC0415  likewise
 
-        settled = yield from identified.settle(table, batch, head, version_of(known), anywhere=repeatable)
-    return Rejected(head=head) if settled is None else settled
+        result = yield from identified.earlier_result(batch, head, since, anywhere=repeatable)
+    return Rejected(head=head) if result is None else result
 
 
-def settle(
-    table: str,
-    batch: Packed,
-    head: Page | None,
-    since: int,
-    *,
-    repeatable: bool,
-    blocked: Blocked | None = None,
+def result_after_refusal(
+    batch: Packed, head: Page | None, since: int, refused: Blocked, *, repeatable: bool
 ) -> Steps[Settled | None]:
-    """How an append has already ended, from index `since` on, or None: it has not been made. Unless it was `blocked`
-    itself, another process may have made it.
+    """Return how an append ended whose write was refused; None if it was not applied.
+
+    Args:
+        head: last page of the stream.
+        since: version that the write was for.
+        repeatable: as in `append_on`.
     """
-    page, planned = (head, None) if blocked is None else (blocked.page, blocked.planned)
-    if head is None or page is None:
+    if batch.keyed and batch.count:
+        if refused.page is None:
+            return None
+        return (yield from result_under_key(batch, head, since, later=repeatable, refused=refused))
+    result = own_result(batch, refused)
+    if isinstance(result, Unknown) and not batch.count and repeatable and not _is_deleted(refused.page):
+        return None  # unfolds alone may be written again
+    return result
+
+
+def own_result(batch: Packed, refused: Blocked) -> Settled | None:
+    """Return how our own write ended, from the page that refused it; None if it was not applied."""
+    planned = refused.planned
+    if planned is None:
         return None
-    if not batch.count:
-        return _settle_unfolds(planned, page, repeatable=repeatable)
-    if batch.keyed and batch.above:
-        since, repeatable = 0, True  # the key's own time ends the search
-    # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
-    # by a key, may be later.
-    wanted = sought(batch)
-    found: FoundAppend | Earlier = in_page(page, wanted, since) or absent_from(page, since)
-    if not isinstance(found, FoundAppend) and batch.keyed:
-        found = yield from find(table, head, wanted, since, or_later=repeatable)
-    if isinstance(found, FoundAppend):
-        # Without a lost answer it is another's, even if that has the key, the moment and so the stamp.
-        return _already(batch, planned, found)
-    doubtful = found is Earlier.PRUNED and (planned is not None or batch.keyed)
-    return _pruned(head, since) if doubtful else None
+    match OwnWrite.of_joined(batch, planned, lost=refused.lost).judge(refused.page):
+        case Applied() as applied:
+            # The write says better than the page what it has left, if that was overwritten since.
+            token = applied.page.token() if applied.is_latest else planned.token
+            return Written(first=applied.first, version=applied.end, token=token)
+        case Unknowable():
+            return Unknown(first=planned.first)
+        case NotApplied():
+            return None
+
+
+def result_under_key(
+    batch: Packed, head: Page | None, since: int, *, later: bool, refused: Blocked | None = None
+) -> Steps[Settled | None]:
+    """Return the result of an append of events under the key of a batch, by any process; None if there is none.
+
+    Args:
+        head: last page of the stream.
+        since: lowest index at which the append may be.
+        later: whether it may be on a later page than the one with that index.
+        refused: our own write, if it is the one that was refused.
+    """
+    if head is None or not batch.count:
+        return None
+    sought = KeyedAppend.of(batch, since, later=later)
+    verdict: Verdict | LookFurther = NotApplied()
+    if refused is not None and refused.page is not None:
+        verdict = sought.judge(refused.page)
+    if not isinstance(verdict, Applied):
+        verdict = yield from was_applied(sought, [head])
+    if isinstance(verdict, Applied):
+        # Without a lost answer it is another's, even if that has the key, the moment and so the stamp. Two decisions
+        # under one key at one moment have one stamp, whatever each of them has decided.
+        planned = refused.planned if refused is not None and refused.lost else None
+        own = planned is not None and planned.stamp == verdict.stamp and not is_decision(batch)
+        return verdict.written(replayed=not own)
+    return unknown_from(head, sought.first) if isinstance(verdict, Unknowable) else None
 
 
 def decided(key: DecisionKey, head: Page, since: int) -> Steps[Settled | None]:
-    """The outcome of a decision under a key, from index `since` on, or None if there is none."""
-    wanted = SoughtDecision(rest=rest_of(key.append_id), above=key.above)
-    found = yield from find(key.table, head, wanted, 0 if key.above else since, or_later=True)
-    if isinstance(found, FoundAppend):
-        return written_by(found, replayed=True)
-    return _pruned(head, since) if found is Earlier.PRUNED else None
+    """Return the result of a decision under a key, from index `since` on; None if there is none."""
+    sought = KeyedAppend.of_decision(key, since)
+    verdict = yield from was_applied(sought, [head])
+    if isinstance(verdict, Applied):
+        return verdict.written(replayed=True)
+    return unknown_from(head, sought.first) if isinstance(verdict, Unknowable) else None
 
 
-def _pruned(head: Page, since: int) -> Unknown:
-    """Events are gone that would tell: from there on or, while the stream is being deleted, from the last page on."""
-    return Unknown(first=max(since, head.index) if absent_from(head, head.index) is Earlier.PRUNED else since)
+def unknown_from(head: Page, first: int) -> Unknown:
+    """Return the result that events are pruned which would tell: from an index on.
 
-
-def _settle_unfolds(planned: Planned | None, page: Page, *, repeatable: bool) -> Settled | None:
-    """Unfolds alone leave no trace once replaced; where they may have been, they are written again."""
-    if planned is None:
-        return None
-    if page.stamp == planned.stamp:
-        return Written(first=page.version, version=page.version, token=planned.token)
-    return None if repeatable and not page.deleted else Unknown(first=planned.token.version)
-
-
-def _already(batch: Packed, planned: Planned | None, found: FoundAppend) -> Written:
-    """The token is of the page that the append left, never of one that another has written since, if only unfolds: an
-    append on that would replace what its writer has not seen.
-
-    Another process may have the key, and even the moment: what it has made of the page, nobody else knows.
+    While a stream is being deleted, its last page loses its events first; then the append may be there.
     """
-    # Two that decide under one key at one moment have one stamp, whatever each of them has decided.
-    ours = planned is not None and planned.stamp == found.stamp and not is_decision(batch)
-    left = written_by(found, replayed=batch.keyed and not ours)
-    as_found = found.page.version == found.end and found.page.stamp is None
-    if planned is not None and ours and not batch.keyed and not as_found:
-        return replace(left, token=planned.token)
-    return left
+    return Unknown(first=max(first, head.index) if is_pruned(head, head.index) else first)
 
 
-def written_by(found: FoundAppend, *, replayed: bool) -> Written:
-    """The outcome of an append that was found."""
-    page, version = found.page, found.end
-    as_left = page.version == version and page.stamp is None
-    token = page.token() if as_left else left_by(page, version, found.stamp)
-    return Written(first=found.first, version=version, token=token, replayed=replayed)
-
-
-class Earlier(Enum):
-    """What a search that found nothing means."""
-
-    ABSENT = "absent"
-    PRUNED = "pruned"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoughtDecision:
-    """A decision, looked for by the key that it was made under."""
-
-    rest: bytes
-    above: Ticks
-    keyed = True
-    count = None
-
-
-Sought: TypeAlias = Packed | SoughtDecision
-"""What an append is looked for by: what follows the time in its stamp, and how many events it has, with those that went
-out with it; None where that depends on what was decided."""
-
-
-def sought(batch: Packed) -> Sought:
-    """What a batch is looked for by."""
-    return SoughtDecision(rest=batch.rest, above=batch.above) if is_decision(batch) else batch
-
-
-def is_decision(batch: Packed) -> bool:
-    """Whether it is what was decided, which may be otherwise where that is done again."""
-    return batch.keyed and decided_events(batch.append_id) is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAppend:
-    """An append that has been made: its first index and the one after its last, its stamp, and the page that holds it,
-    as it was read.
-    """
-
-    first: int
-    end: int
-    stamp: bytes
-    page: Page
-
-
-def in_page(page: Page, batch: Sought, since: int) -> FoundAppend | None:
-    """The append, if the page holds it at index `since` or later. What is below that is of a key that was used before,
-    and has been forgotten since.
-
-    Raises:
-        InvalidInput: an append under the same idempotency key holds other events.
-    """
-    first = page.base
-    for frame in page.frames:
-        end = first + frame.count
-        if first >= since and _is_of(frame.stamp[8:], batch):
-            count = frame.count if batch.count is None else batch.count
-            return FoundAppend(first=end - count, end=end, stamp=frame.stamp, page=page)
-        first = end
-    return None
-
-
-def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
-    """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
-    found = _told_by(head, batch, at)
-    # Newest first: a retry follows its first try closely.
-    pages = query(
-        table,
-        head.stream,
-        0,
-        head.index - 1 if or_later else at,
-        forward=False,
-        # Where a key's moment ends the search, that is rarely far back.
-        limit=4 if batch.keyed and batch.above else None if or_later else 1,
-    )
-    while found is None:
-        reply: Items = yield pages
-        told = (_told_by(read_page(item, table), batch, at) for item in reply.items)
-        found = next((each for each in told if each is not None), None)
-        if found is None and reply.last is None:
-            raise CorruptData(f"{head.stream}: event {at} is in no page")
-        pages = replace(pages, after=reply.last, limit=pages.limit and 4 * pages.limit)
-    return found
-
-
-def _told_by(page: Page, batch: Sought, at: int) -> FoundAppend | Earlier | None:
-    """What a page says of an append from index `at` on; None: those before it are to be asked."""
-    found, above = in_page(page, batch, at), batch.above if batch.keyed else NEVER
-    if found is None and min([page.time, *(time_of(each.stamp) for each in page.frames[:1])]) <= above:
-        return Earlier.ABSENT  # all before is of the key's moment or older, as is what was pruned of it
-    # The last page loses its events first where a stream is deleted.
-    if found is None and page.index > at and absent_from(page, page.index) is Earlier.ABSENT:
-        return None
-    return found or absent_from(page, max(at, page.index))
+def _is_deleted(page: Page | None) -> bool:
+    return page is not None and page.deleted
 
 
 def is_new(known: Known[Page], above: Ticks) -> bool | None:
@@ -320,50 +232,14 @@ def is_new(known: Known[Page], above: Ticks) -> bool | None:
     return place is not None and place.time <= above
 
 
-def absent_from(page: Page, at: int) -> Earlier:
-    """The conclusion if an append is not among the page's events from index `at` on."""
-    return Earlier.PRUNED if page.base > at else Earlier.ABSENT
-
-
-def _is_of(rest: bytes, batch: Sought) -> bool:
-    if rest == batch.rest:
-        return True
-    if batch.keyed and rest[:WHOSE] == batch.rest[:WHOSE]:
-        raise InvalidInput("idempotency_key", "was used before for other contents")
-    return False
-
-
 def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[Page]]:
     """Append joined batches on exactly the last page that is known."""
-    sent = yield from write(table, whole, known)
-    if isinstance(sent, Planned):
-        return sent.written
-    head = yield from head_from(table, whole.stream, sent.page)
-    if sent.planned is None or sent.page is None:
-        return Rejected(head=head)
-    made = _is_made(whole, sent.planned, sent.page)
-    if made:
-        return sent.planned.written
-    return Unknown(first=sent.planned.first) if made is None else Rejected(head=head)
-
-
-def _is_made(whole: Packed, planned: Planned, page: Page) -> bool | None:
-    """Whether joined batches were written together, by what is left of the page that they are for; None: too little is.
-    Of a keyed one by itself that does not tell: another process may have written it, at the same moment and place.
-    """
-    there, at = dict[int, bytes](), page.base
-    for frame in page.frames:
-        there[at] = frame.stamp
-        at += frame.count
-    index, left, telling = planned.first, list[bool](), False
-    for frame, batch in zip(whole.frames(planned.stamp), (*whole.before, whole), strict=True):
-        if index >= page.base:
-            left.append(there.get(index) == frame.stamp)
-            telling = telling or not batch.keyed
-        index += frame.count
-    if not all(left):
-        return False
-    return True if telling or len(left) > len(whole.before) else None
+    refused = yield from write(table, whole, known)
+    if isinstance(refused, Planned):
+        return refused.written
+    head = yield from head_from(table, whole.stream, refused.page)
+    result = own_result(whole, refused)
+    return Rejected(head=head) if result is None else result
 
 
 def _told(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:

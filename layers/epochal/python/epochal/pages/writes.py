@@ -539,15 +539,17 @@ def _rate(left: Token, usual: float, *, kept: bool) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A write did not go through.
+    """A write that was refused, or was not sent because it would be.
 
     Attributes:
-        page: what stood in its way.
-        planned: the write, if it may have been made: an answer to it was lost.
+        page: the page that stood in its way; None if none was there.
+        planned: the write, if it was sent.
+        lost: whether an answer to it was lost, so that it may have been applied, and may stand in its own way.
     """
 
     page: Page | None
     planned: Planned | None = None
+    lost: bool = False
 
 
 def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
@@ -557,9 +559,9 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
         return planned
     reply = yield planned.write
     if isinstance(reply, Overflow) and can_be_left(known):
-        planned = yield from next_write(table, batch, known, extending=False)
+        extension, planned = planned, (yield from next_write(table, batch, known, extending=False))
         if isinstance(planned, Blocked):
-            return planned
+            return replace(planned, planned=extension)
         reply = yield planned.write
     return sent(planned, reply)
 
@@ -596,7 +598,7 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
     if isinstance(reply, Overflow):
         raise TooLarge("events", planned.token.size, ITEM_BYTES)
     page = None if reply.item is None else read_page(reply.item, planned.write.table)
-    return Blocked(page=page, planned=planned if reply.ambiguous else None)
+    return Blocked(page=page, planned=planned, lost=reply.ambiguous)
 
 
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:

@@ -50,7 +50,7 @@ from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import load_head, query, stand
 from epochal.pages.several import SeveralKey, StreamsEnd, StreamsPart, searched
-from epochal.pages.streams import is_new, settle
+from epochal.pages.streams import is_new, result_under_key
 from epochal.pages.tags.entries import (
     EventOfTag,
     Label,
@@ -670,7 +670,7 @@ class _StreamKey(SeveralKey):
         if head is None or first is None:
             return None
         before = None if self.seen else (yield from self.before(table))
-        made = before or (yield from settle(table, self.batch, head, first, repeatable=True))
+        made = before or (yield from result_under_key(self.batch, head, first, later=True))
         return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else made
 
     def told(self, table: str, found: Remembered) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
