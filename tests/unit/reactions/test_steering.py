@@ -11,9 +11,9 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.history import PartitionTail
 from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
-from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint
 from epochal.index.groups import GroupState, Sign, write_sign
-from epochal.plan.ops import Op
+from epochal.plan.ops import Get, Op, Reply
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import GroupProcess, Groups
 from tests.unit.reactions.world import Told, World, is_save
@@ -330,3 +330,21 @@ def test_events_that_come_while_a_group_is_looked_at_are_beyond_the_tail_and_do_
     monkeypatch.setattr(FeedReader, "partitions", before_an_append)
     (board,) = groups_of(world).standing("board")
     assert (board.events, board.tail) == (behind, Checkpoint.of(0, 1 + behind))
+
+
+def reads_of_the_series(world: World, ask: Callable[[Groups], object]) -> int:
+    """How often a question about groups reads which partitions there are."""
+    asked: list[Op] = []
+    groups, execute = groups_of(world), world.feeds.execute
+
+    def counting(op: Op) -> Reply:
+        asked.append(op)
+        return execute(op)
+
+    ask(replace(groups, reader=groups.reader.on(replace(groups.reader.driver, execute=counting))))
+    return sum(isinstance(op, Get) and op.key["p"]["S"] == str(SERIES) for op in asked)
+
+
+def test_how_far_a_group_is_takes_one_look_at_the_partitions() -> None:
+    world = begun("A-1", "B-1")
+    assert reads_of_the_series(world, lambda groups: groups.standing("board")) == 1
