@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
-from epochal.feed.history import PartitionTail
-from epochal.feed.reader import FeedReader
 from epochal.hosting.runner import Runner
 from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint
+from epochal.index.epochs import Series
+from epochal.index.feed_walk import tails_in
 from epochal.index.groups import GroupState, Sign, write_sign
-from epochal.plan.ops import Get, Op, Reply
+from epochal.plan.ops import Get, Op, Reply, Steps
+from epochal.reactions import steering
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import GroupProcess, Groups
 from tests.unit.reactions.world import Told, World, is_save
@@ -318,16 +319,16 @@ def test_a_group_is_behind_by_what_it_has_not_handled_ahead() -> None:
 def test_events_that_come_while_a_group_is_looked_at_are_beyond_the_tail_and_do_not_count(
     behind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, partitions = begun("A-1"), FeedReader.partitions
+    world = begun("A-1")
     for _ in range(behind):
         world.append("B-1")
 
-    def before_an_append(reader: FeedReader) -> tuple[PartitionTail, ...]:
-        found = partitions(reader)
+    def before_an_append(table: str, series: Series) -> Steps[list[tuple[int, Checkpoint]]]:
+        found = yield from tails_in(table, series)
         world.append("C-1")
         return found
 
-    monkeypatch.setattr(FeedReader, "partitions", before_an_append)
+    monkeypatch.setattr(steering, "tails_in", before_an_append)
     (board,) = groups_of(world).standing("board")
     assert (board.events, board.tail) == (behind, Checkpoint.of(0, 1 + behind))
 

@@ -20,7 +20,7 @@ from epochal.index.entries import (
     read_spans,
     stored_entries,
 )
-from epochal.index.epochs import read_series
+from epochal.index.epochs import Series, read_series
 from epochal.index.tip import (
     StoredSpan,
     Tip,
@@ -279,7 +279,11 @@ def read_tail(table: str, partition: int) -> Steps[Checkpoint | None]:
 
 def read_tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
     """Return the tail of every recorded partition."""
-    series = yield from read_series(table)
+    return (yield from tails_in(table, (yield from read_series(table))))
+
+
+def tails_in(table: str, series: Series) -> Steps[list[tuple[int, Checkpoint]]]:
+    """Return the tail of every partition that a series records."""
     positions: list[tuple[int, Checkpoint]] = []
     for partition, epoch in series.reached():
         positions.append((partition, (yield from tail(table, partition, epoch))))

@@ -22,9 +22,9 @@ from typing import Any, Final
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
-from epochal.index.epochs import read_series
+from epochal.index.epochs import Series, read_series
 from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs
-from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
+from epochal.index.feed_walk import FeedWalk, PlacedEntry, step, tails_in
 from epochal.index.groups import (
     Cause,
     GroupState,
@@ -154,8 +154,9 @@ class Groups:
         Raises:
             GroupMissing: it has begun nowhere.
         """
-        tails = {place.partition: place.tail for place in self.reader.partitions()}
-        failures, member = self.indexer_failures(), self._member(group)
+        driver, table, series = self.reader.driver, self.reader.table, self._series()
+        tails, member = dict(driver.run(tails_in(table, series))), self._member(group)
+        failures = driver.run(indexer_failures(table, series, from_unix_nanoseconds(self.now())))
         wants = group if isinstance(group, Reaction) else None
         return [
             replace(
@@ -170,14 +171,13 @@ class Groups:
                 last_failure=_last_failure(member, partition, state),
                 blocked=self._blocked_members(member, partition, state, tails[partition]),
             )
-            for partition, _, state in self._started_states(member)
+            for partition, _, state in self._started_states(member, series)
         ]
 
     def indexer_failures(self) -> dict[str, str]:
         """Return, by layout, why the indexer adds no further events, if that is recorded."""
-        driver, table = self.reader.driver, self.reader.table
         now = from_unix_nanoseconds(self.now())
-        return driver.run(indexer_failures(table, driver.run(read_series(table)), now))
+        return self.reader.driver.run(indexer_failures(self.reader.table, self._series(), now))
 
     def members(self, group: str) -> list[GroupProcess]:
         """List the processes that run a group now and their partitions; raise `GroupMissing` if unknown."""
@@ -309,17 +309,27 @@ class Groups:
         reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
 
-    def _started_states(self, member: Member) -> list[tuple[int, LoadedState, GroupState]]:
-        """List the partitions where a group has begun, with its states; raise `GroupMissing` if nowhere."""
-        helds = self._all_states(member)
+    def _series(self) -> Series:
+        """Read which partitions there are."""
+        return self.reader.driver.run(read_series(self.reader.table))
+
+    def _started_states(
+        self, member: Member, series: Series | None = None
+    ) -> list[tuple[int, LoadedState, GroupState]]:
+        """List the partitions where a group has begun, with its states; raise `GroupMissing` if nowhere.
+
+        Args:
+            series: partitions that there are, if they have been read.
+        """
+        helds = self._all_states(member, series)
         states = [(partition, held, held.state) for partition, held in helds if held.state is not None]
         if not states:
             raise GroupMissing(member.reaction.name)
         return states
 
-    def _all_states(self, member: Member) -> list[tuple[int, LoadedState]]:
+    def _all_states(self, member: Member, series: Series | None = None) -> list[tuple[int, LoadedState]]:
         """Load a group's state in every partition, whether it has begun there or not."""
-        return [(place.partition, member.load(place.partition)) for place in self.reader.partitions()]
+        return [(partition, member.load(partition)) for partition, _ in (series or self._series()).reached()]
 
     def _change(self, group: str, change: Callable[[GroupState], GroupState]) -> list[int]:
         """Apply a change to the group's state in each partition where it has begun; return these."""
