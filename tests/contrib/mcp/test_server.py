@@ -263,6 +263,22 @@ def test_health_says_how_far_the_feed_is_and_reactions_behind(feed: MemoryFeed) 
     assert (group["group"], group["behind"], group["parked"]) == ("board", 1, 0)
 
 
+def test_health_counts_the_events_that_a_reaction_has_not_handled(feed: MemoryFeed) -> None:
+    from epochal import reaction  # noqa: PLC0415
+
+    @reaction(name="board", categories=["Order"], types=["Placed"])
+    def board(_: Any) -> None: ...
+
+    feed.react(board)
+    events = [Event(type=kind) for kind in ("Placed", "Paid", "Placed", "Placed")]
+    feed.streams.append("Order-2", events)
+    feed.streams.append("Note-1", [Event(type="Placed")])
+    asked = {"groups": ["board", "nobody"]}
+    found = {each["partition"]: each for each in agent_of(feed)("health", **asked)["partitions"]}
+    (group,) = found[30_000]["groups"]
+    assert (group["group"], group["behind"], group["ofAllEvents"]) == ("board", 3, False)
+
+
 def test_health_says_until_when_and_why_a_reaction_is_blocked_and_what_failed_last(feed: MemoryFeed) -> None:
     from epochal import reaction  # noqa: PLC0415
 
