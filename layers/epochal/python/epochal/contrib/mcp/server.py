@@ -16,11 +16,12 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import wraps
 from itertools import accumulate, chain, islice
 from typing import Annotated, Any, Final, ParamSpec
 
-from epochal.care.status import GroupStanding, standings
+from epochal.care.status import standings
 from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import engine_of
 from epochal.contrib.timers.stores import pending_in
@@ -31,12 +32,12 @@ from epochal.feed.history import FeedEvent, FeedItem
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
 from epochal.index.failed_runs import FailedRun
+from epochal.index.groups import Cause
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, Event, Recorded, format_ticks, holds_seal, parse_time
 from epochal.model.opaque_text import is_readable, without_opaque_strings
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
-from epochal.reactions.parking import Parking
-from epochal.reactions.steering import blocked_view, failure_view
+from epochal.reactions.steering import GroupFigures, blocked_view, failure_view
 from epochal.store.encoding import Bodies
 from epochal.store.streams import Streams
 
@@ -379,10 +380,11 @@ class Tools:
             list[str] | None, Field(max_length=GROUPS, description="Names of reactions to look at.")
         ] = None,
     ) -> dict[str, Any]:
-        """Say how far each partition of the feed is, how many entries reactions are behind, parked or paused, until
-        when and why they are blocked, and at what they failed last.
+        """Say how far each partition of the feed is, how many events reactions are behind of those that they read,
+        whether they are parked or paused, until when and why they are blocked, and at what they failed last.
         """
-        found = standings(self.deployment.driver, self.deployment.settings.index_table, groups or ())
+        found = standings(self.deployment.driver, self.deployment.settings.index_table)
+        figures = list(self._figures(groups or ()))
         return {
             "partitions": [
                 {
@@ -392,29 +394,29 @@ class Tools:
                     "indexerFailure": each.indexer or None,
                     "groups": [
                         {
-                            "group": group.group,
-                            "checkpoint": str(group.checkpoint),
-                            "behind": group.behind,
-                            "parked": group.parked,
-                            "paused": group.paused or None,
-                            "blocked": list(map(_failed_run, group.blocked)),
-                            "lastFailure": self._last_failure(each.partition, group),
+                            "group": group,
+                            "checkpoint": str(figure.checkpoint),
+                            "behind": figure.events,
+                            "ofAllEvents": figure.of_all,
+                            "parked": figure.parked,
+                            "paused": figure.paused or None,
+                            "blocked": list(map(_failed_run, figure.blocked)),
+                            "lastFailure": _failure(figure.last_failure),
                         }
-                        for group in each.groups
+                        for group, figure in figures
+                        if figure.partition == each.partition
                     ],
                 }
                 for each in found
             ]
         }
 
-    def _last_failure(self, partition: int, group: GroupStanding) -> dict[str, Any] | None:
-        """Return the newest failure for which the group has a stream parked; None where it has none."""
-        if not group.parked:
-            return None
-        parked = Parking.of(group.group, self.deployment.feed).streams(partition)
-        causes = [stream.cause for stream in parked if stream.cause is not None]
-        last = max(causes, key=lambda cause: cause.timestamp, default=None)
-        return None if last is None else failure_view(last) | {"cause": _kind(last.text)}
+    def _figures(self, groups: Iterable[str]) -> Iterator[tuple[str, GroupFigures]]:
+        """Yield the figures of each group in each partition where it has begun."""
+        for group in groups:
+            with suppress(GroupMissing):
+                for figures in self.deployment.groups.standing(group):
+                    yield group, figures
 
     @property
     def _streams(self) -> Streams:
@@ -434,6 +436,11 @@ def _failed_run(run: FailedRun) -> dict[str, Any]:
     view = blocked_view(run) | {"cause": _kind(run.cause)}
     del view["member"]
     return view
+
+
+def _failure(cause: Cause | None) -> dict[str, Any] | None:
+    """Return the cause of a parked stream for an agent: with the kind of its error alone."""
+    return None if cause is None else failure_view(cause) | {"cause": _kind(cause.text)}
 
 
 def _kind(cause: str) -> str:
