@@ -21,24 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-from aws_cdk import App, Environment, Stack
-from aws_cdk import aws_events as events
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Template
-
-from epochal.cdk import EventStore, Reaction
-from epochal.cdk.sources import TARGET, Sources
-from epochal.contrib.lake.cdk import Lake
-from epochal.contrib.processes.cdk import Process
-from epochal.contrib.publish.cdk import Publish, Webhook
-from epochal.contrib.subjects.cdk import SubjectKeys
 from stacks.deployment import ACCOUNT, REGION
 from tests.support.account import PLACE
+from tests.surfaces.stacks.constructs import constructs_of
 from tests.surfaces.stacks.templates import (
     CHOSEN,
-    ROOT,
     SPARSE,
     Synthesise,
     library_in,
@@ -136,27 +123,6 @@ def _templates(synthesise: Synthesise, choice: Choice) -> Json:
     return masked(synthesise(choice.stage, choice.target, **choice.settings).in_order())
 
 
-def constructs_of(sources: Sources) -> Json:
-    """The template of a stack with every construct, as it is today."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sources, "shipped", lambda: sources)
-        patch.delenv(TARGET, raising=False)
-        app = App()
-        shop = Stack(app, "Shop", env=Environment(region=PLACE["AWS::Region"]))
-        store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
-        Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board")
-        checkout = ROOT / "examples" / "checkout"
-        Process(shop, "Checkout", store=store, entry=checkout, handler="checkout:Checkout")
-        Publish(shop, "Bus", store=store, to=events.EventBus(shop, "ToBus"))
-        Publish(shop, "Queue", store=store, to=sqs.Queue(shop, "ToQueue"), categories=["Order"])
-        Publish(shop, "Hook", store=store, to=Webhook("https://shop.example/events"))
-        lake = Lake(shop, "Lake", store=store, categories=["Order"])
-        analyst = iam.Role(shop, "Analyst", assumed_by=iam.AccountRootPrincipal())
-        lake.grant_query(analyst)
-        SubjectKeys(shop, "Subjects", store=store).grant_sealing(analyst)
-        return masked({"Shop": Template.from_stack(shop).to_json()})
-
-
 def masked(templates: Mapping[str, Json]) -> Json:
     """Templates without the hashes of assets."""
     found: Json = json.loads(_HASH.sub("<hash>", json.dumps(templates)))
@@ -193,7 +159,7 @@ def main() -> None:
         synthesise = synthesiser(sources)
         for name in CHOICES:
             path_of(name).write_text(text_of(stage_of(synthesise, name)))
-        path_of(CONSTRUCTS).write_text(text_of(constructs_of(sources)))
+        path_of(CONSTRUCTS).write_text(text_of(masked(constructs_of(sources))))
 
 
 if __name__ == "__main__":
