@@ -37,8 +37,11 @@ BUCKET: Final = "AWS::S3::Bucket"
 MOST: Final = {"Parameters": 200, "Resources": 500, "Outputs": 200}
 """Of a template."""
 
+ROUTE: Final = "AWS::ApiGatewayV2::Route"
+STAGE: Final = "AWS::ApiGatewayV2::Stage"
+
 ALONE: Final[Mapping[str, Key]] = {
-    "AWS::ApiGatewayV2::Route": ("ApiId", "RouteKey"),
+    ROUTE: ("ApiId", "RouteKey"),
     "AWS::Events::Rule": ("Name",),
     "AWS::Lambda::EventSourceMapping": ("FunctionName", "EventSourceArn"),
     "AWS::Lambda::Url": ("TargetFunctionArn",),
@@ -173,6 +176,7 @@ class _Update:
                 yield f"has more than {most} {section}"
         yield from self._exports()
         yield from self._names()
+        yield from self._route_settings()
         for id_, new in self.after.template["Resources"].items():
             old = self._before.template["Resources"].get(id_)
             if old is None:
@@ -214,6 +218,24 @@ class _Update:
             stack, other = taken.get(key, (self._name, id_))
             if (stack, other) != (self._name, id_):
                 yield f"{id_} exists already: {key}, {f'of {stack}' if stack else 'which was left'}"
+
+    def _route_settings(self) -> Iterator[str]:
+        """API Gateway keeps settings that an update leaves out, and refuses those of a route that is gone."""
+        for id_, resource in self.after.template["Resources"].items():
+            if resource["Type"] != STAGE:
+                continue
+            api = self.after.properties[id_].get("ApiId")
+            routes = {
+                self.after.properties[other].get("RouteKey")
+                for other, each in self.after.template["Resources"].items()
+                if each["Type"] == ROUTE and self.after.properties[other].get("ApiId") == api
+            }
+            before = self._before.properties.get(id_, {})
+            own = self.after.properties[id_].get("RouteSettings", {})
+            stays = before.get("RouteSettings", {}) if before.get("ApiId") == api else {}
+            for key in sorted({*own, *stays} - routes):
+                what = "has" if key in own else "keeps"
+                yield f"{id_} {what} settings of the route {key}, which is not there any more"
 
     def _replacement(self, id_: str) -> Iterator[str]:
         type_, key = self.after.resource(id_)["Type"], self.after.key(id_)

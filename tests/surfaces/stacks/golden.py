@@ -2,8 +2,8 @@
 
     python -m tests.surfaces.stacks.golden      writes today's as those of this version; do it when it is released
 
-A file for each stage, a line for each resource. Of most resources it has what an update can be refused for: what they
-are known by, and what only a new one can have otherwise.
+A file for each stage and one for an app with every construct, with a line for each resource. Of most resources it has
+what an update can be refused for: what they are known by, and what only a new one can have otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.account import BUCKET, TABLE, create_only, key_of
+from epochal.cdk.sources import Sources
+from tests.support.account import BUCKET, STAGE, TABLE, create_only, key_of
+from tests.surfaces.stacks.constructs import constructs_of
 from tests.surfaces.stacks.templates import Synthesise, library_in, sources_in, synthesiser
 
 GOLDEN: Final = Path(__file__).with_name("golden")
@@ -33,8 +35,23 @@ STAGES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
             "read_models": True,
         },
     ),
+    "everything": (
+        "prod",
+        {
+            "account": "123456789012",
+            "archive": True,
+            "feed_kinesis_shards": 2,
+            "read_models": True,
+            "region": "eu-west-1",
+            "replica_region": "eu-central-1",
+            "timers": True,
+        },
+    ),
 }
 """By the name of their file: the stage, and what it chooses."""
+
+CONSTRUCTS: Final = "constructs"
+"""The file of an app with every construct."""
 
 WHOLE: Final = (TABLE, BUCKET, "AWS::Lambda::EventSourceMapping", "AWS::SSM::Parameter")
 """What is kept as it is: it holds data, a service has rules of its own for it, or other stacks read it."""
@@ -48,16 +65,23 @@ def kept() -> dict[tuple[str, str], Templates]:
     return {(each.parent.name, each.stem): json.loads(each.read_text()) for each in found}
 
 
-def today(synthesise: Synthesise, name: str) -> Templates:
-    """The templates of a stage that is kept, as they are made now."""
+def today(synthesise: Synthesise, sources: Sources, name: str) -> Templates:
+    """The templates of what is kept by that name, as they are made now."""
+    if name == CONSTRUCTS:
+        return _kept_of(constructs_of(sources))
     stage, settings = STAGES[name]
+    return _kept_of(synthesise(stage, **settings).in_order())
+
+
+def _kept_of(templates: Mapping[str, dict[str, Any]]) -> Templates:
+    """What an update can be refused for."""
     return {
         stack: {
             "Parameters": template.get("Parameters", {}),
             "Resources": {id_: _judged(each) for id_, each in template["Resources"].items()},
             "Outputs": template.get("Outputs", {}),
         }
-        for stack, template in synthesise(stage, **settings).in_order().items()
+        for stack, template in templates.items()
     }
 
 
@@ -66,6 +90,8 @@ def _judged(resource: Mapping[str, Any]) -> dict[str, Any]:
     if type_ not in WHOLE and not type_.startswith("Custom::"):
         judged = {path[0] for path in create_only(type_)} | set(_known_by(type_, properties))
         properties = {name: value for name, value in properties.items() if name in judged}
+    if type_ == STAGE:
+        properties |= {"RouteSettings": resource["Properties"].get("RouteSettings", {})}
     if type_ == "AWS::Lambda::LayerVersion":
         properties = {}  # where code is to be found; there may be any number of versions
     policies = {name: resource[name] for name in ("DeletionPolicy",) if name in resource}
@@ -97,11 +123,12 @@ def _lines(templates: Templates) -> Iterator[str]:
 def main() -> None:
     """Write them down."""
     with tempfile.TemporaryDirectory() as folder:
-        synthesise = synthesiser(sources_in(library_in(Path(folder))))
-        for name in STAGES:
+        sources = sources_in(library_in(Path(folder)))
+        synthesise = synthesiser(sources)
+        for name in (*STAGES, CONSTRUCTS):
             found = GOLDEN / version("epochal") / f"{name}.json"
             found.parent.mkdir(parents=True, exist_ok=True)
-            found.write_text("{\n" + ",\n".join(_lines(today(synthesise, name))) + "\n}\n")
+            found.write_text("{\n" + ",\n".join(_lines(today(synthesise, sources, name))) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import BUCKET, TABLE, Account, Template
+from tests.support.account import BUCKET, ROUTE, STAGE, TABLE, Account, Template
 
 ALARM, FUNCTION, MAPPING = (
     "AWS::CloudWatch::Alarm",
@@ -314,3 +314,41 @@ def test_one_step_at_a_time_is_taken(before: dict[str, Any], now: dict[str, Any]
 def test_a_template_has_bounds() -> None:
     alarms = {f"Late{number}": resource(ALARM, AlarmName=f"late-{number}") for number in range(501)}
     assert Account().deploy({"watch": stack(**alarms)}) == ["watch: has more than 500 Resources"]
+
+
+def gateway(*routes: str, limited: tuple[str, ...] = ()) -> Template:
+    """An API with routes, some of which have limits."""
+    limits = {key: {"ThrottlingRateLimit": 10} for key in limited}
+    return stack(
+        Api=resource("AWS::ApiGatewayV2::Api", Name="api"),
+        Live=resource(STAGE, ApiId={"Ref": "Api"}, StageName="$default", RouteSettings=limits),
+        **{f"Route{key[-1].upper()}": resource(ROUTE, ApiId={"Ref": "Api"}, RouteKey=key) for key in routes},
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "refused"),
+    [
+        (
+            gateway("GET /a", "GET /b", limited=("GET /b",)),
+            gateway("GET /a"),
+            "keeps settings of the route GET /b",
+        ),
+        (
+            gateway("GET /a", "GET /b", limited=("GET /b",)),
+            gateway("GET /a", "GET /c", limited=("GET /c",)),
+            "keeps settings of the route GET /b",
+        ),
+        (gateway("GET /a"), gateway("GET /a", limited=("GET /b",)), "has settings of the route GET /b"),
+    ],
+    ids=["removed", "renamed", "never there"],
+)
+def test_a_route_with_settings_does_not_go(before: Template, now: Template, refused: str) -> None:
+    assert any(refused in each for each in after(before, now))
+
+
+def test_settings_of_routes_that_stay_come_and_go() -> None:
+    limited = gateway("GET /a", "GET /b", limited=("GET /b",))
+    assert after(gateway("GET /a", "GET /b"), limited) == []
+    assert after(limited, gateway("GET /a", "GET /b")) == []
+    assert after(limited, gateway("GET /b", limited=("GET /b",))) == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
@@ -21,8 +21,8 @@ from epochal.cdk import EventStore, Reaction
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import EXISTING, RULES
 from stacks.deployment import ACCOUNT, REGION
-from tests.support.account import BUCKET, PLACE, TABLE, Account
-from tests.surfaces.stacks.golden import STAGES, kept, today
+from tests.support.account import BUCKET, PLACE, STAGE, TABLE, Account
+from tests.surfaces.stacks.golden import CONSTRUCTS, STAGES, kept, today
 from tests.surfaces.stacks.templates import CHOSEN, ROOT, Synthesise
 
 STORE = "epochal-prod-store"
@@ -266,10 +266,10 @@ def test_a_stage_that_is_taken_down_leaves_no_table(synthesise: Synthesise) -> N
 
 @pytest.mark.parametrize(("release", "stage"), kept())
 def test_a_stage_of_a_release_becomes_one_of_today_and_goes_back(
-    synthesise: Synthesise, release: str, stage: str
+    synthesise: Synthesise, sources: Sources, release: str, stage: str
 ) -> None:
     """Until a release is out, it may change: `python -m tests.surfaces.stacks.golden` writes it down anew."""
-    before, now = kept()[release, stage], today(synthesise, stage)
+    before, now = kept()[release, stage], today(synthesise, sources, stage)
     account = Account()
     for templates in (before, now, before):
         assert account.deploy(templates) == []
@@ -278,7 +278,69 @@ def test_a_stage_of_a_release_becomes_one_of_today_and_goes_back(
 
 
 def test_each_version_has_its_templates_kept() -> None:
-    assert {(version("epochal"), stage) for stage in STAGES} <= kept().keys()
+    assert {(version("epochal"), name) for name in (*STAGES, CONSTRUCTS)} <= kept().keys()
+
+
+def of_store(templates: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    """The properties of a table."""
+    (found,) = (
+        each["Properties"]
+        for each in templates[STORE]["Resources"].values()
+        if each["Type"] == TABLE and each["Properties"]["TableName"] == f"epochal-prod-{name}"
+    )
+    properties: dict[str, Any] = found
+    return properties
+
+
+def another_key(templates: dict[str, dict[str, Any]]) -> None:
+    of_store(templates, "streams")["KeySchema"][0]["AttributeName"] = "other"
+
+
+def two_indexes(templates: dict[str, dict[str, Any]]) -> None:
+    table = of_store(templates, "snapshot")
+    table["GlobalSecondaryIndexes"] = [
+        *table["GlobalSecondaryIndexes"],
+        *({**table["GlobalSecondaryIndexes"][0], "IndexName": name} for name in ("one", "two")),
+    ]
+
+
+def another_stream(templates: dict[str, dict[str, Any]]) -> None:
+    of_store(templates, "streams")["StreamSpecification"] = {"StreamViewType": "KEYS_ONLY"}
+
+
+def another_region_and_more(templates: dict[str, dict[str, Any]]) -> None:
+    table = of_store(templates, "streams")
+    table["Replicas"] = table["Replicas"][:1]
+    table["SSESpecification"] = {"SSEEnabled": True}
+
+
+def fewer_routes(templates: dict[str, dict[str, Any]]) -> None:
+    resources = templates["epochal-prod-api"]["Resources"]
+    (live,) = (each["Properties"] for each in resources.values() if each["Type"] == STAGE)
+    key = min(live["RouteSettings"])
+    del live["RouteSettings"][key]
+    (route,) = (id_ for id_, each in resources.items() if each["Properties"].get("RouteKey") == key)
+    del resources[route]
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (another_key, "would be replaced for its KeySchema"),
+        (two_indexes, "can gain or lose one index in an update"),
+        (another_stream, "cannot change its stream while it is of several regions"),
+        (another_region_and_more, "can change nothing else where it gains or loses a region"),
+        (fewer_routes, "keeps settings of the route"),
+    ],
+)
+def test_what_a_release_may_not_change_is_refused(
+    synthesise: Synthesise, sources: Sources, change: Callable[[dict[str, Any]], None], refused: str
+) -> None:
+    before, now = kept()[version("epochal"), "everything"], today(synthesise, sources, "everything")
+    change(now)
+    account = Account()
+    assert account.deploy(before) == []
+    assert any(refused in each for each in account.deploy(now))
 
 
 def test_no_stack_of_a_stage_exports_or_imports(synthesise: Synthesise) -> None:
