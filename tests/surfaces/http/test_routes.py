@@ -82,8 +82,9 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
     modules = ("", ".operation", ".routes")
-    own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
-    own += ["contrib.equinox"]
+    http = ("", ".http", ".http.routes", ".plugin")
+    own = [f"contrib.{name}{module}" for name in ("event_store_adapter", "sekiban") for module in http]
+    own += ["contrib.equinox", "contrib.equinox.plugin", "store", "store.plugin"]
     optional = ("contrib.timers", "contrib.timers.operations")
     plugins = ("contrib", *own, *optional)
     listing = ("extensions", "plugins", "settings", "declaration", "errors", "lazy_dataclasses")

@@ -24,13 +24,14 @@ ROOT = Path(__file__).parents[3]
 HERE = Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
 SHELF = f"""
 from epochal.plugins import Layout, Plugin
+from {TOY.plugin.open_history.__module__} import PORT, open_history
 
 ENTRY = Layout(
     name="shelf",
     base=70_000,
     table="{TOY.table}",
     partitions="{TOY.partitions}",
-    of=Plugin(port="{TOY.plugin.port}", history="{TOY.plugin.history}"),
+    of=Plugin(port=lambda: PORT, open_history=open_history),
 )
 """
 METADATA = """Metadata-Version: 2.1

@@ -96,7 +96,7 @@ ENTRY = Layout(
     base=80_000,
     table="books_table",
     partitions="books_partitions",
-    of=Plugin(port="shelf:PORT", history="shelf:opened", streams="shelves"),
+    of=Plugin(port=lambda: PORT, open_streams=lambda *_: None, streams="shelves"),
 )
 """
 

@@ -20,7 +20,7 @@ def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         base=gone.base,
         table=gone.table,
         partitions=gone.partitions,
-        of="epochal.gone.x:PLUGIN",
+        of="epochal.gone.x",
     )
     others = (layout for layout in plugins.LAYOUTS if layout is not gone)
     monkeypatch.setattr(plugins, "LAYOUTS", (entry, *others))

@@ -302,9 +302,7 @@ ENTRY = Layout(
     base=7 * BASE_DISTANCE,
     table="cards_table",
     partitions="cards_partitions",
-    of=Plugin(
-        port=f"{__name__}:PORT", history=f"{__name__}:cards_of", stores={"cards": f"{__name__}:opened"}
-    ),
+    of=Plugin(port=lambda: PORT, open_streams=cards_of, stores={"cards": opened}),
 )
 
 

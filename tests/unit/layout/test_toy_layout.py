@@ -150,7 +150,7 @@ TOY = Layout(
     base=9 * BASE_DISTANCE,
     table="lists_table",
     partitions="lists_partitions",
-    of=Plugin(port=f"{__name__}:PORT", history=__name__),
+    of=Plugin(port=lambda: PORT, open_history=open_history),
 )
 
 

@@ -98,6 +98,7 @@ OFFENDERS: dict[str, tuple[str, str]] = {
 STORE = "a store is its layout's face: users ask it in the layout's own terms"
 FACES = {
     "epochal/plugins.py": "the list of what ships",
+    "epochal/store/plugin.py": "the plug-in of pages",
     "epochal/store/streams.py": STORE,
     "epochal/store/appending.py": STORE,
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
@@ -222,7 +223,7 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
         ("equinox", "Settings.of(tips_table='t')"),
         ("sekiban", "variable('dcb_partitions')"),
         ("event_store_adapter", "from epochal.contrib.event_store_adapter.model import MAX_VALUE"),
-        ("event_store_adapter", "import_module('epochal.contrib.event_store_adapter:PLUGIN')"),
+        ("event_store_adapter", "import_module('epochal.contrib.event_store_adapter.plugin:PLUGIN')"),
         ("event_store_adapter", "class AggregateMissing(Exception): ..."),
         ("event_store_adapter", "AGGREGATE_NOT_FOUND = 1"),
         ("event_store_adapter", "place.aggregates.append"),

@@ -17,7 +17,7 @@ An import stands at the top of its module. There are three exceptions, and mypy 
 
        UPLOAD = Operation("POST", "/bodies", streams.upload_body, opened=streams.opened, …)
 
-   In the `__init__` of the package that has the module, the name begins with `_`, or it would hide the module.
+   It is never in the `__init__` of a package, where it would hide a module of the package.
 
 3. A package resolves the names that it offers when they are first used. Type checkers see imports:
 

@@ -131,6 +131,6 @@ class Deployment:
     def __getattr__(self, name: str) -> Any:
         """Open a store of a plug-in by its name there: `tips`, `aggregates`, `dcb`."""
         for layout in layouts():
-            if (opener := layout.opener(name)) is not None:
-                return opener(self)
+            if (open_store := layout.plugin.stores.get(name)) is not None:
+                return open_store(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -7,7 +7,7 @@ asked for, so a function loads only the layouts that its settings name; nobody b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -25,46 +25,49 @@ if TYPE_CHECKING:
 BASE_DISTANCE: Final = 10_000
 """Distance from the first partition of a layout to that of the next."""
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """The parts of a layout, each `module:name` or a module; empty where a layout has no such part.
+    """The parts of a layout, in functions that import what they need when they are called (`deferred`).
+
+    A layout has either `open_streams` or `open_history`. None or an empty text is a part that it does not have.
 
     Attributes:
-        port: the `layout.port.Port` that the feed, the indexer, care and a deployment use.
-        history: module that reads its events for the feed, with `open_history` for a deployment, and `history_of` for a
-            store of a class of its own (`feed.history`). For named streams the function that opens their store, which
-            takes settings, a driver and a codec.
+        port: returns the `layout.port.Port` that the feed, the indexer, care and a deployment use.
+        open_streams: opens a deployment's store of named streams, from settings, a driver and a codec.
+        open_history: opens the reader of its events for the feed (`feed.history`), from the same.
+        history_of: returns the reader of the events of a store of a class of its own, and None for any other store.
         options: dataclass of its settings, each declared as those of `settings.Options` are.
-        coherent: function that raises `InvalidInput` if the settings of a stage do not go together.
+        check_options: raises `InvalidInput` if the settings of a stage do not go together.
         stores: functions that open its stores for a `Deployment`, by the attribute that the deployment then has.
         streams: name of its store of named streams in the API and the command line.
         tagged: name of its store of tagged events in the API and the command line, except for pages.
         states: name of its store of states of projections, which the console shows.
-        operations: module of its HTTP API beside `streams`, with the records `OPERATIONS`. The modules that these name
-            declare their requests and responses.
-        commands: tuple of commands of the command line beside `streams`.
-        copied: function that opens the source of copied streams (`copying.sources`), from a deployment and the type of
-            unfold that a snapshot becomes.
-        proofs: writers by which `epochal prove` tests the layout (`proving.writers`).
-        spans: calls that get a span (`otel`).
+        operations: returns the records of its HTTP API beside `streams` (`http.operation`).
+        commands: returns the commands of the command line beside `streams`.
+        open_source: opens the source of copied streams (`copying.sources`), from a deployment and the type of unfold
+            that a snapshot becomes.
+        open_writers: opens the writers by which `epochal prove` tests the layout (`proving.writers`).
+        spans: returns the calls that get a span (`otel`).
     """
 
-    port: str
-    history: str
-    options: str = ""
-    coherent: str = ""
-    stores: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    port: Callable[[], Port]
+    open_streams: Callable[..., Any] | None = None
+    open_history: Callable[..., Any] | None = None
+    history_of: Callable[[object], Any] | None = None
+    options: type | None = None
+    check_options: Callable[[Any], None] | None = None
+    stores: Mapping[str, Callable[[Any], Any]] = field(default_factory=lambda: _NOTHING)
     streams: str = ""
     tagged: str = ""
     states: str = ""
-    operations: str = ""
-    commands: str = ""
-    copied: str = ""
-    proofs: str = ""
-    spans: str = ""
+    operations: Callable[[], Iterable[Any]] | None = None
+    commands: Callable[[], Iterable[Any]] | None = None
+    open_source: Callable[..., Any] | None = None
+    open_writers: Callable[..., Iterator[Any]] | None = None
+    spans: Callable[[], Iterable[Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,7 @@ class Layout:
         base: first of its partitions; the others follow, up to `base + BASE_DISTANCE - 1`.
         table: name of the setting for the table of its heads; a deployment without a value has no such layout.
         partitions: name of the setting for the number of its partitions.
-        of: its plug-in, or the plug-in's place `module:name`.
+        of: its plug-in, or the package whose module `plugin` has it as `PLUGIN`.
     """
 
     name: str
@@ -88,66 +91,49 @@ class Layout:
     @property
     def is_there(self) -> bool:
         """Whether the plug-in is installed, since its package may have been deleted."""
-        return not isinstance(self.of, str) or is_installed(self.of.partition(":")[0])
+        return not isinstance(self.of, str) or is_installed(self.of)
 
     @property
     def plugin(self) -> Plugin:
         """The plug-in; raises `InvalidInput` where its package was deleted."""
+        if isinstance(self.of, Plugin):
+            return self.of
         if not self.is_there:
-            package, _, _ = str(self.of).partition(":")
-            raise InvalidInput(self.table, f"needs the package {package}, which is not there")
-        plugin: Plugin = load_object(self.of) if isinstance(self.of, str) else self.of
+            raise InvalidInput(self.table, f"needs the package {self.of}, which is not there")
+        plugin: Plugin = load_object(f"{self.of}.plugin:PLUGIN")
         return plugin
 
     @property
     def port(self) -> Port:
         """The port of the plug-in, which the rest of the library uses."""
-        port: Port = load_object(self.plugin.port)
-        return port
-
-    def part(self, name: str) -> Any:
-        """Import a part of the plug-in; None where it has none."""
-        where = getattr(self.plugin, name)
-        return load_object(where) if where else None
-
-    def opener(self, store: str) -> Any:
-        """Return the function that opens a store of the plug-in; None where it has no store of that name."""
-        where = self.plugin.stores.get(store)
-        return None if where is None else load_object(where)
+        return self.plugin.port()
 
 
 NATIVE: Final = "pages"
 """Name of Epochal's own layout, which a new store has; the other layouts are those of other libraries."""
 
 LAYOUTS: tuple[Layout, ...] = (
-    Layout(
-        name="tips", base=0, table="tips_table", partitions="partitions", of="epochal.contrib.equinox:PLUGIN"
-    ),
+    Layout(name="tips", base=0, table="tips_table", partitions="partitions", of="epochal.contrib.equinox"),
     Layout(
         name="journal",
         base=BASE_DISTANCE,
         table="snapshot_table",
         partitions="journal_partitions",
-        of="epochal.contrib.event_store_adapter:PLUGIN",
+        of="epochal.contrib.event_store_adapter",
     ),
     Layout(
         name="dcb",
         base=2 * BASE_DISTANCE,
         table="tags_table",
         partitions="dcb_partitions",
-        of="epochal.contrib.sekiban:PLUGIN",
+        of="epochal.contrib.sekiban",
     ),
     Layout(
         name=NATIVE,
         base=3 * BASE_DISTANCE,
         table="streams_table",
         partitions="pages_partitions",
-        of=Plugin(
-            port="epochal.pages.port:PORT",
-            history="epochal.store.streams:streams_of",
-            streams="streams",
-            tagged="tagged",
-        ),
+        of="epochal.store",
     ),
 )
 
@@ -223,14 +209,9 @@ def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
     return found
 
 
-def parts(name: str) -> Iterator[Any]:
-    """Yield a part of every plug-in that has the part."""
-    return (part for layout in layouts() if (part := layout.part(name)) is not None)
-
-
 def own_settings(layout: Layout) -> Mapping[str, Setting]:
     """Return the settings that a plug-in declares, by name."""
-    kind = layout.part("options")
+    kind = layout.plugin.options
     return {} if kind is None else _declared(kind)
 
 

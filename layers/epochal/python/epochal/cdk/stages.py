@@ -25,7 +25,7 @@ from epochal.http.routes import operations
 from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
 from epochal.lazy_dataclasses import dataclass, field, fields, replace
 from epochal.plan.tables import TableSpec
-from epochal.plugins import Layout, brought, layouts, own_settings, parts
+from epochal.plugins import Layout, brought, layouts, own_settings
 from epochal.settings import DECLARED, Options, partitions_setting
 
 # Rules that settings obey: each takes a value of `cdk.json` and returns the setting's value, or raises. The error says
@@ -708,7 +708,7 @@ def _warm(stage: Stage) -> Iterator[tuple[str, str]]:
 
 def _of_plugins(stage: Stage) -> Iterator[tuple[str, str]]:
     """Yield each setting of a plug-in that contradicts others, and the rule that it breaks."""
-    for check in parts("coherent"):
+    for check in filter(None, (layout.plugin.check_options for layout in layouts())):
         try:
             check(stage)
         except InvalidInput as error:

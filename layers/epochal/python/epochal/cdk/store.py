@@ -574,7 +574,7 @@ def _named(options: Mapping[str, Any]) -> dict[str, Any]:
         values[there[name].partitions] = count
     chosen_layouts = values.get("layouts")
     for place, each in enumerate(chosen_layouts if isinstance(chosen_layouts, list) else ()):
-        layout = next((one for one in there.values() if one.part("options") is type(each)), None)
+        layout = next((one for one in there.values() if one.plugin.options is type(each)), None)
         if layout is not None:
             values["layouts"][place] = layout.name
             chosen = (name for name, one in own_settings(layout).items() if one.chosen)

@@ -127,7 +127,9 @@ for command in (
         if layout.plugin.streams and layout.name != plugins.NATIVE
     ),
     *chain.from_iterable(extensions.parts("commands")),
-    *chain.from_iterable(plugins.parts("commands")),
+    *chain.from_iterable(
+        own() for layout in plugins.layouts() if (own := layout.plugin.commands) is not None
+    ),
 ):
     epochal.add_command(command)
 

@@ -29,8 +29,7 @@ from epochal.model.events import (
     holds_seal,
     json_of,
 )
-from epochal.named_objects import load_object
-from epochal.plugins import Layout, parts
+from epochal.plugins import Layout, layouts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
@@ -322,21 +321,21 @@ def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[
 
 def _deployed(layout: Layout, settings: Settings, driver: Driver, codec: BodyCodec) -> History:
     """Return the history of one layout of a deployment."""
-    where = layout.plugin.history
-    if ":" in where:
-        return DeployedHistory(layout.name, where, settings, driver, codec)
-    found: History = load_object(where).open_history(settings, driver, codec)
-    return found
+    plugin = layout.plugin
+    if plugin.open_streams is not None:
+        return DeployedHistory(layout.name, plugin.open_streams, settings, driver, codec)
+    assert plugin.open_history is not None  # noqa: S101  a layout has one or the other
+    history: History = plugin.open_history(settings, driver, codec)
+    return history
 
 
 def history_of(store: object) -> History:
     """Return the history of a store's layout; raise `InvalidInput` if it is not a store of any layout."""
     if isinstance(store, Streams):
         return StreamHistory(store)
-    made = (getattr(each, "history_of", None) for each in parts("history"))
-    found = (history_of(store) for history_of in made if history_of is not None)
-    for history in found:
-        if history is not None:
+    for layout in layouts():
+        own = layout.plugin.history_of
+        if own is not None and (history := own(store)) is not None:
             opened: History = history
             return opened
     raise InvalidInput("store", f"must be a store of a layout's events, not {type(store).__name__}")
@@ -757,12 +756,12 @@ class DeployedHistory:
 
     Attributes:
         name: layout in which the streams are stored.
-        of: dotted name of the function that opens their store.
+        of: function that opens their store.
         settings, driver, codec: its arguments.
     """
 
     name: str
-    of: str
+    of: Callable[[Settings, Driver, BodyCodec], Streams]
     settings: Settings
     driver: Driver
     codec: BodyCodec
@@ -807,7 +806,7 @@ class DeployedHistory:
     @cached_property
     def opened(self) -> StreamHistory:
         """History of the store, which is opened at the first use."""
-        return StreamHistory(load_object(self.of)(self.settings, self.driver, self.codec))
+        return StreamHistory(self.of(self.settings, self.driver, self.codec))
 
 
 def _of_stream(stream: str, found: Recorded | Unreadable) -> FeedEvent:

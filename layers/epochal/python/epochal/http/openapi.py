@@ -47,7 +47,7 @@ from epochal.http.schemas import Schema, array, flag, ref, whole
 from epochal.http.schemas import text as text_schema
 from epochal.http.several import IN_THE_WAY
 from epochal.http.streams import APPEND, APPEND_UNTAGGED, TOKEN, VERSION
-from epochal.plugins import NATIVE, layouts, parts
+from epochal.plugins import NATIVE, layouts
 
 ALWAYS: Final = (
     problems.INVALID_INPUT,
@@ -157,8 +157,8 @@ def _declaring() -> Iterator[ModuleType]:
     """Yield the modules that declare schemas, those of layouts and optional packages included."""
     yield from (events, feed, whole_feed, groups, health, streams, several, tagged)
     yield from extensions.parts("documented")
-    for package in parts("operations"):
-        yield from map(import_module, sorted({each.module for each in package.OPERATIONS}))
+    for own in (layout.plugin.operations for layout in layouts()):
+        yield from map(import_module, sorted({each.module for each in (() if own is None else own())}))
 
 
 def _security() -> dict[str, Any]:

@@ -209,8 +209,8 @@ def _brought_by(layout: Layout) -> Iterator[Operation]:
     if layout.name != NATIVE and layout.plugin.streams:
         kind = layout.table.removesuffix("_table").replace("_", "-")
         yield from stream_operations(layout.plugin.streams, kind, rare=True)
-    if (package := layout.part("operations")) is not None:
-        yield from package.OPERATIONS
+    if layout.plugin.operations is not None:
+        yield from layout.plugin.operations()
 
 
 @cache

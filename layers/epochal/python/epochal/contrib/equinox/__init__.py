@@ -28,7 +28,6 @@ from epochal.declaration import Flag, Number, OneOf, Text, must_stay, of_tables
 from epochal.deferred import deferred_names
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, fields
-from epochal.plugins import Plugin
 from epochal.settings import EVENTS, Options
 
 if TYPE_CHECKING:
@@ -40,21 +39,12 @@ if TYPE_CHECKING:
     from epochal.contrib.equinox.streams import open_tips as open_tips
 
 
-PLUGIN: Final = Plugin(
-    port=f"{__name__}.port:PORT",
-    history=f"{__name__}.streams:tips_of",
-    options=f"{__name__}:EquinoxOptions",
-    coherent=f"{__name__}:coherent",
-    stores={"tips": f"{__name__}.streams:opened"},
-    streams="tips",
-)
-
 _NAMES: Final = {
     "append": ("ByCost", "Calving", "Fixed"),
     "streams": ("Tips", "memory_tips", "open_tips"),
 }
 
-__all__ = ["EquinoxOptions", "PLUGIN", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = ["EquinoxOptions", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 __getattr__ = deferred_names(__name__, _NAMES)
 
@@ -104,7 +94,7 @@ class EquinoxOptions:
         return self.equinox if self.calving == "auto" else self.calving == "fixed"
 
 
-def coherent(options: Options) -> None:
+def check_options(options: Options) -> None:
     """Refuse limits of calving in a stage's settings if its rule of calving has none.
 
     Raises:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Final
 from epochal.declaration import Names, Number, OneOf, must_keep, must_stay, of_tables, setting
 from epochal.deferred import deferred_names
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import Plugin
 from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
@@ -54,19 +53,6 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.store import AggregateStore as AggregateStore
 
 
-PLUGIN: Final = Plugin(
-    port=f"{__name__}.port:PORT",
-    history=f"{__name__}.history",
-    options=f"{__name__}:AdapterOptions",
-    coherent=f"{__name__}.port:coherent",
-    stores={"aggregates": f"{__name__}.store:opened"},
-    operations=f"{__name__}.http",
-    commands=f"{__name__}.commands:COMMANDS",
-    copied=f"{__name__}.copies:copied",
-    proofs=f"{__name__}.proofs:writers",
-    spans=f"{__name__}.deciders:SPANS",
-)
-
 _NAMES: Final = {
     "aio": ("AsyncAggregateDeciders", "AsyncAggregates"),
     "append": ("Retention",),
@@ -85,7 +71,7 @@ _NAMES: Final = {
     "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
 }
 
-__all__ = ["AdapterOptions", "PLUGIN", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = ["AdapterOptions", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 __getattr__ = deferred_names(__name__, _NAMES)
 

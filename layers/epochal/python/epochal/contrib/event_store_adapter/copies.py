@@ -64,6 +64,6 @@ class AggregateSource:
         raise InvalidInput("bucket", f"the body {claim.key} is no aggregate's")
 
 
-def copied(deployment: Deployment, snapshots: str) -> AggregateSource:
+def open_source(deployment: Deployment, snapshots: str) -> AggregateSource:
     """Make the source from which a deployment's aggregates are copied."""
     return AggregateSource(opened(deployment), snapshots=snapshots)

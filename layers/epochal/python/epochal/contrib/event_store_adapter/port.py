@@ -296,7 +296,7 @@ def _on(table: TableSpec, *actions: str, index: str = "") -> Permission:
     return Permission(table=table, actions=actions, index=index)
 
 
-def coherent(options: Options) -> None:
+def check_options(options: Options) -> None:
     """Refuse settings of a stage that contradict each other.
 
     Raises:

@@ -15,7 +15,7 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.model.versions import ANY, NO_STREAM
 
 
-def writers(proof: ProofRun, library: str, served: str) -> Iterator[ProofWriter]:
+def open_writers(proof: ProofRun, library: str, served: str) -> Iterator[ProofWriter]:
     """Yield the writers of `epochal prove`: one aggregate by the library, and one over HTTP.
 
     The API serves only the types that the stage declares: the writer over HTTP is left out if its type is not declared.

@@ -29,7 +29,7 @@ from epochal.feed.history import FeedEvent
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event, category_of
 from epochal.model.versions import NOTHING
-from epochal.plugins import parts
+from epochal.plugins import layouts
 from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store.bulk import Bulk
@@ -70,12 +70,19 @@ def instrument(tracer_provider: TracerProvider | None = None) -> None:
     if _unwrapped:
         return
     tracer = trace.get_tracer("epochal", tracer_provider=tracer_provider)
-    for name, kind, methods in chain(_CALLS, *parts("spans")):
+    for name, kind, methods in chain(_CALLS, *_spans_of_layouts()):
         for method in methods:
             _wrap(kind, method, _spanned(tracer, name, getattr(kind, method)))
     _wrap(Streams, "read", _iterated(tracer, Streams.read))
     _wrap(Calls, "__call__", _called(tracer, Calls.__call__))
     _wrap(Delivery, "each", _each(tracer, Delivery.each))
+
+
+def _spans_of_layouts() -> Iterator[Iterable[tuple[str, type, tuple[str, ...]]]]:
+    """Yield the calls of each layout that get a span."""
+    for layout in layouts():
+        if layout.plugin.spans is not None:
+            yield layout.plugin.spans()
 
 
 def uninstrument() -> None:

@@ -577,8 +577,8 @@ def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
             base = "" if name == NATIVE else f"/{tagged}"
             yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", getattr(store, tagged))
             yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
-        if (writers := layout.part("proofs")) is not None:
-            yield from writers(proof, library, served)
+        if layout.plugin.open_writers is not None:
+            yield from layout.plugin.open_writers(proof, library, served)
 
 
 @dataclass

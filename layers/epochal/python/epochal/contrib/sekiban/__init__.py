@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 from epochal.declaration import Flag, Number, Text, must_not_fall, must_stay, of_tables, setting
 from epochal.deferred import deferred_names
 from epochal.lazy_dataclasses import dataclass
-from epochal.plugins import Plugin
 from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
@@ -40,17 +39,6 @@ if TYPE_CHECKING:
     from epochal.contrib.sekiban.store import DcbEvents as DcbEvents
 
 
-PLUGIN: Final = Plugin(
-    port=f"{__name__}.port:PORT",
-    history=f"{__name__}.history",
-    options=f"{__name__}:SekibanOptions",
-    stores={"dcb": f"{__name__}.store:opened", "states": f"{__name__}.projections:states_of"},
-    tagged="dcb",
-    states="states",
-    operations=f"{__name__}.http",
-    commands=f"{__name__}.commands:COMMANDS",
-)
-
 _NAMES: Final = {
     "aio": ("AsyncProjectionStates",),
     "items": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
@@ -67,7 +55,7 @@ _NAMES: Final = {
     "store": ("DcbEvents",),
 }
 
-__all__ = ["PLUGIN", "SekibanOptions", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = ["SekibanOptions", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 __getattr__ = deferred_names(__name__, _NAMES)
 

@@ -2,27 +2,3 @@
 
 operations      aggregates as JSON, and the operations: each declares what it takes, performs it and shows the outcome
 """
-
-from __future__ import annotations
-
-from functools import partial
-from typing import TYPE_CHECKING, Final
-
-from epochal.deferred import DeferredModule
-from epochal.http.operation import Operation
-
-if TYPE_CHECKING:
-    from epochal.contrib.event_store_adapter.http import operations as _operations
-else:
-    _operations = DeferredModule("epochal.contrib.event_store_adapter.http.operations")
-
-_write: Final = partial(Operation, opened=_operations.opened, function="append", table="snapshot", rare=True)
-_read: Final = partial(
-    Operation, opened=_operations.opened, function="replay", table="snapshot", scope="read", rare=True
-)
-
-OPERATIONS: Final = (
-    _write("POST", "/aggregates/{type}/{id}/events", _operations.append_to_aggregate, scope="append"),
-    _read("GET", "/aggregates/{type}/{id}", _operations.read_aggregate),
-    _read("GET", "/aggregates/{type}/{id}/events", _operations.read_aggregate_events),
-)

@@ -303,7 +303,7 @@ STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
 }
 """Layouts of named streams that can be copied to, with a function from a deployment to their store."""
 
-FROM: Final = (*STREAMS, *(layout.name for layout in layouts() if layout.plugin.copied))
+FROM: Final = (*STREAMS, *(layout.name for layout in layouts() if layout.plugin.open_source))
 """Layouts that can be copied from."""
 
 
@@ -414,7 +414,9 @@ def _copy_source(deployment: Deployment, layout: str, snapshots: str) -> CopySou
     """
     if layout in STREAMS:
         return StreamSource(STREAMS[layout](_having(deployment, layout)))
-    source: CopySource = layout_named(layout).part("copied")(_having(deployment, layout), snapshots)
+    open_source = layout_named(layout).plugin.open_source
+    assert open_source is not None  # noqa: S101  FROM lists only layouts that have one
+    source: CopySource = open_source(_having(deployment, layout), snapshots)
     return source
 
 

@@ -1,0 +1,24 @@
+"""The plug-in of pages, the layout of Epochal's own, which a new store has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from epochal.deferred import DeferredModule
+from epochal.plugins import Plugin
+
+if TYPE_CHECKING:
+    from epochal.layout.port import Port
+    from epochal.store import streams
+else:
+    streams = DeferredModule("epochal.store.streams")
+
+
+def _port() -> Port:
+    """Import the port of pages."""
+    from epochal.pages.port import PORT
+
+    return PORT
+
+
+PLUGIN: Final = Plugin(port=_port, open_streams=streams.streams_of, streams="streams", tagged="tagged")
