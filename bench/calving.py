@@ -27,7 +27,7 @@ from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.tip import Tip
 from epochal.index.tip_append import Growth, WireBatch, batch_of
-from epochal.model.events import format_ticks, from_unix_nanoseconds
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Token
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update
 from epochal.plan.values import Units

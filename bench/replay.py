@@ -30,7 +30,8 @@ from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, event_bytes, events_attributes, write_event
 from epochal.index.tip_append import put_calf
 from epochal.layout.streams import AnyStreamLayout, EncodedEvent
-from epochal.model.events import Event, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.model.events import Event
+from epochal.model.moments import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.pages.frames import Frame, pack_events, stamp_of
 from epochal.pages.items import Page, write_page
 from epochal.pages.streams import Pages

@@ -26,7 +26,8 @@ from epochal.dynamo.interpreter import Carrier, LightCarrier, carrier_interprete
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.layout.port import TIMERS, every_table, source_of
-from epochal.model.events import Event, Ticks, from_unix_nanoseconds
+from epochal.model.events import Event
+from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
 from epochal.plan.ops import Op, Put, Reply

@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from epochal.model.events import Body, Event
+from epochal.model.bodies import Body
+from epochal.model.events import Event
 from examples.flights.happenings import TYPES
 
 DIGEST_BYTES = 16

@@ -11,7 +11,8 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.model.events import TAG_STREAMS, Event, Recorded
+from epochal.model.events import Event, Recorded
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import UNTAGGED, Query, QueryItem
 from epochal.pages.items import STREAMS, read_page
 from epochal.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags

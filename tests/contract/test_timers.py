@@ -14,7 +14,8 @@ from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, Armed, Wake, due, read_armed
 from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.layout.port import TIMERS
-from epochal.model.events import PER_SECOND, Event, Ticks, from_unix_nanoseconds
+from epochal.model.events import Event
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages

@@ -52,7 +52,7 @@ INNER = {
         "feed.history.Hydrate",
         "feed.history.HydrateUnopened",
         "feed.history.PageBounds",
-        "model.events.Ticks",
+        "model.moments.Ticks",
         "store.encoding.Bodies",
         "store.encoding.Objects",
         "testing.memory.MemoryTables",

@@ -14,7 +14,8 @@ from epochal.contrib.sekiban.append import Stamp, TaggedBatch
 from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.layout import queries
 from epochal.layout.queries import Condition, fence
-from epochal.model.events import Event, Ticks, format_ticks
+from epochal.model.events import Event
+from epochal.model.moments import Ticks, format_ticks
 from epochal.model.tags import Query, place_of
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Op, Several, Steps, Transact

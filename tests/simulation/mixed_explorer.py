@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import Condition, fence
 from epochal.layout.streams import Unknown, Written
-from epochal.model.events import TAG_STREAMS, Event, Ticks
+from epochal.model.events import Event
+from epochal.model.moments import Ticks
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position
 from epochal.pages.items import Page

@@ -26,7 +26,7 @@ from epochal.layout.streams import (
     Unknown,
     Written,
 )
-from epochal.model.events import Ticks, format_ticks
+from epochal.model.moments import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
 from epochal.pages import writes
 from epochal.pages.items import Page, state_of

@@ -17,7 +17,9 @@ import pytest
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import Condition, fence, fence_after
-from epochal.model.events import TAG_STREAMS, Event, Ticks
+from epochal.model.events import Event
+from epochal.model.moments import Ticks
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.pages.frames import time_of

@@ -8,7 +8,8 @@ import uuid
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
-from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
+from epochal.model.events import Event
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query
 from epochal.plan.ops import Execute
 from epochal.store.tagged_importer import ImportedEvent

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.layout import once
-from epochal.model.events import TAG_STREAMS, Ticks
+from epochal.model.moments import Ticks
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.versions import Conflict
 from epochal.pages import commit, several
 from epochal.pages.evidence import Unknowable, Verdict

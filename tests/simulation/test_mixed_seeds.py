@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.streams import Written
-from epochal.model.events import TAG_STREAMS
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
 from epochal.pages.tags.entries import entries_of

@@ -13,7 +13,8 @@ import pytest
 from epochal.layout import queries
 from epochal.layout.queries import Fence
 from epochal.layout.streams import Known
-from epochal.model.events import Event, Ticks
+from epochal.model.events import Event
+from epochal.model.moments import Ticks
 from epochal.model.versions import Conflict, Position
 from epochal.pages import commit, writes
 from epochal.pages import writes as page_batch

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.pages import evidence, several, streams, writes
 from epochal.pages.evidence import KeyedAppend, LookFurther, NotApplied, Verdict, find_by_key
 from epochal.pages.items import Page

@@ -21,7 +21,8 @@ from epochal.contrib.timers.protocol import Armed, Doing, Fire, Sent, Wake, Work
 from epochal.contrib.timers.stores import PendingTimers, pending_in
 from epochal.errors import EpochalError, Unavailable
 from epochal.layout.port import TIMERS, every_table
-from epochal.model.events import Event, Recorded, Ticks, from_unix_nanoseconds
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY
 from epochal.plan.failures import Lost, NotApplied

@@ -27,15 +27,8 @@ from epochal.contrib.timers.protocol import (
 )
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import TIMERS
-from epochal.model.events import (
-    PER_SECOND,
-    Event,
-    Recorded,
-    Ticks,
-    format_ticks,
-    from_unix_nanoseconds,
-    parse_time,
-)
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Put, Query, Several
 from epochal.scheduling import call_off, later
 from epochal.store.driver import Driver, Meter

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from epochal.contrib.timers.protocol import Sent, Wake
-from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 
 
 class WakeUps:

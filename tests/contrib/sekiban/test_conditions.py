@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from epochal.contrib.sekiban.items import Keys
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.model.tags import Query, QueryItem, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.failures import Lost

@@ -11,7 +11,7 @@ from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.errors import InvalidInput, TooLarge
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item

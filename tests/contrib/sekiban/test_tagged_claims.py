@@ -9,7 +9,8 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.model.events import Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedEvents

@@ -9,7 +9,9 @@ import pytest
 
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import EventsPruned, InvalidInput
-from epochal.model.events import TIMER_FIRED, TIMER_SET, Event, parse_time
+from epochal.model.events import Event
+from epochal.model.moments import parse_time
+from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams

@@ -12,7 +12,7 @@ from epochal.contrib.timers.care import rebuild, take_over
 from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
-from epochal.model.events import TIMER_FIRED, TIMER_SET
+from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
 from epochal.scheduling import call_off, in_, later
 from epochal.store.tagged_importer import ImportedEvent, TaggedImporter, marked, unmarked
 from tests.contrib.timers.world import World

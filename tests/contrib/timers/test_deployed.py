@@ -20,7 +20,8 @@ from epochal.errors import InvalidRequest, Refused, Unavailable
 from epochal.hosting.leases import Leases
 from epochal.hosting.metrics import Metrics
 from epochal.layout.port import TIMERS
-from epochal.model.events import PER_SECOND, Event, Ticks
+from epochal.model.events import Event
+from epochal.model.moments import PER_SECOND, Ticks
 from epochal.plan.ops import Delete, Op, Put, Query
 from epochal.scheduling import call_off
 from epochal.settings import Settings

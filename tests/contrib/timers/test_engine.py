@@ -13,7 +13,8 @@ from epochal.contrib.timers.protocol import BEGINNING, MINUTE, NEAR, SHARDS, Arm
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
-from epochal.model.events import Event, Ticks, format_ticks
+from epochal.model.events import Event
+from epochal.model.moments import Ticks, format_ticks
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Reply, Update

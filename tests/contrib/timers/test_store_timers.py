@@ -15,7 +15,9 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.timers.aio import async_timers_of
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Contended, InvalidInput
-from epochal.model.events import TIMER_CANCELLED, Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
+from epochal.model.stream_names import TIMER_CANCELLED
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Op, Reply
 from epochal.scheduling import call_off, in_, later

@@ -23,7 +23,7 @@ from epochal.codec.bodies import (
     encode_claim,
 )
 from epochal.errors import CorruptData, UnknownEncoding
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 
 JSON = json.dumps({"flight": 1545, "origin": "EWR", "dest": "IAH", "carrier": "UA", "delay": 2}).encode()
 A_CLAIM = Claim(key="bodies/" + "ab" * 32, sha256="ab" * 32, size=5_000_000, encoding=2)

@@ -26,7 +26,7 @@ from epochal.errors import (
     Refused,
     Unavailable,
 )
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 
 CONTENT = b"content"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

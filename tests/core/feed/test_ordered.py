@@ -19,7 +19,8 @@ from epochal.feed.reader import FeedReader
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.port import partition_of
-from epochal.model.events import PER_SECOND, Event
+from epochal.model.events import Event
+from epochal.model.moments import PER_SECOND
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables
 

@@ -13,7 +13,8 @@ from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
 from epochal.feed.history import Fault, FeedItem
 from epochal.layout.port import source_of
-from epochal.model.events import Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete
 from epochal.reactions.reaction import Delivery, reaction

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData, TooLarge
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import END, Recorded, Ticks, format_ticks, parse_time
+from epochal.model.events import Recorded
+from epochal.model.moments import END, Ticks, format_ticks, parse_time
 from epochal.pages.frames import (
     MAX_CONTENT,
     MAX_EVENTS,

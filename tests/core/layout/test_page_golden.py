@@ -12,7 +12,8 @@ import pytest
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode_claim
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import Claim, Ticks, parse_time
+from epochal.model.bodies import Claim
+from epochal.model.moments import Ticks, parse_time
 from epochal.pages.frames import (
     Frame,
     Unfolds,

@@ -13,7 +13,7 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
 from epochal.layout.once import KeyRecord, remember
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import END, Ticks, format_ticks, parse_time
+from epochal.model.moments import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
 from epochal.pages.items import (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
-from epochal.model.events import category_of, stream_name
+from epochal.model.stream_names import category_of, stream_name
 
 ALLOWED = "ABCXYZabcxyz0189-_.:~@+="
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.model.events import Claim, holds_seal
+from epochal.model.bodies import Claim
+from epochal.model.plain_json import holds_seal
 
 SEALED = b'{"$sealed":1,"subject":"ada@example.com","nonce":"AAECAwQFBgcICQoL","body":"c2VjcmV0IHdvcmRz"}'
 

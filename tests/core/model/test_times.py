@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
-from epochal.model.events import (
+from epochal.model.moments import (
     PER_SECOND,
     Ticks,
     format_ticks,

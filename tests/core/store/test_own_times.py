@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
+from epochal.model.events import Event
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import StreamAppend
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.model.events import Body, Event
+from epochal.model.bodies import Body
+from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply, Transact
 from epochal.store.listings import listings_of
 from epochal.store.tagged_importer import Imported, ImportedEvent, TaggedImporter

@@ -10,7 +10,8 @@ from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.deciders.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, rolling_state, snapshot
 from epochal.deciders.on_queries import Decisions, projection
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event
+from epochal.model.events import Event
+from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion
 from epochal.reactions.reaction import Delivery, Reaction

@@ -11,7 +11,8 @@ from epochal.care.mender import Mender
 from epochal.index.epochs import read_series
 from epochal.index.feed_walk import SKEW
 from epochal.layout.port import Source
-from epochal.model.events import PER_SECOND, Event, Ticks, from_unix_nanoseconds
+from epochal.model.events import Event
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.store.driver import Driver
 from epochal.testing.feeds import MemoryFeed

@@ -21,7 +21,8 @@ from epochal.contrib.timers.protocol import Armed
 from epochal.dynamo.table_kinds import distinct, kind_of, with_table_checks
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
-from epochal.model.events import Event, Ticks, Unfold
+from epochal.model.events import Event, Unfold
+from epochal.model.moments import Ticks
 from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact

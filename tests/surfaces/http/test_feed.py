@@ -14,7 +14,8 @@ from epochal.feed.history import FeedPage
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http.feed import again
 from epochal.index.checkpoints import Checkpoint, tip_key
-from epochal.model.events import Event, StreamName
+from epochal.model.events import Event
+from epochal.model.stream_names import StreamName
 from epochal.plan.ops import Delete, Put
 from epochal.settings import WAIT_SECONDS
 from tests.support.api import Answer, Api

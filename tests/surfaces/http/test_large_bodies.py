@@ -6,7 +6,8 @@ import pytest
 
 from epochal.codec.bodies import MAX_DECODED, Encoded, decode
 from epochal.errors import CorruptData
-from epochal.model.events import Claim, Event, Unfold
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Unfold
 from epochal.pages.tags import entries
 from epochal.settings import RESPONSE_BYTES
 from epochal.store import encoding

@@ -20,7 +20,7 @@ from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.http.problems import Problem
 from epochal.http.routes import operations
-from epochal.model.events import stream_name
+from epochal.model.stream_names import stream_name
 from epochal.model.tags import check_tag, write_position
 from epochal.model.versions import Position
 from tests.support.api import Api, gateway_event

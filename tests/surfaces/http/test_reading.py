@@ -12,7 +12,8 @@ import brotli
 import pytest
 
 from epochal.index.checkpoints import tip_key
-from epochal.model.events import Event, StreamName, Unfold
+from epochal.model.events import Event, Unfold
+from epochal.model.stream_names import StreamName
 from epochal.plan.ops import Put
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Api

@@ -11,7 +11,7 @@ import pytest
 
 from epochal import Event
 from epochal.errors import Refused
-from epochal.model.events import SEALS
+from epochal.model.stream_names import SEALS
 from epochal.model.versions import Token, parse_token
 from epochal.pages import writes
 from epochal.pages.items import read_page

@@ -11,7 +11,7 @@ import pytest
 from epochal.dynamo.bucket import S3Links
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.interpreter import lazily
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.settings import UPLOAD_BYTES
 from tests.support.api import Api
 

@@ -52,7 +52,7 @@ from epochal.contrib.subjects.aio import AsyncSubjects
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import Misconfigured
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
 from epochal.read_models.documents import Documents

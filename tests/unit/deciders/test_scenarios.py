@@ -10,7 +10,7 @@ import pytest
 
 from epochal import Event, projection
 from epochal.errors import InvalidInput
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.testing.scenarios import given, given_tagged
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Cleared, Refused, Tally, add, clear
 

@@ -22,7 +22,8 @@ from epochal.deciders.loop import Answer, Later, WithAlso
 from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import InvalidInput
-from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event
+from epochal.model.events import Event
+from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.scheduling import call_off, in_, later, pending, query_of
 from epochal.store.also import put
 from epochal.store.streams import Streams

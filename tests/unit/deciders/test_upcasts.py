@@ -15,7 +15,9 @@ from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.shapes import upcast
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.feed.history import FeedEvent
-from epochal.model.events import VERSION, Claim, Recorded
+from epochal.model.bodies import Claim
+from epochal.model.body_marks import VERSION
+from epochal.model.events import Recorded
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.history import FeedItem
 from epochal.index.checkpoints import calf_key, tip_key
 from epochal.layout.port import store_tables
-from epochal.model.events import Claim, Event, StreamName
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
+from epochal.model.stream_names import StreamName
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, binary, number, text
 from epochal.store.driver import Driver, Meter

@@ -11,7 +11,8 @@ import pytest
 from epochal.codec.bodies import Encoded, decode
 from epochal.feed import history, ordered
 from epochal.feed.history import FeedItem
-from epochal.model.events import Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

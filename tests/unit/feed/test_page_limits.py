@@ -12,7 +12,8 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateI
 from epochal.errors import InvalidInput
 from epochal.feed.history import FEWEST, MOST, FeedItem, FeedPage, PageBounds
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.model.events import Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply
 from epochal.plan.values import item_size
 from epochal.store.encoding import BodyCodec

@@ -27,7 +27,7 @@ from epochal.index.ingestion import (
 from epochal.index.marks import Leaves, hash_of, write_marks
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Span
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
 from epochal.plan.values import number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault, spans_of, streams_of

@@ -27,7 +27,7 @@ from epochal.index.tip import StoredSpan, events_attributes, find_calf, write_ev
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Span
 from epochal.layout.streams import EncodedEvent
-from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.store.driver import Driver, Meter

@@ -16,7 +16,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.once import DecisionKey, KeyRecord
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Batch, Rejected, Unknown, Written, decision_id
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.model.versions import ANY, AtVersion, ExpectedVersion
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import STREAMS, Page, read_page, write_page

@@ -9,7 +9,8 @@ from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.contrib.sekiban.items import Keys, write_head
 from epochal.contrib.sekiban.store import dcb_of
 from epochal.index.checkpoints import TIP
-from epochal.model.events import Event, Recorded, Ticks
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import Ticks
 from epochal.model.tags import EVERYTHING, place_of
 from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text

@@ -14,7 +14,8 @@ from epochal.errors import InvalidInput, KeyAhead, OutcomeUndetermined, Unavaila
 from epochal.http.problems import problem_of
 from epochal.layout.once import told_by
 from epochal.layout.streams import NEVER
-from epochal.model.events import Event, Unfold, from_unix_nanoseconds
+from epochal.model.events import Event, Unfold
+from epochal.model.moments import from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Capacity, Outcome, Token, parse_token
 from epochal.pages import writes

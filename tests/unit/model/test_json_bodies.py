@@ -17,7 +17,8 @@ from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.deciders.codecs import Stored
 from epochal.deciders.shapes import Versions, upcast
 from epochal.errors import CorruptData, InvalidInput, MissingBody
-from epochal.model.events import Claim, RecordedUnfold
+from epochal.model.bodies import Claim
+from epochal.model.events import RecordedUnfold
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

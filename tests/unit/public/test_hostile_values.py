@@ -25,7 +25,8 @@ from epochal.feed.history import FeedEvent
 from epochal.http.tag_pages import read_place
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.port import READ_MODELS
-from epochal.model.events import Event, parse_time
+from epochal.model.events import Event
+from epochal.model.moments import parse_time
 from epochal.model.tags import Query, QueryItem, parse_place, read_position
 from epochal.model.versions import StreamAppend, parse_token
 from epochal.reactions.reaction import Delivery

@@ -9,7 +9,9 @@ import pytest
 from epochal.codec.bodies import encode_claim
 from epochal.errors import DeniedBody
 from epochal.index.checkpoints import tip_key
-from epochal.model.events import Claim, Event, StreamName
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
+from epochal.model.stream_names import StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number
 from epochal.reactions.reaction import reaction

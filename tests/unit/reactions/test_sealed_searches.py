@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochal.feed import history
-from epochal.model.events import Body, Event, holds_seal
+from epochal.model.bodies import Body
+from epochal.model.events import Event
+from epochal.model.plain_json import holds_seal
 from epochal.reactions.handling import Attempt
 from tests.unit.reactions.world import Told, World
 

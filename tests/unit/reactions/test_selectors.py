@@ -13,7 +13,7 @@ from epochal import Delivery, Event, Query, QueryItem, Selector, reaction
 from epochal.errors import CorruptData, InvalidInput, MissingBody
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Span
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.plan.ops import Op, Reply
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies

@@ -13,7 +13,8 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
-from epochal.model.events import Claim, Event, Unfold
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Unfold
 from epochal.model.versions import Appended
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import item_size

@@ -11,7 +11,8 @@ import pytest
 from epochal.codec.bodies import Encoded, decode, unbrotli
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import CorruptData, TooLarge
-from epochal.model.events import Claim, Event, Unfold
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Unfold
 from epochal.pages import frames
 from epochal.store import encoding
 from epochal.store.reading import Direction

@@ -8,16 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.model.events import (
-    TIMER_CANCELLED,
-    TIMER_FIRED,
-    TIMER_SET,
-    Claim,
-    Event,
-    Recorded,
-    format_ticks,
-    parse_time,
-)
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import format_ticks, parse_time
+from epochal.model.stream_names import TIMER_CANCELLED, TIMER_FIRED, TIMER_SET
 from epochal.scheduling import call_off, in_, later, pending, query_of, timer_of
 from epochal.store.context import metadata
 from epochal.store.streams import Streams

@@ -12,7 +12,8 @@ from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
 from epochal.layout.streams import AnyStreamLayout
-from epochal.model.events import Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
 from epochal.model.versions import (
     NO_STREAM,
     Appended,

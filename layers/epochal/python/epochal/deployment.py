@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epochal.feed.indexer import Indexer
     from epochal.feed.reader import FeedReader
     from epochal.layout.port import Source
-    from epochal.model.events import Claim
+    from epochal.model.bodies import Claim
     from epochal.reactions.steering import Groups
     from epochal.read_models.documents import ReadModels
     from epochal.store.encoding import Bodies, BodyCodec, Objects

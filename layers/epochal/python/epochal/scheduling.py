@@ -31,26 +31,11 @@ from typing import Any, Final, Protocol
 from epochal.codec import json
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import (
-    PER_SECOND,
-    TIMER_CANCELLED,
-    TIMER_FIRED,
-    TIMER_SET,
-    TIMERS,
-    Body,
-    Claim,
-    Event,
-    Recorded,
-    Ticks,
-    check_event,
-    content_of,
-    format_ticks,
-    no_step,
-    parse_time,
-    read_moment,
-    time_or_now,
-)
+from epochal.model.bodies import Body, Claim, content_of
+from epochal.model.events import Event, Recorded, check_event
 from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_whole
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, parse_time, read_moment, time_or_now
+from epochal.model.stream_names import TIMER_CANCELLED, TIMER_FIRED, TIMER_SET, TIMERS, no_step
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
 
 MAX_DAYS: Final = 5 * 366

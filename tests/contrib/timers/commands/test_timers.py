@@ -9,7 +9,8 @@ import pytest
 from epochal.cli.inputs import NotThere
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import InvalidInput
-from epochal.model.events import Event, parse_time
+from epochal.model.events import Event
+from epochal.model.moments import parse_time
 from epochal.scheduling import in_, later
 from epochal.store.tagged_importer import marked
 from epochal.testing.stores import memory_tables

@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 
 from epochal.contrib.timers.stores import timers_of
-from epochal.model.events import TIMER_CANCELLED, Event
+from epochal.model.events import Event
+from epochal.model.stream_names import TIMER_CANCELLED
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.scheduling import in_, later
 from tests.support.api import Api

@@ -20,7 +20,7 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying import stream_copy
 from epochal.contrib.transfer.copying.stream_copy import Original, StreamCopier, StreamSource
 from epochal.errors import Unavailable
-from epochal.model.events import content_of
+from epochal.model.bodies import content_of
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams

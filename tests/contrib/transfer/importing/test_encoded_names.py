@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from epochal.contrib.transfer.importing.encoded_names import decode_name, encode_name
 from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.errors import InvalidInput
-from epochal.model.events import MAX_NAME_BYTES, stream_name
+from epochal.model.stream_names import MAX_NAME_BYTES, stream_name
 from tests.support.terminal import Terminal
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.text("~-7Ea/ %#é$.", max_size=20)

@@ -21,7 +21,7 @@ from epochal.errors import CorruptData, EpochalError
 from epochal.feed.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import from_unix_nanoseconds
+from epochal.model.moments import from_unix_nanoseconds
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 

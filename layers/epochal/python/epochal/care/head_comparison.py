@@ -16,7 +16,7 @@ from epochal.index.epochs import Series
 from epochal.index.feed_walk import SKEW, read_last_write_time
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 
 REQUESTS: Final = 4
 """Scans of a table, of 1 MB each: 512 read units at most, which is a hundredth of a cent."""

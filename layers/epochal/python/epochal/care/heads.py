@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from epochal.errors import CorruptData
 from epochal.layout.port import End, Source, head_key
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import is_fed
+from epochal.model.stream_names import is_fed
 from epochal.plan.ops import Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver

@@ -37,7 +37,7 @@ from epochal.care.torn_pages import PageFacts, lacks_state, pruned_below, torn_p
 from epochal.errors import CorruptData
 from epochal.layout.once import PREFIX, read_record
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import Page, is_page, page_key, read_page, write_page

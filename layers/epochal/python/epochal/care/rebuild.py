@@ -23,7 +23,7 @@ from epochal.care.spool import Spool
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span, head_key
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import is_fed
+from epochal.model.stream_names import is_fed
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item

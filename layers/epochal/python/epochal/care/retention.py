@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 from epochal.errors import InvalidInput
 from epochal.layout.port import Source, layout_named
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import PER_SECOND, Ticks
 from epochal.model.kinds import must_be_text, must_be_whole
+from epochal.model.moments import PER_SECOND, Ticks
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from epochal.care.mender import Mender
 from epochal.care.retention import Overdue, Rule
 from epochal.layout.port import Source, layout_named
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import from_unix_nanoseconds
+from epochal.model.moments import from_unix_nanoseconds
 from epochal.store.streams import Streams
 
 

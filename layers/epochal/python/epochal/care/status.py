@@ -23,7 +23,7 @@ from epochal.index.indexer_failures import indexer_failures
 from epochal.index.tip import event_bytes
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import from_unix_nanoseconds
+from epochal.model.moments import from_unix_nanoseconds
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps

@@ -22,7 +22,7 @@ from typing import IO, Any, Final, cast
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.indexer import read_value
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Ticks, parse_time
+from epochal.model.moments import Ticks, parse_time
 from epochal.plan.values import Item
 
 SUMMARY: Final = "manifest-summary.json"

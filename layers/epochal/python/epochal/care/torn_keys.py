@@ -14,7 +14,7 @@ from epochal.care.torn import Kind, Torn
 from epochal.layout.once import Remembered
 from epochal.layout.streams import decided_events
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Ticks, format_ticks
+from epochal.model.moments import Ticks, format_ticks
 from epochal.pages.frames import ByteReader, time_of
 from epochal.pages.items import Page, state_of
 from epochal.pages.several import left_in

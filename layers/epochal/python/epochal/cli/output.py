@@ -18,7 +18,8 @@ from epochal.codec import json
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.http import events, streams
 from epochal.http.answers import capacity
-from epochal.model.events import Body, Claim, Recorded
+from epochal.model.bodies import Body, Claim
+from epochal.model.events import Recorded
 from epochal.model.quantities import quantity
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended

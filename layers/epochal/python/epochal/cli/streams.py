@@ -22,7 +22,10 @@ from epochal.http.several import append_of, bulk_append, one_of
 from epochal.http.streams import condition_of
 from epochal.index.checkpoints import at
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
+from epochal.model.bodies import Claim
+from epochal.model.body_marks import VERSION
+from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.moments import parse_time
 from epochal.model.quantities import quantity
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended, AtVersion, Conflict, ExpectedVersion, Position

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import brotli
 
 from epochal.errors import CorruptData, UnknownEncoding
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 
 DIRECT: Final = 0
 DEFLATE: Final = 1

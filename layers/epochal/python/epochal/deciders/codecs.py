@@ -18,8 +18,12 @@ from epochal.deciders.round_trips import unwritable_in
 from epochal.deciders.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import TIMERS, VERSION, Claim, Event, content_of, read_json
+from epochal.model.bodies import Claim, content_of
+from epochal.model.body_marks import VERSION
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.model.plain_json import read_json
+from epochal.model.stream_names import TIMERS
 
 if TYPE_CHECKING:
     from epochal.model.events import Event

@@ -35,8 +35,10 @@ from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDelete
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold
+from epochal.model.bodies import Claim
+from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_state
+from epochal.model.stream_names import TIMERS
 from epochal.store.earlier import version_at
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole

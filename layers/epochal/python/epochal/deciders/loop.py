@@ -30,8 +30,9 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeGuard, Ty
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import TIMERS, Event
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
+from epochal.model.stream_names import TIMERS
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
 from epochal.store.outcomes import back_off

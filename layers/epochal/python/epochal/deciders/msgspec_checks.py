@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from epochal.model.events import VERSION
+from epochal.model.body_marks import VERSION
 
 
 def check_struct(kind: Any, *, event: bool) -> None:

@@ -39,7 +39,8 @@ from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Also, Head, Result
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Claim, Event, Recorded, Unfold
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend

@@ -34,7 +34,7 @@ from epochal.codec.json import TooDeep, dumps
 from epochal.deciders.mismatch import Mismatch as Mismatch  # noqa: PLC0414  exported to shapes' users
 from epochal.deciders.round_trips import NAIVE, must_come_back
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import VERSION
+from epochal.model.body_marks import VERSION
 
 Convert = Callable[[Any], Any]
 Accept = Callable[[Any], bool]

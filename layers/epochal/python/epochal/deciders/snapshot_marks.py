@@ -22,7 +22,8 @@ from epochal.deciders.codecs import EventCodec, StoredClass
 from epochal.deciders.fingerprints import fingerprint_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import VERSION, Body
+from epochal.model.bodies import Body
+from epochal.model.body_marks import VERSION
 from epochal.model.kinds import must_be, must_be_text
 
 SHAPE: Final = "$shape"

@@ -14,7 +14,7 @@ from epochal.codec.bodies import CHUNK, PREFIX, UPLOADS, upload_of
 from epochal.dynamo.aws_errors import check_stored, translate_errors
 from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.store.encoding import verified
 
 if TYPE_CHECKING:

@@ -19,16 +19,10 @@ from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import (
-    TAG_STREAMS,
-    Body,
-    Recorded,
-    body_size,
-    content_of,
-    fast_constructor,
-    holds_seal,
-    json_of,
-)
+from epochal.model.bodies import Body, body_size, content_of
+from epochal.model.events import Recorded, fast_constructor
+from epochal.model.plain_json import holds_seal, json_of
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.plugins import Layout, layouts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool

@@ -30,7 +30,8 @@ from epochal.layout.once import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Span, Touched, base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Ticks, is_fed, parse_time, unix_seconds
+from epochal.model.moments import Ticks, parse_time, unix_seconds
+from epochal.model.stream_names import is_fed
 from epochal.model.versions import version_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue, Item, item_size

@@ -45,8 +45,9 @@ from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Ticks, body_size, from_unix_nanoseconds, parse_time
+from epochal.model.bodies import body_size
 from epochal.model.kinds import must_be
+from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
 
 if TYPE_CHECKING:
     from epochal.feed.history import HydrateUnopened, PageBounds

@@ -37,8 +37,9 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedS
 from epochal.index.epochs import read_series
 from epochal.layout.port import Span, base_of, partition_of
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import PER_SECOND, TAG_STREAMS, Ticks, format_ticks
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.plugins import NATIVE
 from epochal.store.reading import Direction
 

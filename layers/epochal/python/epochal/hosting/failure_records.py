@@ -16,7 +16,7 @@ from epochal.dynamo.aws_errors import describe_chain
 from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
 from epochal.index.groups import Unit, group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import format_ticks, from_unix_nanoseconds
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Failure, Member
 from epochal.store.driver import Driver, Patience
 

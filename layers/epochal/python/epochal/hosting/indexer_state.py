@@ -25,7 +25,7 @@ from epochal.index.epochs import Series, read_series
 from epochal.index.indexer_failures import indexer_failures
 from epochal.layout.port import Source
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.quantities import quantity
 
 if TYPE_CHECKING:

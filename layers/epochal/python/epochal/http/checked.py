@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.http.documents import document
 from epochal.http.nodes import Node, UnknownName
 from epochal.http.operation import Request, Response
-from epochal.model.events import TIMERS
+from epochal.model.stream_names import TIMERS
 from epochal.named_objects import load_object
 from epochal.settings import Settings
 

@@ -40,18 +40,17 @@ from epochal.http.components import Component, Read, Shown
 from epochal.http.documents import nests_too_deep
 from epochal.http.nodes import Node, json_body, time_of
 from epochal.http.problems import fault_of
+from epochal.model.bodies import Body, Claim
 from epochal.model.events import (
     MAX_ID_BYTES,
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
-    TAG_STREAMS,
-    Body,
-    Claim,
     Event,
     Recorded,
     RecordedUnfold,
     Unfold,
 )
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.settings import RESPONSE_BYTES

@@ -13,7 +13,8 @@ from typing import Any
 from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import MAX_ID_BYTES, parse_time
+from epochal.model.events import MAX_ID_BYTES
+from epochal.model.moments import parse_time
 
 
 class UnknownName(InvalidInput):

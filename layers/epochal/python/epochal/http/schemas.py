@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from epochal.model.events import MAX_NAME_BYTES, USER_NAME
+from epochal.model.stream_names import MAX_NAME_BYTES, USER_NAME
 
 Schema = dict[str, Any]
 
@@ -45,7 +45,7 @@ def text(description: str, *, most: int | None = None, pattern: str | None = Non
 def name(description: str, example: str) -> Schema:
     """Return the schema of a name that a new stream, or a part of its name, may have.
 
-    The rules are those of `model.events.stream_name` and `no_step`.
+    The rules are those of `model.stream_names.stream_name` and `no_step`.
     """
     pattern = rf"(?!\.{{1,2}}$){USER_NAME}"
     return text(description, most=MAX_NAME_BYTES, pattern=pattern, examples=[example])

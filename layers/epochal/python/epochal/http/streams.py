@@ -47,7 +47,8 @@ from epochal.http.preconditions import EXPECTATIONS, etag, expectation_of, preco
 from epochal.http.problems import Problem
 from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Claim, no_step, stream_name
+from epochal.model.bodies import Claim
+from epochal.model.stream_names import no_step, stream_name
 from epochal.model.versions import (
     ANY,
     MAX_VERSION,

@@ -14,8 +14,9 @@ from typing import Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import StreamName, Ticks, format_ticks, parse_time, read_moment
 from epochal.model.kinds import must_be
+from epochal.model.moments import Ticks, format_ticks, parse_time, read_moment
+from epochal.model.stream_names import StreamName
 from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, Key, number, text
 

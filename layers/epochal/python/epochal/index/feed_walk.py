@@ -36,7 +36,7 @@ from epochal.index.tip import (
     readable_spans,
 )
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import PER_SECOND, Ticks, parse_time, unix_seconds
+from epochal.model.moments import PER_SECOND, Ticks, parse_time, unix_seconds
 from epochal.plan.ops import Get, Steps
 from epochal.plan.values import AttributeValue, read_units
 

@@ -35,7 +35,7 @@ from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.port import source_of
 from epochal.layout.streams import EncodedUnfold, Written
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import StreamName
+from epochal.model.stream_names import StreamName
 from epochal.model.versions import Token
 from epochal.plan.batches import get_all
 from epochal.plan.ops import Delete, Put, Query, Steps

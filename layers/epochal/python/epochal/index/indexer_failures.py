@@ -18,7 +18,7 @@ from epochal.index.feed_walk import read_last_write_time
 from epochal.index.tip_append import Ids
 from epochal.layout.port import base_of
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import PER_SECOND, Ticks, parse_time
+from epochal.model.moments import PER_SECOND, Ticks, parse_time
 from epochal.plan.ops import Steps
 
 GOES_ON: Final = 300

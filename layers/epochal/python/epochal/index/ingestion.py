@@ -56,7 +56,7 @@ from epochal.index.tip_append import Ids, append_on, batch_of, tip_after
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Removal, Span
 from epochal.layout.streams import Written
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000

@@ -35,7 +35,7 @@ from epochal.index.tip import (
 from epochal.layout import streams
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import format_ticks, from_unix_nanoseconds
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.conditions import Absent, All, AnyOf, Condition, equals
 from epochal.plan.limits import ITEM_BYTES

@@ -50,7 +50,7 @@ from epochal.layout.streams import (
     decision_id,
 )
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import (
     UNREAD,
     AtVersion,

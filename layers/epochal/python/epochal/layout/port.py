@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, get
 from epochal.declaration import Setting
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import category_of
+from epochal.model.stream_names import category_of
 from epochal.plan.conditions import Condition
 from epochal.plan.ops import Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
@@ -29,7 +29,7 @@ from epochal.settings import DECLARED, Options, Settings, partitions_setting, ta
 
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
-    from epochal.model.events import Ticks
+    from epochal.model.moments import Ticks
 
 
 RemovalKind = Literal["pruned", "emptied", "deleted"]

@@ -19,7 +19,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Recorded, Ticks
+from epochal.model.events import Recorded
+from epochal.model.moments import Ticks
 from epochal.model.versions import ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite
 from epochal.plan.values import Item

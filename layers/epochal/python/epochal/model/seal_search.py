@@ -15,7 +15,7 @@ from binascii import Error, a2b_base64
 from collections.abc import Iterator
 from typing import Final
 
-from epochal.model.events import SEALED
+from epochal.model.body_marks import SEALED
 
 _MARK: Final = SEALED.encode()
 

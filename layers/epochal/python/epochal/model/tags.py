@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Body, Event, Recorded, Ticks
+from epochal.model.bodies import Body
+from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.kinds import must_be, must_be_list, must_be_names
+from epochal.model.moments import Ticks
 from epochal.model.versions import NOTHING, Capacity, Position, Reached, parse_token
 
 MAX_ASKED_BYTES: Final = 2_000

@@ -30,7 +30,7 @@ from typing import Generic, TypeVar
 from epochal.errors import TooLarge, Unavailable
 from epochal.layout.streams import NEVER, Known, Unmet
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.model.versions import version_of
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of

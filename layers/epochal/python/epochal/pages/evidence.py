@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAli
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.streams import NEVER, Written, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.pages.frames import TIME_BYTES, stamp_of, time_of
 from epochal.pages.items import Page, read_page
 from epochal.pages.reading import query

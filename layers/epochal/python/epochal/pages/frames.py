@@ -36,7 +36,8 @@ from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, ONE_BLOCK, Encoded, enco
 from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time, recorded
+from epochal.model.events import recorded
+from epochal.model.moments import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import MAX_VERSION
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from epochal.codec.bodies import Encoded, may_be_large
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import END, Recorded, Ticks, fast_constructor
+from epochal.model.events import Recorded, fast_constructor
+from epochal.model.moments import END, Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.pages.frames import (
     STAMP_BYTES,

@@ -30,7 +30,8 @@ from epochal.layout.port import (
     heal_streams,
 )
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, Ticks, category_of, format_ticks
+from epochal.model.moments import Ticks, format_ticks
+from epochal.model.stream_names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
 from epochal.model.tags import group_of
 from epochal.pages.frames import time_of
 from epochal.pages.items import (

@@ -41,7 +41,7 @@ from epochal.layout.streams import (
     decision_id,
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Ticks, unix_seconds
+from epochal.model.moments import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
 from epochal.pages.commit import (
     Commit,

@@ -38,7 +38,7 @@ from epochal.layout.streams import (
     accepts,
 )
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Ticks
+from epochal.model.moments import Ticks
 from epochal.model.versions import (
     ANY,
     UNREAD,

@@ -15,7 +15,7 @@ from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.streams import IDENTIFIED, NEVER, Batch, EncodedEvent, Known, Written
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import PER_SECOND, Ticks
+from epochal.model.moments import PER_SECOND, Ticks
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, refer_to, stamp_of, time_of
 from epochal.pages.items import (

@@ -39,7 +39,7 @@ from epochal.index.groups import (
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Categories, Removal, Span, source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import body_size
+from epochal.model.bodies import body_size
 from epochal.model.kinds import must_be
 from epochal.reactions.reaction import Delivery, Reaction, Start, caused_by
 from epochal.store.driver import Driver, Patience

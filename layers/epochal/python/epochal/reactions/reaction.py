@@ -28,7 +28,7 @@ from epochal.index.checkpoints import FeedStart, Moment
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.port import Removal, Span, layout_names
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import TAG_STREAMS, TIMERS, content_of
+from epochal.model.bodies import content_of
 from epochal.model.kinds import (
     is_async,
     must_be,
@@ -38,6 +38,7 @@ from epochal.model.kinds import (
     must_be_whole,
     must_take_one,
 )
+from epochal.model.stream_names import TAG_STREAMS, TIMERS
 from epochal.store.context import metadata
 
 if TYPE_CHECKING:

@@ -40,7 +40,8 @@ from epochal.index.groups import (
 from epochal.index.indexer_failures import indexer_failures
 from epochal.layout.port import Span, source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
-from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
+from epochal.model.stream_names import TIMERS
 from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.reaction import Reaction, Start
 from epochal.reactions.reset_effect import ResetEffect

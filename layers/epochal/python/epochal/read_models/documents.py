@@ -26,8 +26,8 @@ from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import find_names_not_text
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
+from epochal.model.plain_json import find_names_not_text
 from epochal.plan.conditions import Absent, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
 from epochal.plan.ops import Delete, Done, Get, Put, Transact

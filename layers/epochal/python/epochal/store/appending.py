@@ -29,8 +29,9 @@ from epochal.layout.streams import (
     Written,
 )
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Event, no_step, stream_name
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_list
+from epochal.model.stream_names import no_step, stream_name
 from epochal.model.tags import Query, Takes, check_tag, check_type, own_tags
 from epochal.model.versions import (
     NO_STREAM,

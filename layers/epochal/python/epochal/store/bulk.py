@@ -38,8 +38,9 @@ from epochal.layout.streams import (
     accepts,
 )
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Event, unix_seconds
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_list, must_be_seconds, must_be_whole
+from epochal.model.moments import unix_seconds
 from epochal.model.tags import Query, Takes
 from epochal.model.versions import (
     NOTHING,

@@ -16,7 +16,8 @@ from uuid import UUID
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import MAX_ID_BYTES, Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import MAX_ID_BYTES, Event
 from epochal.model.kinds import must_be, must_be_text
 from epochal.store.encoding import AMBIENT
 

@@ -8,8 +8,9 @@ from epochal.errors import EventsPruned, InvalidInput
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import Recorded, parse_time
+from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
+from epochal.model.moments import parse_time
 from epochal.model.versions import Token
 from epochal.store.reading import Hole, Reader, StreamState
 from epochal.store.streams import Streams

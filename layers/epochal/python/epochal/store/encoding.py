@@ -26,21 +26,19 @@ from epochal.codec.bodies import (
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.streams import IDENTIFIED, Also, EncodedEvent, EncodedUnfold, id_in
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.bodies import Body, Claim, content_of
 from epochal.model.events import (
     MAX_TYPE_BYTES,
-    TIMER_SET,
-    Body,
-    Claim,
     Event,
     Recorded,
     RecordedUnfold,
     Unfold,
     check_event,
-    content_of,
     recorded,
-    time_or_now,
 )
 from epochal.model.kinds import must_be_text
+from epochal.model.moments import time_or_now
+from epochal.model.stream_names import TIMER_SET
 from epochal.model.versions import StreamAppend
 from epochal.plan.limits import ITEM_BYTES
 from epochal.store.driver import pool

@@ -31,8 +31,10 @@ from epochal.layout.streams import (
     ReadPart,
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
+from epochal.model.bodies import Claim
+from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.kinds import must_be_names
+from epochal.model.moments import Ticks, parse_time, read_moment
 from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import PER_SECOND, SEALS, Ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.model.stream_names import SEALS
 from epochal.model.versions import Token
 from epochal.pages.items import origin
 from epochal.pages.reading import query

@@ -38,18 +38,10 @@ from epochal.layout.streams import (
     decision_id,
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import (
-    TIMERS,
-    Event,
-    Recorded,
-    Unfold,
-    format_ticks,
-    from_unix_nanoseconds,
-    no_step,
-    stream_name,
-    unix_seconds,
-)
+from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
+from epochal.model.moments import format_ticks, from_unix_nanoseconds, unix_seconds
+from epochal.model.stream_names import TIMERS, no_step, stream_name
 from epochal.model.versions import (
     ANY,
     Appended,

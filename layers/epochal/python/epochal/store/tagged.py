@@ -32,18 +32,11 @@ from epochal.layout.queries import (
 )
 from epochal.layout.streams import Also, TaggedStreams, Unmet
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import (
-    TIMERS,
-    Body,
-    Claim,
-    Event,
-    Recorded,
-    format_ticks,
-    from_unix_nanoseconds,
-    no_step,
-    parse_time,
-)
+from epochal.model.bodies import Body, Claim
+from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_texts
+from epochal.model.moments import format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.stream_names import TIMERS, no_step
 from epochal.model.tags import (
     EVERYTHING,
     BackwardPage,

@@ -18,18 +18,10 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import (
-    PER_SECOND,
-    TIMER_SET,
-    Claim,
-    Event,
-    Recorded,
-    Ticks,
-    body_size,
-    format_ticks,
-    from_unix_nanoseconds,
-    parse_time,
-)
+from epochal.model.bodies import Claim, body_size
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.stream_names import TIMER_SET
 from epochal.model.tags import DatedEvent, parse_place, place_of
 from epochal.model.versions import Appended
 from epochal.pages.tags.append import append

@@ -15,8 +15,8 @@ from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be
+from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.reactions.composite import Composite, composite_of
 from epochal.reactions.handling import Attempt, Member, describe_unmet, stand_in, trace_of, unmet_filters
 from epochal.reactions.parking import Parking

@@ -25,8 +25,10 @@ from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions, Projection
 from epochal.deciders.on_streams import Decider
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event, Recorded, Ticks, format_ticks, read_moment
+from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
+from epochal.model.moments import Ticks, format_ticks, read_moment
+from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.scheduling import due_at, in_, timer_of
 from epochal.testing.stores import memory_tagged_events
 

@@ -11,7 +11,7 @@ from epochal.deployment import Deployment
 from epochal.errors import MissingBody
 from epochal.layout.port import declared, store_tables
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter

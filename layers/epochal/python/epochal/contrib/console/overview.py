@@ -24,7 +24,7 @@ from epochal.index.epochs import read_series
 from epochal.index.tip import load_tip
 from epochal.layout.port import Source, layout_of, layouts_in
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import parse_time, unix_seconds
+from epochal.model.moments import parse_time, unix_seconds
 
 # Whether the index is well, as far as a few reads show: recorded partitions, quarantined records, progress of audits.
 

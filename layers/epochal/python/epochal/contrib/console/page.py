@@ -19,7 +19,7 @@ from epochal.feed.history import PartitionTail
 from epochal.hosting.indexer_state import IndexerState
 from epochal.hosting.services import Measure
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.plan.values import Key
 from epochal.reactions.reaction import Reaction
 

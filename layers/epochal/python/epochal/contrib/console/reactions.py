@@ -19,7 +19,7 @@ from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, 
 from epochal.index.groups import GroupState
 from epochal.layout.port import layout_named, partition_of
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Start

@@ -14,7 +14,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.layout.port import StoredItem, layout_of, layouts_in, partition_of, partitions_of
-from epochal.model.events import TAG_STREAMS
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Get, Scan
 from epochal.plan.values import Item

@@ -17,7 +17,7 @@ from epochal.layout import streams
 from epochal.layout.once import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import Ticks, unix_seconds
+from epochal.model.moments import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps

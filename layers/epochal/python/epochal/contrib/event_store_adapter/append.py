@@ -41,8 +41,8 @@ from epochal.contrib.event_store_adapter.model import AggregateId, ExpectedLock,
 from epochal.contrib.event_store_adapter.reading import last_number
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import MAX_EXPIRES
 from epochal.model.kinds import must_be_whole
+from epochal.model.moments import MAX_EXPIRES
 from epochal.model.versions import NO_STREAM, meets
 from epochal.plan import conditions, limits, ops
 from epochal.plan.effects import after

@@ -25,7 +25,7 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened, walk
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import parse_time
+from epochal.model.moments import parse_time
 from epochal.model.quantities import quantity
 from epochal.model.versions import Expected
 from epochal.store.driver import Meter

@@ -11,7 +11,8 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Claim, RecordedUnfold
+from epochal.model.bodies import Claim
+from epochal.model.events import RecordedUnfold
 from epochal.store.encoding import BodyCodec
 
 

@@ -61,7 +61,7 @@ from epochal.deciders.snapshot_marks import (
 )
 from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Claim
+from epochal.model.bodies import Claim
 from epochal.model.kinds import (
     must_be,
     must_be_done,

@@ -17,8 +17,9 @@ from epochal.codec.json import MARK
 from epochal.contrib.event_store_adapter import PAYLOADS
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import MAX_NAME_BYTES, category_of, read_json, write_json
 from epochal.model.kinds import must_be
+from epochal.model.plain_json import read_json, write_json
+from epochal.model.stream_names import MAX_NAME_BYTES, category_of
 from epochal.model.versions import AtVersion, Expected
 
 _PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)

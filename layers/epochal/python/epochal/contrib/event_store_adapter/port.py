@@ -37,7 +37,7 @@ from epochal.layout.port import (
     soundly,
 )
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import category_of
+from epochal.model.stream_names import category_of
 from epochal.plan.conditions import Condition, equals
 from epochal.plan.ops import BatchGet, Steps
 from epochal.plan.tables import TableSpec

@@ -51,8 +51,9 @@ from epochal.contrib.event_store_adapter.reading import EventRange, Via, events,
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import MAX_NAME_BYTES, format_ticks, from_unix_nanoseconds, no_step, time_or_now
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.moments import format_ticks, from_unix_nanoseconds, time_or_now
+from epochal.model.stream_names import MAX_NAME_BYTES, no_step
 from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter

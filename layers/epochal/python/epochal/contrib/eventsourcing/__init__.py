@@ -26,7 +26,8 @@ from typing import Final, TypeVar
 
 from epochal.dynamo.stores import open_streams
 from epochal.errors import brought_by
-from epochal.model.events import TAG_STREAMS, Recorded
+from epochal.model.events import Recorded
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Undetermined
 from epochal.plan.limits import BATCH_KEYS

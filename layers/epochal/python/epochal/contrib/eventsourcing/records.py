@@ -43,7 +43,8 @@ from epochal.errors import (
     Unavailable,
     WrongTable,
 )
-from epochal.model.events import Event, Recorded, content_of
+from epochal.model.bodies import content_of
+from epochal.model.events import Event, Recorded
 
 VERSION: Final = "originator_version"
 NAME: Final = "originator_id"

@@ -34,8 +34,11 @@ from epochal.index.checkpoints import parse_place, parse_places, parse_position
 from epochal.index.failed_runs import FailedRun
 from epochal.index.groups import Cause
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Claim, Event, Recorded, format_ticks, holds_seal, parse_time
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import format_ticks, parse_time
 from epochal.model.opaque_text import is_readable, without_opaque_strings
+from epochal.model.plain_json import holds_seal
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.reactions.steering import GroupFigures, blocked_view, failure_view
 from epochal.store.encoding import Bodies

@@ -27,7 +27,8 @@ from epochal.deciders.loop import DecisionSource
 from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.feed.history import FeedEvent
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Event, category_of
+from epochal.model.events import Event
+from epochal.model.stream_names import category_of
 from epochal.model.versions import NOTHING
 from epochal.plugins import layouts
 from epochal.reactions.handling import Calls

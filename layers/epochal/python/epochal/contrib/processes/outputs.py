@@ -32,8 +32,10 @@ from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownTyp
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Event, content_of, stream_name
+from epochal.model.bodies import content_of
+from epochal.model.events import Event
 from epochal.model.kinds import must_be, must_be_done
+from epochal.model.stream_names import stream_name
 from epochal.reactions.reaction import Delivery
 from epochal.scheduling import At, call_off, event_of, event_record, later
 from epochal.store.streams import Streams

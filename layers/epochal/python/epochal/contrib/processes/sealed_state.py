@@ -17,7 +17,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.deciders.codecs import Sealing
 from epochal.errors import InvalidInput, SubjectForgotten
-from epochal.model.events import SEALED, sealed_in
+from epochal.model.body_marks import SEALED, sealed_in
 
 MOST_SUBJECTS: Final = 3
 """Maximum number of persons for whom one state is sealed: it is then 2.4 times as long."""

@@ -16,8 +16,8 @@ from epochal.contrib.processes import outputs
 from epochal.contrib.processes.process import Process, ProcessLike, process_of
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Ticks, read_moment
 from epochal.model.kinds import must_be_events, must_be_state
+from epochal.model.moments import Ticks, read_moment
 from epochal.scheduling import due_at, in_
 from epochal.testing.scenarios import MILLENNIUM, must_equal
 

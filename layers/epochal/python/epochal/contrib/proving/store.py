@@ -22,7 +22,9 @@ from epochal.hosting.deadline import SPARED
 from epochal.index.checkpoints import BEGINNING, parse_checkpoint
 from epochal.layout.port import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import PER_SECOND, TAG_STREAMS, TIMER_FIRED, Event, Recorded, parse_time
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import PER_SECOND, parse_time
+from epochal.model.stream_names import TAG_STREAMS, TIMER_FIRED
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
 from epochal.plan.ops import Delete, Put

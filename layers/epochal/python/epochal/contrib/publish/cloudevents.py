@@ -32,7 +32,8 @@ from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent, name_of
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import SEALED, VERSION, content_of
+from epochal.model.bodies import content_of
+from epochal.model.body_marks import SEALED, VERSION
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _VERSION: Final = re.compile(rb'\s*\{\s*"\$v"\s*:\s*(\d+)\s*(?:,\s*|(?=\}))')

@@ -29,7 +29,7 @@ from uuid import UUID
 from epochal.deciders.codecs import EventCodec, StoredClass
 from epochal.deciders.shapes import ARRAYS, arguments_of, fields_in, hints_of, is_record, written_as
 from epochal.errors import InvalidInput, brought_by
-from epochal.model.events import VERSION
+from epochal.model.body_marks import VERSION
 
 Schema = dict[str, Any]
 

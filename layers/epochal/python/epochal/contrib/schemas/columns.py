@@ -19,7 +19,7 @@ from epochal.codec import json
 from epochal.contrib.schemas.asyncapi import DEFINITIONS, Schema, event_schemas
 from epochal.deciders.codecs import EventCodec
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import VERSION
+from epochal.model.body_marks import VERSION
 
 ColumnType = Literal["text", "int64", "float64", "decimal", "bool", "timestamp", "json"]
 

@@ -28,7 +28,8 @@ from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read
 from epochal.errors import CorruptData
 from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Event, Recorded, content_of
+from epochal.model.bodies import content_of
+from epochal.model.events import Event, Recorded
 from epochal.model.tags import EVERYTHING, UNTAGGED, DatedEvent, own_tags, repeats, type_tag
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.batches import settled

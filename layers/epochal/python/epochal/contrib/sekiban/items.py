@@ -12,8 +12,10 @@ from epochal.codec import json
 from epochal.contrib.sekiban import SekibanOptions
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, fields, replace
-from epochal.model.events import MAX_EXPIRES, Claim, Event, Recorded, Ticks, content_of
+from epochal.model.bodies import Claim, content_of
+from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_whole
+from epochal.model.moments import MAX_EXPIRES, Ticks
 from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, place_of
 from epochal.model.versions import Reached
 from epochal.plan.ops import Query

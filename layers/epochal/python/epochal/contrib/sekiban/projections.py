@@ -21,8 +21,8 @@ from epochal.contrib.sekiban.states import StoredState, from_text, pack, to_text
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import no_step
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
+from epochal.model.stream_names import no_step
 from epochal.model.tags import parse_place
 from epochal.plan.values import Item
 from epochal.store.driver import Driver

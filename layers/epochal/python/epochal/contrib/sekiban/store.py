@@ -20,8 +20,10 @@ from epochal.errors import InvalidInput
 from epochal.layout.queries import Condition, Fence
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Claim, Event, format_ticks, from_unix_nanoseconds
+from epochal.model.bodies import Claim
+from epochal.model.events import Event
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.tags import place_of
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.limits import TRANSACTION_ITEMS

@@ -26,7 +26,8 @@ from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.port import Span, source_of
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import TIMER_SET, Ticks
+from epochal.model.moments import Ticks
+from epochal.model.stream_names import TIMER_SET
 from epochal.model.versions import Appended
 
 PAGE: Final = 100

@@ -20,7 +20,7 @@ from epochal.contrib.timers.http import shown
 from epochal.contrib.timers.protocol import Armed
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import InvalidInput
-from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.scheduling import Timer
 from epochal.store.streams import Streams
 

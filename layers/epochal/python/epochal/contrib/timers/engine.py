@@ -35,7 +35,9 @@ from epochal.errors import CorruptData, EpochalError, InvalidInput, InvalidReque
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TAG_STREAMS, TIMER_SET, Event, Ticks, from_unix_nanoseconds, parse_time
+from epochal.model.events import Event
+from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
+from epochal.model.stream_names import TAG_STREAMS, TIMER_SET
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps
 from epochal.reactions.reaction import Delivery, Reaction

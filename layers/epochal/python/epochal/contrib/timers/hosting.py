@@ -26,7 +26,8 @@ from epochal.hosting.function import Handler, lambda_handler, light_sqs_client, 
 from epochal.hosting.leases import Beat, Leases
 from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import TIMER_SET, format_ticks
+from epochal.model.moments import format_ticks
+from epochal.model.stream_names import TIMER_SET
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE, ahead
 

@@ -23,7 +23,8 @@ from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.query_strings import QueryString
 from epochal.http.streams import STREAM
-from epochal.model.events import Event, stream_name
+from epochal.model.events import Event
+from epochal.model.stream_names import stream_name
 from epochal.scheduling import NAME, Timer, timer_name
 from epochal.store.driver import Meter
 from epochal.store.streams import Streams

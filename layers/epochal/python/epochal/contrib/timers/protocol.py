@@ -30,7 +30,7 @@ from typing import Any, Final, TypeVar
 from epochal.contrib.timers.stores import PendingTimers
 from epochal.errors import Contended, CorruptData, EpochalError, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import END, PER_SECOND, Ticks, format_ticks, parse_time
+from epochal.model.moments import END, PER_SECOND, Ticks, format_ticks, parse_time
 from epochal.plan.batches import side_by_side
 from epochal.plan.ops import Delete, Items, Op, Put, Query, Several
 from epochal.plan.values import Item, Key, decodes, read_list, sequence, text

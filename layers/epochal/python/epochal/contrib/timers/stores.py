@@ -8,8 +8,10 @@ from typing import Any, Final, overload
 from epochal.codec.bodies import encode_claim
 from epochal.errors import Contended, CorruptData, MissingBody
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TIMERS, Claim, Event, Recorded
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be
+from epochal.model.stream_names import TIMERS
 from epochal.model.tags import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
 from epochal.scheduling import At, Fold, LostSetting, Timer, call_off, later, query_of, timer_name

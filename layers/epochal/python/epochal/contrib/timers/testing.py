@@ -10,7 +10,7 @@ from epochal.contrib.timers.engine import engine_of
 from epochal.errors import InvalidInput
 from epochal.layout.port import TIMERS
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import PER_SECOND, Ticks
+from epochal.model.moments import PER_SECOND, Ticks
 from epochal.store.driver import Driver, Meter
 
 if TYPE_CHECKING:

@@ -20,20 +20,12 @@ from typing import Any, Final, Literal, NamedTuple
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import (
-    END,
-    SEALED,
-    TAG_STREAMS,
-    Body,
-    Recorded,
-    Ticks,
-    category_of,
-    content_of,
-    format_ticks,
-    from_unix_nanoseconds,
-    parse_time,
-)
-from epochal.model.events import VERSION as SCHEMA_VERSION
+from epochal.model.bodies import Body, content_of
+from epochal.model.body_marks import SEALED
+from epochal.model.body_marks import VERSION as SCHEMA_VERSION
+from epochal.model.events import Recorded
+from epochal.model.moments import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.stream_names import TAG_STREAMS, category_of
 from epochal.model.tags import group_of
 
 VERSION: Final = 1

@@ -42,7 +42,9 @@ from epochal.layout.streams import (
     Written,
 )
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TAG_STREAMS, Event, Recorded, Ticks, format_ticks, unix_seconds
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import Ticks, format_ticks, unix_seconds
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import own_tags, repeats
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Position, Reached
 from epochal.pages.commit import Commit, Heads, Made, Writes, commit

@@ -41,7 +41,9 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import EVENT_IDS, TAG_STREAMS, Body, Claim, Recorded
+from epochal.model.bodies import Body, Claim
+from epochal.model.events import Recorded
+from epochal.model.stream_names import EVENT_IDS, TAG_STREAMS
 from epochal.model.tags import EVERYTHING, RANDOM_DIGITS, UNTAGGED, Trail, is_reserved, type_tag
 from epochal.model.versions import Reached
 from epochal.pages.frames import ByteReader, Writer, time_of

@@ -34,7 +34,8 @@ from epochal.layout.queries import (
     types_fenced_by,
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import TAG_STREAMS, Recorded
+from epochal.model.events import Recorded
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import REST, Down, Reach, Seen, TagCount, TagEntry, Takes, Trail, is_reserved
 from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.pages.items import Page, read_page

@@ -18,7 +18,9 @@ from epochal.http.operation import Request, Response
 from epochal.http.query_strings import QueryString
 from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import MAX_EXPIRES, MAX_ID_BYTES, Claim, Event
+from epochal.model.bodies import Claim
+from epochal.model.events import MAX_ID_BYTES, Event
+from epochal.model.moments import MAX_EXPIRES
 
 _BESIDES: Final = {
     "executedUser": schemas.text("Who did it.", most=MAX_ID_BYTES),

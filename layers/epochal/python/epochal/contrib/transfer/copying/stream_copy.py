@@ -29,17 +29,11 @@ from epochal.layout.port import Span
 from epochal.layout.streams import Batch, EncodedUnfold, Head
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model import events as model
-from epochal.model.events import (
-    TAG_STREAMS,
-    Body,
-    Claim,
-    RecordedUnfold,
-    content_of,
-    format_ticks,
-    from_unix_nanoseconds,
-    no_step,
-    stream_name,
-)
+from epochal.model import stream_names
+from epochal.model.bodies import Body, Claim, content_of
+from epochal.model.events import RecordedUnfold
+from epochal.model.moments import format_ticks, from_unix_nanoseconds
+from epochal.model.stream_names import TAG_STREAMS, no_step, stream_name
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.encoding import BodyCodec, recorded_unfolds, store_unfolds
 from epochal.store.streams import Streams, prunable
@@ -298,7 +292,7 @@ class _Copying:
         return marked(
             model.Event(
                 type=event.type,
-                data=self._read(event.data) if event.type in model.TIMERS else self._body(event.data),
+                data=self._read(event.data) if event.type in stream_names.TIMERS else self._body(event.data),
                 meta=self._body(event.meta),
                 timestamp=format_ticks(time_of(event.timestamp)),
                 correlation_id=event.correlation_id,
@@ -674,7 +668,7 @@ def said_by(codec: BodyCodec) -> Said:
 
     def said(body: Body, type_: str = "") -> bytes:
         """Return the SHA-256 of a body's content, for a set timer without the mark of imported timers."""
-        sets = type_ == model.TIMER_SET
+        sets = type_ == stream_names.TIMER_SET
         if isinstance(body, Claim):
             if body.encoding == DIRECT and not sets:
                 return bytes.fromhex(body.sha256)

@@ -32,7 +32,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import FeedStart, parse_place
 from epochal.layout.port import Source, every_table
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import parse_time
+from epochal.model.moments import parse_time
 from epochal.model.quantities import quantity
 from epochal.plan.tables import TableSpec
 

@@ -34,7 +34,7 @@ from epochal.index.checkpoints import Checkpoint, FeedStart
 from epochal.index.entries import epoch_tip
 from epochal.layout.port import Categories, End, Source, Span, end_since
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TAG_STREAMS
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.store.driver import ahead
 
 EPOCHS: Final = 8

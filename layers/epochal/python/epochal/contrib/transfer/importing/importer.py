@@ -29,7 +29,7 @@ from epochal.contrib.transfer.importing.writing import HistoryWriter, PartWritte
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, UnknownType
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import body_size
+from epochal.model.bodies import body_size
 from epochal.model.versions import Token
 from epochal.store.driver import ahead, pool
 from epochal.store.encoding import BodyCodec

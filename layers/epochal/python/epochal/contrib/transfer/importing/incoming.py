@@ -24,16 +24,9 @@ from epochal.contrib.transfer.importing.encoded_names import encode_name
 from epochal.contrib.transfer.importing.tag_mapping import parse_tags, tags_in
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import (
-    MAX_NAME_BYTES,
-    Event,
-    check_event,
-    format_ticks,
-    from_unix_nanoseconds,
-    no_step,
-    parse_time,
-    stream_name,
-)
+from epochal.model.events import Event, check_event
+from epochal.model.moments import format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.stream_names import MAX_NAME_BYTES, no_step, stream_name
 from epochal.model.tags import check_tag, check_type, parse_event_id
 from epochal.model.versions import MAX_VERSION
 

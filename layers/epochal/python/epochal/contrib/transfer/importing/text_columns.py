@@ -8,7 +8,7 @@ from typing import Final
 
 from epochal.codec import json
 from epochal.contrib.transfer.importing.incoming import Incoming, Row
-from epochal.model.events import content_of
+from epochal.model.bodies import content_of
 
 _LOOKS: Final[Mapping[str, re.Pattern[str]]] = {
     "booleans": re.compile(r"true|false|yes|no|t|f|y|n", re.IGNORECASE),

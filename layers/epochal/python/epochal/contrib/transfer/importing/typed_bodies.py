@@ -22,7 +22,10 @@ from epochal.deciders.codecs import EventCodec, Stored, StoredClass
 from epochal.deciders.shapes import MISSING, Mismatch
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import TIMERS, VERSION, Recorded, content_of
+from epochal.model.bodies import content_of
+from epochal.model.body_marks import VERSION
+from epochal.model.events import Recorded
+from epochal.model.stream_names import TIMERS
 
 _SHOWN: Final = 64
 """Most characters of a value in an error."""

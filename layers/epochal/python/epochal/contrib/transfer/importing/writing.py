@@ -26,7 +26,8 @@ from epochal.errors import ConflictError, EventsPruned, InvalidInput, MissingBod
 from epochal.layout.port import layout_named
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Claim, Event, Recorded
+from epochal.model.bodies import Claim
+from epochal.model.events import Event, Recorded
 from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
 from epochal.plan.costs import units
 from epochal.plan.ops import BatchGet, Done, Found, Get, Items, Op, Query, Reply, Scan, Together, TransactGet

@@ -1,0 +1,112 @@
+"""Moments to 100 ns, as the original libraries store them.
+
+`Ticks` count 100 ns since 0001-01-01 UTC (the unit of .NET, hence of FORMATS §1 and §3). Python's datetime stops at
+microseconds, so the last digit of a tick is parsed and formatted without it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Final, NewType
+
+from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be
+
+Ticks = NewType("Ticks", int)
+
+MAX_EXPIRES: Final = 10**11
+"""Epoch seconds at which an item may expire: in the year 5138."""
+
+PER_SECOND: Final = 10_000_000
+_PER_MINUTE: Final = 60 * PER_SECOND
+_BEGIN: Final = datetime(1, 1, 1)  # noqa: DTZ001  naive, so that its text has no offset
+_EPOCH: Final = _BEGIN.replace(tzinfo=UTC)
+END: Final = 315_537_897_600 * PER_SECOND
+"""Ticks of the year 10000: the first that is no time."""
+
+_UNIX_EPOCH_TICKS: Final = 62_135_596_800 * PER_SECOND
+_ISO: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+
+
+def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
+    """Convert `time.time_ns()` into ticks."""
+    return Ticks(_UNIX_EPOCH_TICKS + nanoseconds // 100)
+
+
+def read_moment(moment: datetime | str, field: str) -> Ticks:
+    """Convert a datetime with a time zone, or ISO 8601 text (UTC without an offset), into ticks.
+
+    Raises:
+        InvalidInput: `field` is neither.
+    """
+    if not isinstance(moment, datetime):
+        return parse_time(moment, field)
+    if moment.tzinfo is None:
+        raise InvalidInput(field, "must be a datetime with a time zone, such as datetime.now(UTC)")
+    return Ticks((moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000))
+
+
+def unix_seconds(ticks: Ticks) -> int:
+    """Convert ticks into whole seconds since 1970, the unit of TTL attributes."""
+    return (ticks - _UNIX_EPOCH_TICKS) // PER_SECOND
+
+
+def format_ticks(ticks: Ticks) -> str:
+    """Format ticks as they are stored: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
+    minute, rest = divmod(ticks, _PER_MINUTE)
+    second = str(1_000_000_000 + rest)  # a format of nine digits takes twice as long
+    return f"{_day(minute // 1_440)}{_clock(minute % 1_440)}{second[1:3]}.{second[3:]}+00:00"
+
+
+# A replay formats a time for each event, and those of a stream are seldom of one second.
+_day = lru_cache(maxsize=1_024)(lambda day: f"{_BEGIN.date() + timedelta(days=day)}T")
+_clock = lru_cache(maxsize=1_440)(lambda minute: f"{minute // 60:02d}:{minute % 60:02d}:")
+
+
+def parse_time(text: str, field: str = "timestamp") -> Ticks:
+    """Parse ISO 8601 text into ticks; it is UTC without an offset, and digits below 100 ns are cut.
+
+    Raises:
+        InvalidInput: `field` is not an ISO 8601 date and time, or is outside the years 1 to 9999.
+    """
+    must_be(str, text, field, "ISO 8601 text")
+    match = _ISO.fullmatch(text)
+    if match is None:
+        raise InvalidInput(field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z")
+    day, clock, fraction, zone = match.groups()
+    try:
+        seconds = _whole_seconds(f"{day}T{clock}", zone)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z"
+        ) from error
+    ticks = seconds * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
+    if not 0 <= ticks < END:
+        raise InvalidInput(field, "must lie in the years 1 to 9999 UTC")
+    return Ticks(ticks)
+
+
+def time_or_now(text: str | None, now: str, field: str) -> str:
+    """Return a caller's time in its stored form, or `now` if the text is None; raises as `parse_time`."""
+    return now if text is None else format_ticks(parse_time(text, field))
+
+
+@lru_cache(maxsize=256)
+def _whole_seconds(text: str, zone: str | None) -> int:
+    """Parse a time without a fraction into seconds since year 1.
+
+    Cached, because neighbouring events of a stream often happened within a second.
+    """
+    return (datetime.fromisoformat(text).replace(tzinfo=_zone(zone)) - _EPOCH) // timedelta(seconds=1)
+
+
+def _zone(text: str | None) -> timezone:
+    """Parse an offset such as `+02:00` or `Z` into a timezone; None is UTC."""
+    if text is None or text in "Zz":
+        return UTC
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
+    return timezone(-offset if text[0] == "-" else offset)
