@@ -26,7 +26,7 @@ from bench.local import Local, dynamodb, local_at
 from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal.contrib.local.endpoint import Endpoint
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 
 WITHOUT_DATA, WITH_DATA = 0.8, 0.7
 MANY_AN_ENTRY = 0.6

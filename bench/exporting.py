@@ -35,7 +35,7 @@ from epochal.dynamo.interpreter import LightCarrier, carrier_interpreter, interp
 from epochal.dynamo.wire.environment import FixedKeys, Service
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.pages.items import STREAMS
 from epochal.pages.streams import Pages
 from epochal.plan.ops import Execute

@@ -15,7 +15,8 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, heal_tips, tips_source
 from epochal.feed.indexer import Indexer
 from epochal.index.ingestion import Indexing, Partition
-from epochal.layout.port import INDEX, Span
+from epochal.layout.changes import Span
+from epochal.layout.tables import INDEX
 from epochal.model.versions import Appended
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

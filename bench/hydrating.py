@@ -23,7 +23,7 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import PARALLEL, StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

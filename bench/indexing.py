@@ -24,7 +24,7 @@ from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import base_of
+from epochal.layout.registry import base_of
 from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update
 from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter

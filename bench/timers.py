@@ -25,7 +25,8 @@ from epochal.contrib.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
 from epochal.dynamo.interpreter import Carrier, LightCarrier, carrier_interpreter
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.wire.environment import FixedKeys, Service
-from epochal.layout.port import TIMERS, every_table, source_of
+from epochal.layout.registry import source_of
+from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.pages.items import STREAMS

@@ -23,7 +23,8 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wire.http import KEPT
 from epochal.feed.indexer import Indexer, Record
-from epochal.layout.port import INDEX, Span
+from epochal.layout.changes import Span
+from epochal.layout.tables import INDEX
 from epochal.model.events import Unfold
 from epochal.pages.items import STREAMS
 from epochal.pages.port import pages_source

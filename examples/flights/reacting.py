@@ -17,7 +17,7 @@ from epochal.codec import json
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from examples.flights.happenings import Batch

@@ -38,7 +38,7 @@ from epochal.contrib.subjects.aio import AsyncSubjects
 from epochal.contrib.subjects.items import SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded
 from epochal.contrib.subjects.testing import MemoryWrapping
-from epochal.layout.port import READ_MODELS
+from epochal.layout.tables import READ_MODELS
 from epochal.model.versions import Appended
 from epochal.pages.items import STREAMS
 from epochal.reactions.handling import Member

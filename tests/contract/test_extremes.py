@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.model.tags import MAX_COUNT, write_position
 from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.plan.ops import Execute, Op, Reply, Transact

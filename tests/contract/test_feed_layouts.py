@@ -26,7 +26,8 @@ from epochal.feed.history import FeedItem
 from epochal.feed.indexer import Indexer, Report, read_records, sources_of
 from epochal.feed.reader import reader_of
 from epochal.index.epochs import EpochLimits
-from epochal.layout.port import INDEX, partitions_of
+from epochal.layout.registry import partitions_of
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.pages.items import STREAMS
 from epochal.pages.reading import query

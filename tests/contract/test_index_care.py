@@ -28,7 +28,8 @@ from epochal.feed.indexer import sources_of
 from epochal.index.checkpoints import calf_key, marks_name
 from epochal.index.epochs import EpochLimits, register
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
-from epochal.layout.port import INDEX, Source
+from epochal.layout.source import Source
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan
 from epochal.settings import Settings

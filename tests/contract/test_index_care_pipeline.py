@@ -23,7 +23,7 @@ from epochal.care.verify import Verifier
 from epochal.feed.indexer import sources_of
 from epochal.index.chain_check import FindingKind
 from epochal.index.epochs import EpochLimits, register
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

@@ -18,7 +18,8 @@ from epochal.feed.history import StreamHistory
 from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
-from epochal.layout.port import INDEX, partition_of
+from epochal.layout.registry import partition_of
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import Appended
 from epochal.plan.ops import Put

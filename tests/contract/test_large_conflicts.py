@@ -31,7 +31,8 @@ from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput
-from epochal.layout.port import declared, store_tables
+from epochal.layout.registry import declared
+from epochal.layout.tables import store_tables
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import Conflict
 from epochal.plan.ops import Execute, Op, Oversized, Reply

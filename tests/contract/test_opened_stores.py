@@ -28,7 +28,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable, WrongTable
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.pages.items import STREAMS
 from epochal.store.driver import PERSISTENT
 from tests.support.tables import Tables

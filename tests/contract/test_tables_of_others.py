@@ -20,7 +20,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
 from epochal.feed.indexer import Indexer
-from epochal.layout.port import READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.settings import Settings
 from tests.support.tables import Tables
 

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.contrib.sekiban import reading
 from epochal.errors import InvalidInput
-from epochal.layout import queries
+from epochal.layout import query_reads
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, Rest, Takes, parse_rest
 from epochal.model.versions import Conflict, Position, Reached
@@ -50,7 +50,7 @@ def filled(request: pytest.FixtureRequest, tables: Tables | None) -> TaggedStore
 def test_all_pages_are_what_one_read_returns(
     filled: TaggedStore, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (reading, pages_paging, queries):
+    for each in (reading, pages_paging, query_reads):
         monkeypatch.setattr(each, "ENTRIES", 5)
     whole = filled.read(EITHER)
     found: list[Recorded] = []

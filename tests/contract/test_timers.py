@@ -13,7 +13,7 @@ from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, Armed, Wake, due, read_armed
 from epochal.dynamo.interpreter import carrier_interpreter
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem

@@ -17,7 +17,7 @@ import pytest
 from epochal.cdk.parts.feed import heads_sent
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter, open_deployment
-from epochal.layout.port import base_of, partition_of
+from epochal.layout.registry import base_of, partition_of
 from epochal.model.events import Event
 from epochal.pages.port import pages_source
 from epochal.plan.values import Item

@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import ACCOUNT
-from epochal.layout.port import READ_MODELS, TIMERS, store_tables
+from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.plan.tables import TableSpec
 from tests.surfaces.stacks.test_permissions import EXPECTED, Allowed
 

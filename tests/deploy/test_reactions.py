@@ -25,7 +25,8 @@ from epochal.contrib.local.programs import Places
 from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.hosting.services import invoker
-from epochal.layout.port import READ_MODELS, base_of, partition_of
+from epochal.layout.registry import base_of, partition_of
+from epochal.layout.tables import READ_MODELS
 from tests.deploy.conftest import stages_with
 from tests.deploy.test_http_api import Caller
 from tests.deploy.test_permissions import PREFIX, allowed_on_tables, expected_on_tables, role_of

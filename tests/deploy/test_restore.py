@@ -37,7 +37,7 @@ from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import sources_of
-from epochal.layout.port import INDEX, store_tables
+from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.values import Item
 from epochal.settings import Settings
 from tests.deploy.test_http_api import Caller

@@ -18,7 +18,7 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import poison_stream
-from epochal.layout.port import base_of
+from epochal.layout.registry import base_of
 from epochal.model.events import Event
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
 from epochal.plan.values import number, text

@@ -16,7 +16,7 @@ import pytest
 
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.timers.protocol import read_wake_up
-from epochal.layout.port import READ_MODELS, TIMERS
+from epochal.layout.tables import READ_MODELS, TIMERS
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.scheduling import call_off, in_, later

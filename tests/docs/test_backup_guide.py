@@ -13,7 +13,7 @@ import pytest
 
 from epochal.cdk.stages import RULES
 from epochal.cli.main import epochal
-from epochal.layout.port import INDEX, store_tables
+from epochal.layout.tables import INDEX, store_tables
 from tests.docs.console import examples
 from tests.docs.shell import commands, exported, request_of
 

@@ -25,7 +25,7 @@ from epochal.cli.target import OpenedStore
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData
-from epochal.layout.port import INDEX, READ_MODELS, store_tables
+from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction

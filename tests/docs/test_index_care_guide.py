@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from epochal.cli.main import epochal
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "index-care.md"
 

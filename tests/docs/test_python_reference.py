@@ -79,8 +79,8 @@ SHOWN = (
     "epochal.contrib.sekiban.items.SortableId",
     "epochal.contrib.sekiban.items.TaggedEvent",
     "epochal.index.checkpoints.",
-    "epochal.layout.port.Removal",
-    "epochal.layout.port.Span",
+    "epochal.layout.changes.Removal",
+    "epochal.layout.changes.Span",
 )
 """And what programs get from these."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.contrib.sekiban.items import TAGS
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.pages.items import STREAMS
 from tests.support.api import Api
 

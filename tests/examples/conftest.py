@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, tips_source
 from epochal.feed.indexer import Indexer, Record
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 from examples.flights.dataset import Day, days

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode, encode
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event, Unfold
 from epochal.plan.ops import Put
 from examples.flights.aircraft import INITIAL, Aircraft, fold

@@ -25,7 +25,8 @@ from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, read_head
 from epochal.contrib.sekiban.items import is_head as is_tag_head
-from epochal.layout.port import INDEX, partitions_of
+from epochal.layout.registry import partitions_of
+from epochal.layout.tables import INDEX
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS as PAGES
 from epochal.plan.ops import Scan

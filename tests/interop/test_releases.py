@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.local.endpoint import Endpoint
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from tests.support import wheel
 from tests.support.tables import Tables
 

@@ -21,7 +21,8 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.hosting.services import reactions_of
-from epochal.layout.port import declared, store_tables
+from epochal.layout.registry import declared
+from epochal.layout.tables import store_tables
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings

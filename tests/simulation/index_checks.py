@@ -20,7 +20,7 @@ from epochal.index.entries import CLOSED, Entry
 from epochal.index.epochs import read_series
 from epochal.index.feed_walk import FeedWalk, step
 from epochal.index.marks import PLACES, place_of, read_leaf
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Transact, Update
 from epochal.plan.values import Item, Key
 from epochal.testing.memory import MemoryTables

@@ -25,7 +25,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.marks import LEAF
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Refusal, Reply
 from epochal.testing.memory import MemoryTables

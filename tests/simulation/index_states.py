@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 
 
 class Past(NamedTuple):

@@ -22,7 +22,9 @@ import pytest
 from epochal.index import ingestion, marks
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source
+from epochal.layout.changes import Change, Removal
+from epochal.layout.healing import Gap, Heal, Healed
+from epochal.layout.source import Source
 from epochal.plan.ops import Op, Refusal, Reply, Several, Steps
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

@@ -23,7 +23,8 @@ from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.layout.port import Change, Source
+from epochal.layout.changes import Change
+from epochal.layout.source import Source
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Token
 from epochal.pages import writes

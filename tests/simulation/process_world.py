@@ -24,7 +24,7 @@ from epochal.deployment import Deployment
 from epochal.errors import ConflictError, GroupMissing, InvalidInput, Unavailable
 from epochal.feed.indexer import Record
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import base_of
+from epochal.layout.registry import base_of
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.reactions.handling import Member

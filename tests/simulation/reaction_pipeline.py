@@ -36,7 +36,8 @@ from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeups import Queue
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
-from epochal.layout.port import INDEX, partitions_of
+from epochal.layout.registry import partitions_of
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.handling import Member

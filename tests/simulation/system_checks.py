@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from epochal.care.verify import Verifier
 from epochal.feed.history import FeedItem
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from tests.simulation.index_checks import check_order
 from tests.simulation.system_world import System
 from tests.simulation.system_writers import FLIGHTS, Written

@@ -32,7 +32,9 @@ from epochal.errors import Unavailable
 from epochal.feed.history import StreamHistory
 from epochal.feed.indexer import Indexer, Report, nobody
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import Source, layout_names, source_of, store_tables
+from epochal.layout.registry import layout_names, source_of
+from epochal.layout.source import Source
+from epochal.layout.tables import store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.driver import Driver

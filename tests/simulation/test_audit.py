@@ -24,7 +24,8 @@ from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.feed_walk import FeedWalk, step
-from epochal.layout.port import INDEX, Source, store_tables
+from epochal.layout.source import Source
+from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from epochal.index.epochs import EpochLimits
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from tests.simulation.exploring import each_of, is_found_out, left_out
 from tests.simulation.index_explorer import Explorer
 from tests.simulation.index_states import Budget

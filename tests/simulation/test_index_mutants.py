@@ -21,7 +21,9 @@ from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import batch_of
-from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span
+from epochal.layout.changes import Change, Removal, Span
+from epochal.layout.healing import Gap, Heal, Healed
+from epochal.layout.source import Source
 from epochal.model.versions import ANY
 from epochal.plan.ops import Several, Steps, Transact
 from tests.simulation import index_world

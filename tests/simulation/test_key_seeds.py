@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from epochal.layout import once
+from epochal.layout import decision_keys, once
 from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion, Token
 from epochal.plan.ops import Steps
 from epochal.store.streams import Streams
@@ -60,7 +60,8 @@ def the_bound_of_a_key_is_not_lowered(patch: Patch) -> None:
         yield from ()
         return seen
 
-    patch.setattr(once, "lower", as_it_is)
+    for module in (once, decision_keys):
+        patch.setattr(module, "lower", as_it_is)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -27,7 +27,7 @@ from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, Allo
 from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, transact_all
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
-from epochal.layout import once
+from epochal.layout import decision_keys
 from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
@@ -489,11 +489,11 @@ def test_an_append_whose_keys_show_before_its_events_is_waited_for(before: int) 
 
 @mutant("one key|told of what|not all were told", on="on_streams")
 def what_is_there_under_the_key_is_not_looked_for_before_deciding(patch: Patch) -> None:
-    def begin(*_: Any) -> Steps[once.Free]:
+    def begin(*_: Any) -> Steps[decision_keys.Free]:
         yield from ()
-        return once.Free()
+        return decision_keys.Free()
 
-    patch.setattr(once, "begin", begin)
+    patch.setattr(decision_keys, "begin", begin)
 
 
 @mutant("one key", on="on_streams")
@@ -503,13 +503,13 @@ def it_is_not_looked_for_on_what_was_read_after_a_pause(patch: Patch) -> None:
 
 @mutant("one key", on="on_streams")
 def what_was_pruned_was_never_there(patch: Patch) -> None:
-    kept = once._made  # noqa: SLF001  the rule itself
+    kept = decision_keys._made  # noqa: SLF001  the rule itself
 
     def made(*given: Any) -> Steps[Any]:
         found = yield from kept(*given)
         return None if isinstance(found, Unknown) else found
 
-    patch.setattr(once, "_made", made)
+    patch.setattr(decision_keys, "_made", made)
 
 
 @mutant("one key", on="on_moments")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from epochal.layout import once
+from epochal.layout import key_records
 from epochal.model.moments import Ticks
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.versions import Conflict
@@ -246,7 +246,7 @@ def fences_are_not_checked(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = once.made_record
+    kept = key_records.made_record
     patch.setattr(several, "made_record", lambda *given: replace(kept(*given), condition=None))
 
 

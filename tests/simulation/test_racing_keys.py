@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.once import PREFIX
+from epochal.layout.key_records import PREFIX
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend

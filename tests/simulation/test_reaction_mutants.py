@@ -18,7 +18,7 @@ from epochal.feed.history import FeedEvent
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, StateConflict
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.reactions import handling, parking, reactor
 from epochal.reactions.handling import Member, PageTasks, Task, TaskProgress, TaskResults, Work
 from epochal.reactions.parking import Parking, Replayed

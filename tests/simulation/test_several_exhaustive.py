@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout import once
+from epochal.layout import key_records
 from epochal.pages import commit, evidence, several, writes
 from epochal.pages.several import SeveralKey
 from epochal.pages.streams import append
@@ -185,7 +185,7 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = once.made_record
+    kept = key_records.made_record
 
     def free(*given: Any) -> Any:
         return replace(kept(*given), condition=None)
@@ -204,7 +204,7 @@ def a_repeat_is_told_of_what_it_would_have_written(patch: Patch) -> None:
     kept = SeveralKey.told
 
     def its_own(key: SeveralKey, table: str, found: Any) -> Steps[Any]:
-        sent = (once.read_record(plan.records[0].item).made for plan in key.sent)
+        sent = (key_records.read_record(plan.records[0].item).made for plan in key.sent)
         return (yield from kept(key, table, replace(found, made=max((*sent, found.made)))))
 
     patch.setattr(SeveralKey, "told", its_own)

@@ -24,7 +24,7 @@ from epochal.hosting.wakeups import Woken
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream
 from epochal.index.ingestion import Ingested
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.model.events import Recorded
 from epochal.reactions import handling, reactor
 from tests.simulation import simulate

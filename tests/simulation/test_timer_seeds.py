@@ -20,7 +20,7 @@ from epochal.contrib.timers.engine import Engine, armed_of
 from epochal.contrib.timers.protocol import Armed, Doing, Fire, Sent, Wake, Worked, read_wake_up
 from epochal.contrib.timers.stores import PendingTimers, pending_in
 from epochal.errors import EpochalError, Unavailable
-from epochal.layout.port import TIMERS, every_table
+from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem

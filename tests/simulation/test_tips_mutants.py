@@ -20,7 +20,7 @@ from epochal.index import tip_append
 from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
 from epochal.index.tip_append import WireBatch
-from epochal.layout import once, streams
+from epochal.layout import key_records, once, streams
 from epochal.layout.streams import ReadPart, Rejected, Written
 from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Token, expected_head, version_of
 from epochal.plan.conditions import equals
@@ -117,8 +117,8 @@ def a_key_is_not_remembered(patch: Patch) -> None:
     def forgetful(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(once, "remember", forgetful)
-    patch.setattr(once, "recall", forgetful)
+    patch.setattr(key_records, "remember", forgetful)
+    patch.setattr(key_records, "recall", forgetful)
 
 
 @mutant()
@@ -126,10 +126,10 @@ def a_key_is_remembered_after_its_append(patch: Patch) -> None:
     append_once = once.append_once
 
     def late(given: Any, expected: Any, record: Any) -> Steps[Any]:
-        if (yield from once.recall(given.table, record)) is not None:
+        if (yield from key_records.recall(given.table, record)) is not None:
             return (yield from append_once(given, expected, record))
         result = yield from append.append(given.table, given.batch, expected, given.calving)
-        yield from once.remember(given.table, record, 0)
+        yield from key_records.remember(given.table, record, 0)
         return result
 
     patch.setattr(once, "append_once", late)
@@ -154,7 +154,7 @@ def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) ->
         yield from ()
         return seen
 
-    patch.setattr(once, "lower", as_it_is)
+    patch.setattr(key_records, "lower", as_it_is)
 
 
 @mutant(dear=True)
@@ -166,12 +166,12 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
         known = expected_head(expected)
         if known is not UNREAD:
             version = version_of(known)
-            if (yield from once.remember(given.table, record, version)) is None:
+            if (yield from key_records.remember(given.table, record, version)) is None:
                 return (yield from once._tried(call, known))
-        before = yield from once.recall(given.table, record)
+        before = yield from key_records.recall(given.table, record)
         tip = yield from given.load()
         if streams.accepts(expected, tip):
-            yield from once.remember(given.table, record, version_of(tip))
+            yield from key_records.remember(given.table, record, version_of(tip))
         return (yield from once._again(call, tip, before))
 
     patch.setattr(once, "append_once", early)
@@ -179,13 +179,13 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
 
 @mutant("refused|InvalidInput")
 def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
-    of = once.KeyRecord.of
-    patch.setattr(once.KeyRecord, "of", lambda _stream, key, now: of("", key, now))
+    of = key_records.KeyRecord.of
+    patch.setattr(key_records.KeyRecord, "of", lambda _stream, key, now: of("", key, now))
 
 
 @mutant(begin=66)
 def unfolds_alone_are_remembered_without_their_contents(patch: Patch) -> None:
-    patch.setattr(once, "check_contents", lambda *_: None)
+    patch.setattr(key_records, "check_contents", lambda *_: None)
 
 
 @mutant(begin=57)

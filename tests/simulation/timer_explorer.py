@@ -26,7 +26,7 @@ from epochal.contrib.timers.protocol import (
     read_armed,
 )
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Put, Query, Several

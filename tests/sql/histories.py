@@ -39,7 +39,7 @@ from sqlalchemy.exc import DBAPIError
 from epochal import Delivery, FeedEvent
 from epochal.contrib.sql.read_models import SqlReadModel, SqlReadModels
 from epochal.errors import Contended
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 
 OF_STATEMENTS, OF_COMMITS = 0.01, 0.05
 """The share that something happens to; commits are few."""

@@ -30,7 +30,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from epochal import Delivery, Event, FeedEvent, reaction
 from epochal.contrib.sql.read_models import ATTEMPTS, FEW, SqlReadModel, SqlReadModels
 from epochal.errors import Contended, InvalidInput
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 from epochal.testing.feeds import MemoryFeed
 from tests.sql.dsql import MAX_ROWS, dsql_engine, refuse_commits
 from tests.support.postgres import Postgres

@@ -21,7 +21,7 @@ from epochal.deployment import Deployment
 from epochal.feed.indexer import Record
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import operations
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from epochal.plan.values import Item

@@ -21,7 +21,12 @@ from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Indexer, Record, Report, sources_of
 from epochal.feed.reader import reader_of
-from epochal.layout.port import INDEX, Gap, Port, Removal, Source, layouts_in
+from epochal.layout.changes import Removal
+from epochal.layout.healing import Gap
+from epochal.layout.port import Port
+from epochal.layout.registry import layouts_in
+from epochal.layout.source import Source
+from epochal.layout.tables import INDEX
 from epochal.plan.effects import holds
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.plan.values import Item

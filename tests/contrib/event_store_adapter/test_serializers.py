@@ -19,7 +19,7 @@ from epochal.contrib.event_store_adapter.model import (
 from epochal.contrib.event_store_adapter.port import heal_journal, stored
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.port import Gap
+from epochal.layout.healing import Gap
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Put
 from epochal.plan.values import AttributeValue, Item, binary, number, text

@@ -10,7 +10,7 @@ from epochal.contrib.event_store_adapter.model import Lock
 from epochal.contrib.event_store_adapter.port import appended
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict
 from epochal.errors import CorruptData
-from epochal.layout.port import Span, Touched
+from epochal.layout.changes import Span, Touched
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Done, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text

@@ -20,7 +20,7 @@ from epochal import Event
 from epochal.contrib.mcp.server import Tools, answering, read_only
 from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deployment import Deployment
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.scheduling import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings

@@ -31,7 +31,7 @@ from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.index.indexer_failures import record_failures
 from epochal.index.tip_append import Ids
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.scheduling import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed

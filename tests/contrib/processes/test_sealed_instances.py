@@ -30,7 +30,7 @@ from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.on_streams import Decider
 from epochal.deciders.shapes import Upcast, upcast
 from epochal.errors import CorruptData
-from epochal.layout.port import READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction

@@ -26,7 +26,7 @@ from epochal.contrib.processes.process import Instance, Passed
 from epochal.contrib.publish.cloudevents import Message
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.on_streams import Decider
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.handling import Member

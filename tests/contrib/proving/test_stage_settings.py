@@ -9,7 +9,7 @@ import pytest
 
 from epochal.contrib.proving import commands as checks
 from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
-from epochal.layout.port import layouts_in
+from epochal.layout.registry import layouts_in
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings
 from tests.contrib.proving.stage import function

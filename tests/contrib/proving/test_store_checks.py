@@ -22,7 +22,7 @@ from epochal.contrib.proving.proof import CATEGORY, Answer, Broken, DeployedStac
 from epochal.contrib.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
 from epochal.contrib.timers.engine import Engine, engine_of
 from epochal.contrib.timers.protocol import Sent, Wake
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction

@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.sekiban.items import HEAD, Keys
 from epochal.contrib.sekiban.port import appended
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.plan.values import Item, number, sequence, text
 from tests.contrib.sekiban.world import World, event
 

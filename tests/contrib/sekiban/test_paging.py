@@ -12,7 +12,7 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events, reading
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout import queries
+from epochal.layout import query_reads
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, Rest, TaggedPage, Takes, parse_rest, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position, Reached
@@ -34,7 +34,7 @@ def world() -> World:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> int:
     """Parts read few entries, so that tags are cut in many places."""
-    for each in (reading, queries):
+    for each in (reading, query_reads):
         monkeypatch.setattr(each, "ENTRIES", 4)
     return 4
 

@@ -67,7 +67,7 @@ from epochal.deciders.folding import snapshot
 from epochal.deployment import Deployment
 from epochal.feed.indexer import Record
 from epochal.hosting.function import log_attempt, logger_of, operate
-from epochal.layout.port import READ_MODELS, TIMERS, store_tables
+from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking

@@ -19,7 +19,7 @@ from epochal.contrib.subjects.sealing import Subjects, sealed_codec
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.on_streams import Decider
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.testing.memory import MemoryTables
 
 ADA = "Ada Lovelace"

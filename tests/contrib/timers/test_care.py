@@ -8,7 +8,7 @@ import pytest
 
 from epochal.contrib.timers.care import coming, rebuild
 from epochal.contrib.timers.protocol import SHARDS
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Delete, Op, Query

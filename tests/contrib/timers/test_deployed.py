@@ -19,7 +19,7 @@ from epochal.contrib.timers.protocol import GRACE, NEAR, Armed, Sent, Wake
 from epochal.errors import InvalidRequest, Refused, Unavailable
 from epochal.hosting.leases import Leases
 from epochal.hosting.metrics import Metrics
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks
 from epochal.plan.ops import Delete, Op, Put, Query

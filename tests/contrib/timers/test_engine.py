@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.timers.protocol import BEGINNING, MINUTE, NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Unavailable
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.tags import Query, QueryItem

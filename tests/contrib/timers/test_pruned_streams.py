@@ -10,7 +10,7 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.care.mender import Mender
 from epochal.care.retention import keep, rules_of
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Query
 from epochal.scheduling import call_off

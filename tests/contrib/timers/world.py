@@ -8,7 +8,7 @@ from typing import Any
 
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import Armed, Worked, read_armed
-from epochal.layout.port import TIMERS, every_table
+from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Op, Reply, Scan

@@ -18,7 +18,7 @@ from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, Ordere
 from epochal.feed.reader import FeedReader
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
-from epochal.layout.port import partition_of
+from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND
 from epochal.testing.memory import MemoryTables

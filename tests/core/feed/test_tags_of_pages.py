@@ -12,7 +12,7 @@ import pytest
 from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
 from epochal.feed.history import Fault, FeedItem
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem

@@ -27,8 +27,8 @@ from epochal.index.tip_append import (
     growth_of,
     tip_after,
 )
-from epochal.layout.port import INDEX
 from epochal.layout.streams import EncodedEvent, Rejected, Written
+from epochal.layout.tables import INDEX
 from epochal.model.versions import Token, version_of
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Update

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
-from epochal.layout.once import KeyRecord, remember
+from epochal.layout.key_records import KeyRecord, remember
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.moments import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token

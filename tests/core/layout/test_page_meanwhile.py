@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.port import Gap
+from epochal.layout.healing import Gap
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Appended, Conflict, parse_token
 from epochal.pages import pruning, writes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal import Event, Unfold
-from epochal.layout.port import StoredAppend
+from epochal.layout.stored_items import StoredAppend
 from epochal.pages.port import stored_items
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams

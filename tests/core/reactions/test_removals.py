@@ -11,7 +11,7 @@ import pytest
 from epochal import Delivery, Event, Unfold, reaction
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 from epochal.reactions import handling
 from epochal.reactions.reaction import Reaction, Selector
 from epochal.read_models.documents import Documents

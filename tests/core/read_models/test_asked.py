@@ -15,7 +15,8 @@ import pytest
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import READ_MODELS, Removal
+from epochal.layout.changes import Removal
+from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.asking import FoundDocument, Page, question
 from epochal.read_models.documents import Documents, ReadModel, ReadModels

@@ -15,7 +15,7 @@ import pytest
 
 from epochal.errors import Contended
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import READ_MODELS
+from epochal.layout.tables import READ_MODELS
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact
 from epochal.reactions.reaction import Delivery

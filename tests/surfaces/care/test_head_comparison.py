@@ -10,7 +10,7 @@ from epochal.care.head_comparison import HeadComparison, compare_heads
 from epochal.care.mender import Mender
 from epochal.index.epochs import read_series
 from epochal.index.feed_walk import SKEW
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Op, Reply, Scan

@@ -17,7 +17,8 @@ from epochal.care.table_exports import export_at
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import register
-from epochal.layout.port import INDEX, Source
+from epochal.layout.source import Source
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.pages.items import STREAMS
 from epochal.pages.port import pages_source

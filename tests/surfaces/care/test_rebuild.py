@@ -23,7 +23,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import TIP, tip_key
 from epochal.index.epochs import EpochLimits, register
 from epochal.index.marks import Leaves, read_marks
-from epochal.layout.port import INDEX, store_tables
+from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter

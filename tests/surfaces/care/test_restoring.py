@@ -16,7 +16,8 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
-from epochal.layout.port import INDEX, READ_MODELS, Source, store_tables
+from epochal.layout.source import Source
+from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction, Start

@@ -17,7 +17,8 @@ from epochal.care.retention import Rule, keep, rule_of, rules_of
 from epochal.care.retention_preview import Prunable, prunable
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import BEGINNING
-from epochal.layout.port import INDEX, READ_MODELS, Removal, store_tables
+from epochal.layout.changes import Removal
+from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.pages import writes
 from epochal.pages.items import ARCHIVE
 from epochal.store.streams import Streams

@@ -20,7 +20,7 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.timers.protocol import Armed
 from epochal.dynamo.table_kinds import distinct, kind_of, with_table_checks
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
-from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
+from epochal.layout.tables import READ_MODELS, TIMERS, every_table, store_tables
 from epochal.model.events import Event, Unfold
 from epochal.model.moments import Ticks
 from epochal.model.versions import NO_STREAM

@@ -14,7 +14,7 @@ from epochal import Event, StreamAppend, Unfold
 from epochal.care.partial_replication import Replica
 from epochal.care.torn import Torn
 from epochal.errors import CorruptData, EventsPruned
-from epochal.layout.once import KeyRecord
+from epochal.layout.key_records import KeyRecord
 from epochal.pages.items import is_page, read_page
 from epochal.plan.values import Item
 from epochal.store.reading import Direction

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from epochal.index.checkpoints import SERIES, TIP, epoch_stream, tip_key
 from epochal.index.entries import closing_entry, write_entry
 from epochal.index.tip import StoredSpan, events_attributes, write_event
-from epochal.layout.port import Span as FeedSpan
+from epochal.layout.changes import Span as FeedSpan
 from epochal.plan.ops import BatchGet, Found, Get, Items, Op, Query, Reply, Scan
 from epochal.plan.values import Item, number, text
 

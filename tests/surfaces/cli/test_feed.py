@@ -13,7 +13,7 @@ from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, EventsPruned
-from epochal.layout.port import partition_of
+from epochal.layout.registry import partition_of
 from epochal.plan.ops import Put
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal

@@ -11,7 +11,8 @@ from epochal.cli.inputs import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import SERIES, epoch_stream, tip_key
-from epochal.layout.port import INDEX, layout_names, store_tables
+from epochal.layout.registry import layout_names
+from epochal.layout.tables import INDEX, store_tables
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.memory import MemoryTables

@@ -12,7 +12,7 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import StreamDeleted, WrongExpectedVersion
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from epochal.contrib.sekiban import reading as sekiban_reading
-from epochal.layout import queries
+from epochal.layout import query_reads
 from epochal.model.tags import read_position
 from epochal.pages.tags import reading as tag_reading
 from epochal.plan.ops import Op, Put
@@ -287,7 +287,7 @@ def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
 
 
 def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    for paging in (sekiban_reading, tag_reading, queries):
+    for paging in (sekiban_reading, tag_reading, query_reads):
         monkeypatch.setattr(paging, "ENTRIES", 2)
     for number in range(9):
         tag = "rare" if number == 8 else "x"

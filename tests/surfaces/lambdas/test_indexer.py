@@ -15,7 +15,7 @@ from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput, Refused
 from epochal.index.checkpoints import epoch_stream
 from epochal.index.epochs import IndexerFailure, read_series, start_epoch
-from epochal.layout.port import partition_of
+from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op, Put, Transact, Update

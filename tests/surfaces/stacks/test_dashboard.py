@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.console.overview import PLOTTED
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 
 REACTIONS = {"board": {"entry": "board"}, "delays": {"entry": "board"}}

@@ -28,7 +28,7 @@ from epochal.dynamo import clients, interpreter
 from epochal.dynamo.interpreter import open_deployment
 from epochal.errors import EpochalError, Unavailable
 from epochal.hosting import custom_resource, wakeups
-from epochal.layout.port import INDEX, every_table
+from epochal.layout.tables import INDEX, every_table
 from epochal.plan import ops
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Settings

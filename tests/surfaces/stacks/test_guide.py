@@ -17,7 +17,7 @@ from epochal.cdk import EventStore, Reaction
 from epochal.cdk.stages import FUNCTIONS, RULES, STAGES, Declared
 from epochal.http.operation import Operation
 from epochal.http.routes import operations
-from epochal.layout.port import READ_MODELS, TIMERS, store_tables
+from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.settings import DECLARED, Options, variable
 from stacks.stages import stage_from
 from tests.docs.test_links import anchors

@@ -22,7 +22,8 @@ from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP
-from epochal.layout.port import Source, Touched
+from epochal.layout.changes import Touched
+from epochal.layout.source import Source
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.tags import EVERYTHING, place_of, type_tag
 from epochal.model.versions import Reached

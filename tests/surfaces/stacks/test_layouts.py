@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.cdk.stages import BadSetting
-from epochal.layout.port import layout_named, layout_names, store_tables
+from epochal.layout.registry import layout_named, layout_names
+from epochal.layout.tables import store_tables
 from epochal.settings import Settings, variable
 from stacks.stages import check_context, stage_from
 from tests.surfaces.stacks.templates import SPARSE, Deployment, Synthesise

@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.index.groups import STATES
-from epochal.layout.port import every_table
+from epochal.layout.tables import every_table
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects

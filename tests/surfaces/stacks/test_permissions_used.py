@@ -34,7 +34,9 @@ from epochal.feed.history import FeedEvent, StreamHistory
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
 from epochal.http.tag_pages import TagPages
-from epochal.layout.port import READ_MODELS, Gap, base_of, layout_names, store_tables
+from epochal.layout.healing import Gap
+from epochal.layout.registry import base_of, layout_names
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, StreamAppend

@@ -21,7 +21,7 @@ from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES, BadSetting
 from epochal.cdk.store import Store
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import READ_MODELS
+from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import ReadModels
 from epochal.settings import variable

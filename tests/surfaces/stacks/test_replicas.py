@@ -13,7 +13,7 @@ from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
 from epochal.contrib.subjects.cdk import SubjectKeys
 from epochal.contrib.subjects.items import SUBJECT_KEYS
-from epochal.layout.port import every_table, store_tables
+from epochal.layout.tables import every_table, store_tables
 from stacks.deployment import REGION
 from stacks.stages import stage_from
 from tests.surfaces.stacks.templates import Deployment, Synthesise

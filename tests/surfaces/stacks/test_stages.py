@@ -10,7 +10,7 @@ import pytest
 
 from epochal.cdk.sources import Target, fitted, target_from
 from epochal.cdk.stages import EXISTING, FUNCTIONS, OF_LAYOUTS, RULES, STAGES, BadSetting, Stage
-from epochal.layout.port import declared
+from epochal.layout.registry import declared
 from stacks.stages import check_context, stage_from
 from tests.surfaces.stacks.templates import CHOSEN, ROOT, Synthesise
 

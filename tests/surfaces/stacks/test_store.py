@@ -15,7 +15,7 @@ from epochal.cdk.stages import STAGES
 from epochal.codec import bodies
 from epochal.codec.bodies import PREFIX
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
-from epochal.layout.port import READ_MODELS, every_table, store_tables
+from epochal.layout.tables import READ_MODELS, every_table, store_tables
 from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.pages.items import STREAMS
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec

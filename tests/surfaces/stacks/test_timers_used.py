@@ -7,7 +7,8 @@ from dataclasses import replace
 from random import Random
 
 from epochal.contrib.sekiban.items import EVENTS, TAGS
-from epochal.layout.port import TIMERS, Port
+from epochal.layout.port import Port
+from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Transact, Update

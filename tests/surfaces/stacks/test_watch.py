@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.plan.tables import TableSpec
 from epochal.plugins import layouts
 from tests.surfaces.stacks.templates import Synthesise

@@ -13,7 +13,7 @@ from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.model.events import Event
 from epochal.model.versions import Appended
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Transact

@@ -21,7 +21,7 @@ from epochal.feed.history import FeedItem, StreamHistory
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.model.events import Event
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Done, Execute, Get, Op, Put, Reply, Set, Transact, Update

@@ -14,7 +14,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.history import FeedItem
 from epochal.index.checkpoints import calf_key, tip_key
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.model.stream_names import StreamName

@@ -11,7 +11,7 @@ from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import End
+from epochal.layout.source import End
 from epochal.model.events import Event
 from epochal.plan.ops import BatchGet, Delete, Put, Query
 from epochal.plan.values import number, text

@@ -34,7 +34,8 @@ from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol.requests import request_of
 from epochal.feed.indexer import Record
-from epochal.layout.port import READ_MODELS, archives, layout_named, store_tables
+from epochal.layout.registry import layout_named
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.handling import Member

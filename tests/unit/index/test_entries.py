@@ -27,7 +27,7 @@ from epochal.index.entries import (
     with_own_metadata,
     write_entry,
 )
-from epochal.layout.port import Removal, Span
+from epochal.layout.changes import Removal, Span
 from epochal.layout.streams import EncodedEvent
 from tests.support.examples import examples
 from tests.unit.feed.feeds import spans_of

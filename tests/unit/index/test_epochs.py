@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from epochal.index.entries import Entry
 from epochal.index.epochs import STANDARD, Epoch, EpochLimits, decide, unknown_streams
 from epochal.index.tip import StoredSpan, Tip
-from epochal.layout.port import Gap, Span
+from epochal.layout.changes import Span
+from epochal.layout.healing import Gap
 from tests.unit.feed.feeds import spans_of
 
 STREAMS = ("A", "B", "C")

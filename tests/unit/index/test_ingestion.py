@@ -26,7 +26,7 @@ from epochal.index.ingestion import (
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.model.moments import Ticks
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
 from epochal.plan.values import number

@@ -25,7 +25,7 @@ from epochal.index.epochs import EpochLimits, register, start_epoch
 from epochal.index.feed_walk import SKEW, find_moment, tail
 from epochal.index.tip import StoredSpan, events_attributes, find_calf, write_event
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.layout.streams import EncodedEvent
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Op, Put, Reply

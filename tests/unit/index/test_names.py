@@ -6,8 +6,8 @@ import pytest
 
 from epochal import plugins
 from epochal.index.checkpoints import SERIES, epoch_stream, mark_name, marks_name, poison_stream
-from epochal.layout import port
-from epochal.layout.port import base_of, partition_of
+from epochal.layout import registry
+from epochal.layout.registry import base_of, partition_of
 from epochal.plugins import BASE_DISTANCE, layouts
 from epochal.settings import MAX_PARTITIONS
 
@@ -52,7 +52,7 @@ def test_the_order_in_which_layouts_are_registered_is_of_no_matter(monkeypatch: 
     before = [(each.base, each.name) for each in layouts()]
     monkeypatch.setattr(plugins, "LAYOUTS", tuple(reversed(plugins.LAYOUTS)))
     assert [(each.base, each.name) for each in layouts()] == before
-    assert [port.layout_of(base + 9_999).name for base, _ in before] == [name for _, name in before]
+    assert [registry.layout_of(base + 9_999).name for base, _ in before] == [name for _, name in before]
 
 
 def test_system_streams_have_the_names_that_formats_gives_them() -> None:

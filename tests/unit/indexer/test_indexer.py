@@ -12,7 +12,7 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.indexer import Indexer, Report
 from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
 from epochal.index.epochs import EpochLimits, RefusedCount, read_series, register, start_epoch
-from epochal.layout.port import partition_of
+from epochal.layout.registry import partition_of
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Op, Put
 from epochal.plan.values import Item

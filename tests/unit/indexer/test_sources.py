@@ -9,8 +9,8 @@ from epochal.errors import InvalidInput
 from epochal.feed.indexer import Indexer, Record, sources_of
 from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
-from epochal.layout import port
-from epochal.layout.port import partition_of, partitions_of
+from epochal.layout import healing
+from epochal.layout.registry import partition_of, partitions_of
 from epochal.plan.ops import BatchGet, Delete, Query
 from epochal.plan.values import Item, number, text
 from epochal.settings import Settings
@@ -317,7 +317,7 @@ def test_records_of_two_tables_with_one_number_are_both_set_aside(layouts: Layou
 def test_a_gap_larger_than_a_piece_is_healed_piece_by_piece_and_counted_once(
     layouts: Layouts, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port, "PIECE", 400)
+    monkeypatch.setattr(healing, "PIECE", 400)
     monkeypatch.setattr(ingestion, "PIECE", 400)
     layouts.limits = EpochLimits(entries=2)
     for k in range(400):

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.once import DecisionKey, KeyRecord
+from epochal.layout.decision_keys import DecisionKey
+from epochal.layout.key_records import KeyRecord
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Batch, Rejected, Unknown, Written, decision_id
 from epochal.model.moments import Ticks

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.port import layout_names, source_of
+from epochal.layout.registry import layout_names, source_of
 from epochal.plugins import BASE_DISTANCE, GROUP, PLUGINS, layouts
 from epochal.settings import Settings
 from tests.unit.layout.test_strangers_streams import ENTRY

@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.equinox.port import appended
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.plan.values import Item, number, sequence, text
 from tests.unit.layout.items import STREAM, calf, item, numbered, tip
 

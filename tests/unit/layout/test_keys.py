@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.once import KeyRecord, Remembered, lower, recall, remember
+from epochal.layout.key_records import KeyRecord, Remembered, lower, recall, remember
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import (

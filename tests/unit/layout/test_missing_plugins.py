@@ -6,7 +6,7 @@ import pytest
 
 from epochal import plugins
 from epochal.errors import InvalidInput
-from epochal.layout.port import base_of, layouts_in, source_of
+from epochal.layout.registry import base_of, layouts_in, source_of
 from epochal.named_objects import is_installed
 from epochal.plugins import Layout, layouts
 from epochal.settings import Settings

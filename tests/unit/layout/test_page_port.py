@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout import port
+from epochal.layout import registry
 from epochal.model.events import Event, Unfold
 from epochal.pages import writes
 from epochal.pages.items import page_key
@@ -39,7 +39,7 @@ class TestOnePage(Contract):
     """Streams of a single page."""
 
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
-        assert port.partitions_of(world.settings) == (30_000,)
+        assert registry.partitions_of(world.settings) == (30_000,)
 
     def test_a_write_of_unfolds_to_a_pruned_stream_tells_nothing(self, world: World) -> None:
         world.append("Cart-1", "a", "b")

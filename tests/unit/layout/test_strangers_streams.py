@@ -21,7 +21,10 @@ from epochal.errors import ConflictError, CorruptData, InvalidInput
 from epochal.http import streams as http_streams
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Perform, Request
-from epochal.layout.port import End, Permission, Port, Source, Span, heal_streams
+from epochal.layout.changes import Span
+from epochal.layout.healing import heal_streams
+from epochal.layout.port import Permission, Port
+from epochal.layout.source import End, Source
 from epochal.layout.streams import (
     Batch,
     EncodedEvent,

@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, KeyAhead, OutcomeUndetermined, Unavailable
 from epochal.http.problems import problem_of
-from epochal.layout.once import told_by
+from epochal.layout.key_moments import told_by
 from epochal.layout.streams import NEVER
 from epochal.model.events import Event, Unfold
 from epochal.model.moments import from_unix_nanoseconds

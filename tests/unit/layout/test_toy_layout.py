@@ -13,8 +13,11 @@ import pytest
 from epochal import plugins
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate
-from epochal.layout import port
-from epochal.layout.port import End, Gap, Healed, Permission, Port, Source, Span, soundly
+from epochal.layout import registry
+from epochal.layout.changes import Span
+from epochal.layout.healing import Gap, Healed, soundly
+from epochal.layout.port import Permission, Port
+from epochal.layout.source import End, Source
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Put, Refusal, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
@@ -172,8 +175,8 @@ class TestToy(Registered, LayoutContract):
     )
 
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
-        assert port.partitions_of(world.settings) == (90_000,)
-        assert port.source_of(90_000) == "toy" != port.source_of(89_999)
+        assert registry.partitions_of(world.settings) == (90_000,)
+        assert registry.source_of(90_000) == "toy" != registry.source_of(89_999)
 
 
 class TestCorrupt(Registered):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.layout.port import layout_of
+from epochal.layout.registry import layout_of
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "layers" / "epochal" / "python"

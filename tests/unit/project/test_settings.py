@@ -9,7 +9,8 @@ import pytest
 
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
-from epochal.layout.port import declared, every_table
+from epochal.layout.registry import declared
+from epochal.layout.tables import every_table
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
 TOLD = Settings.of(

@@ -24,7 +24,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.http.tag_pages import read_place
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.layout.port import READ_MODELS
+from epochal.layout.tables import READ_MODELS
 from epochal.model.events import Event
 from epochal.model.moments import parse_time
 from epochal.model.tags import Query, QueryItem, parse_place, read_position

@@ -18,7 +18,7 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, me
 from epochal.contrib.event_store_adapter.model import AggregateTypes
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.layout.port import store_tables
+from epochal.layout.tables import store_tables
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

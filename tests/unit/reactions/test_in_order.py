@@ -8,7 +8,7 @@ import pytest
 
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.reactions.handling import Task, tasks_of
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.reactor import Ran

@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.equinox.streams import Tips
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.handling import Member

@@ -12,7 +12,7 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, LoadedState
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.plan.ops import Op
 from epochal.reactions.handling import TaskResults, after_tasks, may_park, tasks_of
 from epochal.reactions.reaction import Delivery

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import Contended, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Transact
 from epochal.reactions.reaction import Delivery

@@ -30,7 +30,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction

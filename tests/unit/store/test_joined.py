@@ -17,7 +17,7 @@ from epochal.aio.bridge import wait
 from epochal.aio.stores import AsyncJoinedAppends
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.layout.streams import Batch
 from epochal.model.versions import Conflict, Outcome
 from epochal.pages.frames import time_of

@@ -12,7 +12,7 @@ import pytest
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, Unfold, metadata
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge, Unavailable, WrongExpectedVersion
-from epochal.layout.port import archives, store_tables
+from epochal.layout.tables import archives, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply, Transact, TransactGet
 from epochal.store.also import put

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from epochal.contrib.equinox.port import TIPS
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.plan.conditions import Absent, Present
 from epochal.plan.costs import units
 from epochal.plan.ops import (

@@ -16,7 +16,7 @@ from epochal.store.driver import Driver
 if TYPE_CHECKING:
     from epochal.feed.indexer import Indexer
     from epochal.feed.reader import FeedReader
-    from epochal.layout.port import Source
+    from epochal.layout.source import Source
     from epochal.model.bodies import Claim
     from epochal.reactions.steering import Groups
     from epochal.read_models.documents import ReadModels

@@ -15,7 +15,8 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateI
 from epochal.contrib.transfer.copying import feed_copy
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
-from epochal.layout.port import source_of, store_tables
+from epochal.layout.registry import source_of
+from epochal.layout.tables import store_tables
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed

@@ -24,7 +24,8 @@ from epochal.contrib.transfer.export.origins import (
 from epochal.contrib.transfer.export.parts import ExportCounts, ExportScope, write_range
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import Source, every_table
+from epochal.layout.source import Source
+from epochal.layout.tables import every_table
 from epochal.plan.ops import BatchGet, Delete, Execute, Get, Items, Op, Put, Query, Scan, TransactGet
 from epochal.plan.values import Item, Key, number, text
 from epochal.testing.feeds import MemoryFeed

@@ -9,7 +9,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import read_spans
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
 from epochal.index.tip import read_data
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.lazy_dataclasses import dataclass
 from epochal.store.driver import Driver
 

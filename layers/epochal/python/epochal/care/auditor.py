@@ -19,7 +19,7 @@ from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan
 from epochal.care.mender import Behind, Mender
 from epochal.errors import CorruptData, EpochalError
 from epochal.feed.indexer import sources_of
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import from_unix_nanoseconds
 from epochal.settings import Settings

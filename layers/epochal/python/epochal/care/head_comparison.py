@@ -14,7 +14,7 @@ from epochal.care.mender import Mender
 from epochal.errors import CorruptData
 from epochal.index.epochs import Series
 from epochal.index.feed_walk import SKEW, read_last_write_time
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import Ticks
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from epochal.errors import CorruptData
-from epochal.layout.port import End, Source, head_key
+from epochal.layout.registry import head_key
+from epochal.layout.source import End, Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.stream_names import is_fed
 from epochal.plan.ops import Items, Scan

@@ -20,7 +20,9 @@ from epochal.index.checkpoints import removal_name
 from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
-from epochal.layout.port import Change, End, Removal, Source, Touched, end_since
+from epochal.layout.changes import Change, Removal, Touched
+from epochal.layout.healing import end_since
+from epochal.layout.source import End, Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Get, Steps
 from epochal.plan.values import Key

@@ -35,7 +35,7 @@ from epochal.care.torn import Torn
 from epochal.care.torn_keys import RecentWrites
 from epochal.care.torn_pages import PageFacts, lacks_state, pruned_below, torn_pages
 from epochal.errors import CorruptData
-from epochal.layout.once import PREFIX, read_record
+from epochal.layout.key_records import PREFIX, read_record
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION

@@ -21,7 +21,8 @@ from epochal.index.checkpoints import poison_stream
 from epochal.index.ingestion import Ingested
 from epochal.index.tip import read_all
 from epochal.index.tip_append import append, batch_of
-from epochal.layout.port import Source, head_key
+from epochal.layout.registry import head_key
+from epochal.layout.source import Source
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.ops import Get

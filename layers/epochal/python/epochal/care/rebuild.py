@@ -21,7 +21,10 @@ from epochal.care.heads import ScannedHead, heads, heads_by_partition, read_head
 from epochal.care.mender import Mender, changes_of
 from epochal.care.spool import Spool
 from epochal.errors import CorruptData
-from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span, head_key
+from epochal.layout.changes import Change, Removal, Span
+from epochal.layout.healing import Gap, Heal, Healed
+from epochal.layout.registry import head_key
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.stream_names import is_fed
 from epochal.plan.effects import holds

@@ -19,7 +19,7 @@ from epochal.errors import CorruptData
 from epochal.index.chain_check import Finding
 from epochal.index.epochs import register
 from epochal.index.marks import Leaves, write_marks
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, field
 
 MENDED_AT_ONCE = 100

@@ -21,7 +21,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.port import Source, layout_named
+from epochal.layout.registry import layout_named
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.kinds import must_be_text, must_be_whole
 from epochal.model.moments import PER_SECOND, Ticks

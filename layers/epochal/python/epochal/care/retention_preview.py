@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from epochal.care.heads import heads, read_heads, streams_by_partition
 from epochal.care.mender import Mender
 from epochal.care.retention import Overdue, Rule
-from epochal.layout.port import Source, layout_named
+from epochal.layout.registry import layout_named
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import from_unix_nanoseconds
 from epochal.store.streams import Streams

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 
 _CACHE_KB: Final = 32 * 1024
 """Memory for pages of the file; sorting takes about as much again."""

@@ -21,7 +21,7 @@ from epochal.index.feed_walk import find_tail
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.indexer_failures import indexer_failures
 from epochal.index.tip import event_bytes
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import from_unix_nanoseconds
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.care.heads import read_heads, scan
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.values import Key
 from epochal.store.driver import Driver

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from epochal.care.torn import Kind, Torn
-from epochal.layout.once import Remembered
+from epochal.layout.key_records import Remembered
 from epochal.layout.streams import decided_events
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, format_ticks

@@ -35,7 +35,8 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import Series, read_series
 from epochal.index.marks import Leaves, read_marks
-from epochal.layout.port import End, Gap, Source
+from epochal.layout.healing import Gap
+from epochal.layout.source import End, Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.values import Key
 from epochal.store.driver import Driver

@@ -70,7 +70,7 @@ from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage, known_are
 from epochal.hosting.function import ENTRY
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
-from epochal.layout.port import INDEX, READ_MODELS
+from epochal.layout.tables import INDEX, READ_MODELS
 from epochal.lazy_dataclasses import replace
 from epochal.settings import variable
 

@@ -22,7 +22,8 @@ from epochal.care.retention import rules_of
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.routes import operations
-from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
+from epochal.layout.registry import layout_names
+from epochal.layout.tables import READ_MODELS, TIMERS, archives, every_table, store_tables
 from epochal.lazy_dataclasses import dataclass, field, fields, replace
 from epochal.plan.tables import TableSpec
 from epochal.plugins import Layout, brought, layouts, own_settings

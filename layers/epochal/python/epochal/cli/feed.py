@@ -21,7 +21,7 @@ from epochal.feed.history import FeedEvent, FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_places, parse_position
-from epochal.layout.port import layout_of
+from epochal.layout.registry import layout_of
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.events import Recorded
 from epochal.plugins import NATIVE

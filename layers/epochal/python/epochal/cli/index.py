@@ -30,7 +30,8 @@ from epochal.feed.indexer import Indexer
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.index.chain_check import Finding, FindingKind
 from epochal.index.epochs import read_series
-from epochal.layout.port import Source, layout_names
+from epochal.layout.registry import layout_names
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import replace
 from epochal.reactions.steering import blocked_view
 from epochal.settings import DECLARED, MAX_PARTITIONS

@@ -26,7 +26,7 @@ from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import Unit, group_stream, load
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, replace
 from epochal.model.quantities import quantity
 from epochal.reactions.composite import composite_of

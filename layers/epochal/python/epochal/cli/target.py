@@ -28,7 +28,7 @@ from epochal.feed.reader import FeedReader
 from epochal.http.nodes import Node
 from epochal.http.tagged import event_of
 from epochal.index.checkpoints import Moment
-from epochal.layout.port import declared, layout_named, layouts_in
+from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event
 from epochal.plugins import layouts

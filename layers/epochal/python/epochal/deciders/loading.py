@@ -30,8 +30,8 @@ from epochal.errors import (
     OutcomeUndetermined,
     UnknownType,
 )
-from epochal.layout import once
-from epochal.layout.once import DecisionKey
+from epochal.layout import decision_keys
+from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import Head, Settled, Unknown, Written
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Token
@@ -265,7 +265,7 @@ class Loader(Generic[S, E]):
     def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
         """Start a decision under a key: return the state to decide on, or an earlier decision's result."""
         as_of = self.now()
-        found = self._told(key, once.begin(key, loaded.known))
+        found = self._told(key, decision_keys.begin(key, loaded.known))
         if isinstance(found, Written):
             return found
         return self.made(key.stream, found.head, loaded, as_of) if found.read else loaded
@@ -274,7 +274,7 @@ class Loader(Generic[S, E]):
         """Resume a decision under a key on a newer head; return its state, or an earlier decision's result."""
         if key is None:
             return loaded
-        found = self._told(key, once.resume(key, before.known, loaded.known))
+        found = self._told(key, decision_keys.resume(key, before.known, loaded.known))
         return found if isinstance(found, Written) else loaded
 
     def _told(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:

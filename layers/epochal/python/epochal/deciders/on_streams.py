@@ -49,7 +49,7 @@ from epochal.deciders.loop import (
 from epochal.deciders.snapshot_marks import marked
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
 from epochal.index.checkpoints import Moment
-from epochal.layout.once import DecisionKey
+from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import Also, DecidedBefore, Head, Known, Rejected, Result, Unknown, Written
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Unfold

@@ -124,7 +124,7 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
-    """Open the read models in a table of their own (`layout.port.READ_MODELS`)."""
+    """Open the read models in a table of their own (`layout.tables.READ_MODELS`)."""
     from epochal.read_models.documents import ReadModels  # noqa: PLC0415  likewise
 
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)

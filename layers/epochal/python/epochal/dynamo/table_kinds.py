@@ -17,8 +17,8 @@ from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.checkpoints import SERIES, tip_key
-from epochal.layout.once import PREFIX
-from epochal.layout.port import INDEX, READ_MODELS, TIMERS, archives, every_table
+from epochal.layout.key_records import PREFIX
+from epochal.layout.tables import INDEX, READ_MODELS, TIMERS, archives, every_table
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, tables_of
 from epochal.plan.tables import TableSpec

@@ -16,7 +16,9 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar, cas
 from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
-from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
+from epochal.layout.changes import Removal, RemovalKind, Span
+from epochal.layout.registry import layouts_in
+from epochal.layout.source import End
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Body, body_size, content_of

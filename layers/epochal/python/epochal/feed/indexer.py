@@ -26,8 +26,11 @@ from epochal.index.epochs import STANDARD, EpochLimits, register
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import Ids, append_once, batch_of
-from epochal.layout.once import KeyRecord, lower, remember
-from epochal.layout.port import Change, Heal, Source, Span, Touched, base_of, head_key, layouts_in
+from epochal.layout.changes import Change, Span, Touched
+from epochal.layout.healing import Heal
+from epochal.layout.key_records import KeyRecord, lower, remember
+from epochal.layout.registry import base_of, head_key, layouts_in
+from epochal.layout.source import Source
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, parse_time, unix_seconds

@@ -51,7 +51,7 @@ from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
 
 if TYPE_CHECKING:
     from epochal.feed.history import HydrateUnopened, PageBounds
-    from epochal.layout.port import Span
+    from epochal.layout.changes import Span
     from epochal.store.driver import Driver
 
 LONGEST: Final = 3_600.0

@@ -42,7 +42,9 @@ from epochal.feed.waiting import POLL_SECONDS, Pauses, wait_for_more
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment
 from epochal.index.entries import EntryPart
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, WalkPage, find_moment, poll, read_tail, read_tails
-from epochal.layout.port import Categories, Removal, Span, layout_of, source_of
+from epochal.layout.categories import Categories
+from epochal.layout.changes import Removal, Span
+from epochal.layout.registry import layout_of, source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import (
     must_be,

@@ -35,7 +35,8 @@ from epochal.feed.reader import FeedReader, Predicate, SpanReader, check_wanted,
 from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart
 from epochal.index.epochs import read_series
-from epochal.layout.port import Span, base_of, partition_of
+from epochal.layout.changes import Span
+from epochal.layout.registry import base_of, partition_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks

@@ -20,7 +20,7 @@ from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.wakeups import SPARED_SECONDS, patiently
 from epochal.index.epochs import read_series
-from epochal.layout.port import layout_named
+from epochal.layout.registry import layout_named
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Scan
 from epochal.plugins import NATIVE, Layout, layouts, own_settings

@@ -30,7 +30,7 @@ from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
 from epochal.named_objects import load_object

@@ -8,7 +8,7 @@ from typing import Any
 
 from epochal.errors import GroupMissing
 from epochal.hosting.indexer_state import IndexerState
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.quantities import quantity
 from epochal.reactions.steering import GroupFigures, Groups, blocked_view

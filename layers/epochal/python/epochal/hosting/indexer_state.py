@@ -23,7 +23,7 @@ from epochal.hosting.mapping_states import MappingState, mappings_to
 from epochal.hosting.services import IDLE
 from epochal.index.epochs import Series, read_series
 from epochal.index.indexer_failures import indexer_failures
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.quantities import quantity

@@ -24,7 +24,7 @@ from epochal.http.problems import Problem, fault_of
 from epochal.http.query_strings import QueryString
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
 from epochal.index.entries import ITEM_BYTES, name_bytes
-from epochal.layout.port import partitions_of
+from epochal.layout.registry import partitions_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES

@@ -15,7 +15,7 @@ from epochal.http.declarations import operation
 from epochal.http.metering import measured
 from epochal.http.operation import Request, Response
 from epochal.http.query_strings import QueryString
-from epochal.layout.port import layouts_in
+from epochal.layout.registry import layouts_in
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Get
 from epochal.plan.values import number, text

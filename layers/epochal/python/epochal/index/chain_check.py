@@ -19,7 +19,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, epoch_tip, read_own_metadata, read_spans, stored_entries
 from epochal.index.tip import StoredSpan, Tip, TipCursor, advance, cursor_at, read_event
-from epochal.layout.port import Removal, Span
+from epochal.layout.changes import Removal, Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key

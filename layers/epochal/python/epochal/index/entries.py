@@ -31,7 +31,7 @@ from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import epoch_stream
 from epochal.index.tip import StoredSpan, Tip, load_tip
-from epochal.layout.port import Removal, RemovalKind, Span
+from epochal.layout.changes import Removal, RemovalKind, Span
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Steps

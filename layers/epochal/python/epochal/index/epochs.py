@@ -19,7 +19,9 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import SERIES, removal_name
 from epochal.index.entries import Entry, EntryPart, epoch_tip, read_entry, stored_entries
 from epochal.index.tip import Tip, advance, cursor_at, event_bytes, load_tip, read_event, read_unfold
-from epochal.layout.port import Change, Gap, Removal, Touched, base_of, end_of_mark
+from epochal.layout.changes import Change, Removal, Touched, end_of_mark
+from epochal.layout.healing import Gap
+from epochal.layout.registry import base_of
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Steps

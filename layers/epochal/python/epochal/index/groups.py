@@ -32,7 +32,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, MAX_KEY_BYTES, Checkpoint, tip_key
 from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import Ids, append_on, batch_of
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.layout.streams import EncodedUnfold, Written
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.stream_names import StreamName

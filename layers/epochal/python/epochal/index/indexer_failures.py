@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.index.epochs import IndexerFailure, Series, change_series
 from epochal.index.feed_walk import read_last_write_time
 from epochal.index.tip_append import Ids
-from epochal.layout.port import base_of
+from epochal.layout.registry import base_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import PER_SECOND, Ticks, parse_time
 from epochal.plan.ops import Steps

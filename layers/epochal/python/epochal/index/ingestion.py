@@ -53,7 +53,8 @@ from epochal.index.epochs import (
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of, tip_after
-from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Removal, Span
+from epochal.layout.changes import Change, Removal, Span
+from epochal.layout.healing import PIECE, Gap, Heal, Healed
 from epochal.layout.streams import Written
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks

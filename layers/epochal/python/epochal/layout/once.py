@@ -1,4 +1,4 @@
-"""Appends of events under an idempotency key: one append within its stream, whatever is expected later.
+"""Appends under an idempotency key: one append within its stream, whatever is expected later.
 
     no record      it is put before the first try; then the append goes out as any other does
     a record       the stream is searched for the append, from the record's bound up to the head that was read
@@ -6,11 +6,8 @@
       ├ pruned        undetermined
       └ absent        the append goes out on that head; where it ends below the bound, the bound is lowered first
 
-A decision on a stream's state does the same around what decides: `begin` before it, `resume` on each head that it goes
-on with, and each of its tries is on exactly a head that one of these has answered.
-
 The record only bounds the search. What makes the append once: every try is conditional on a head up to which the search
-has found nothing, and no try stands below the bound.
+has found nothing, and no try is below the bound.
 
 Unfolds alone leave no trace once replaced. They are written once, together with the record that says so.
 
@@ -21,25 +18,28 @@ Unfolds alone leave no trace once replaced. They are written once, together with
       └ it bounds tries of events                   these are searched for; where there are none, again
     refused by the head                             a conflict; or, where it still is what is expected, again
 
-A layout says what it can try with a batch under a key (`Attempts`); in which order that is tried is said here, for all.
+A layout defines what it can try with a batch under a key (`Attempts`); this module defines the order of the tries, for
+all layouts.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Generic, Protocol
+from typing import Final, Generic, Protocol
 
-from epochal.errors import InvalidInput, KeyAhead
+from epochal.errors import InvalidInput
+from epochal.layout.key_records import (
+    KeyedWrite,
+    KeyRecord,
+    Remembered,
+    check_contents,
+    lower,
+    recall,
+    remember,
+)
 from epochal.layout.streams import (
-    NEVER,
     Answer,
-    Batch,
     H,
     H_co,
-    Head,
-    KeyedStreams,
     Known,
     Rejected,
     Settled,
@@ -47,10 +47,9 @@ from epochal.layout.streams import (
     Unmet,
     Written,
     accepts,
-    decision_id,
 )
-from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.moments import PER_SECOND
 from epochal.model.versions import (
     UNREAD,
     AtVersion,
@@ -60,10 +59,7 @@ from epochal.model.versions import (
     expected_head,
     version_of,
 )
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
-from epochal.plan.ops import Done, Put, Steps, TransactGet
-from epochal.plan.values import Item, Key, binary, number, text
-from epochal.settings import KEY_WINDOW_SECONDS
+from epochal.plan.ops import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,101 +217,6 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
         check_contents((yield from recall(attempts.table, call.record)), attempts.batch.append_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionKey:
-    """The idempotency key of a decision on one stream, with the append id that it gives the decision.
-
-    Attributes:
-        layout: layout of the stream.
-        table: name of the table of streams.
-        stream: name of the stream.
-        record: the key's record.
-        append_id: append id of the decision, but for the number of events.
-        above: moment of the key (`KeyedStreams.told_by`).
-    """
-
-    layout: KeyedStreams
-    table: str
-    stream: str
-    record: KeyRecord
-    append_id: bytes
-    above: Ticks = NEVER
-
-    def on(self, batch: Batch) -> Batch:
-        """Return the batch of a decision with the append id that the key gives it."""
-        append_id = decision_id(self.append_id, len(batch.events))
-        return replace(batch, append_id=append_id, keyed=True, above=self.above)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Free:
-    """The answer that nothing has been appended under a key up to the head.
-
-    Attributes:
-        head: the head to decide on, if it was read.
-        read: whether the head was read.
-    """
-
-    head: Head | None = None
-    read: bool = False
-
-
-def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
-    """Look for an earlier decision under a key; return its outcome, or the head to decide on (`Free`).
-
-    Args:
-        known: known head of the stream.
-
-    Raises:
-        InvalidInput: the key was used for unfolds.
-    """
-    new = key.layout.is_new(known, key.above)
-    if new or (new is None and (yield from remember(key.table, key.record, version_of(known))) is None):
-        return Free()
-    head: Head | None = yield from key.layout.load(key.table, key.stream)
-    # After the head, so that what it says covers every try that the head may have in it.
-    found = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
-    if found is None:
-        # The record has expired meanwhile.
-        found = yield from remember(key.table, key.record, version_of(head))
-    settled = None if found is None else (yield from _made(key, head, found))
-    return settled or Free(head=head, read=True)
-
-
-def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Settled | None]:
-    """Look for an earlier decision under a key before the decision is made again on another head.
-
-    Args:
-        since: head up to which there was none.
-        known: the head to decide on.
-
-    Returns:
-        The outcome of the earlier decision; None if there is none.
-    """
-    found: Remembered | None = None
-    if version_of(known) < version_of(since):
-        # The stream was begun anew, or the token is of another stream: no try may be below the record's bound.
-        found = yield from recall(key.table, key.record)
-    return (yield from _made(key, known, found or Remembered(first=version_of(since))))
-
-
-def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settled | None]:
-    """Look for a decision under a key in a stream from the record's bound on; None if there is none.
-
-    If there is none, the record's bound is lowered to the head's version, so that a try may follow.
-
-    Args:
-        found: contents of the key's record.
-    """
-    check_contents(found, None)
-    if head is not None:
-        settled: Settled | None = yield from key.layout.decided(key, head, found.first)
-        if settled is not None:
-            return settled
-    yield from lower(key.table, key.record, version_of(head), found)
-    return None
-
-
 def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
     """Write unfolds alone under an idempotency key, unless an earlier call has written them.
 
@@ -384,195 +285,5 @@ def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> St
     return Written(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
 
 
-# A caller's idempotency key is stored beside the append itself: in a record of the stream and the key.
-#
-# Before the first append of events under the key, the record is put with a lower bound: no try stands below it. A
-# repeat reads it back and searches the stream from there for the append id. Unfolds alone leave no trace once replaced,
-# so for these the record is written with them, in one transaction, and says that it is done.
-#
-#     p = `$Idempotency-<32 hex digits of SHA-256 over stream, NUL, key>`   i = 0   n   ttl   (k, etag: unfolds alone)
-#
-# The record of an append to several streams is written with the append, too, and has the result for each stream.
-#
-#     p = likewise, over NUL, the names in order, each with a NUL, and the key   i = 0   n = 0   ttl   k   made
-#
-# The events of a decision depend on the state that was read, so a digest of them would tell nothing: the last eight
-# bytes of a decision's append id are a mark, and the number of its events.
-#
-# A record that has expired by the caller's clock counts as absent, whether or not DynamoDB has deleted it yet.
-
-# A key that ends with a UUIDv7 contains the moment at which it was made. Where stamps rise along a stream, appends
-# under the key are stamped above that moment, whatever the clock says. So a state of that moment or before has no such
-# append yet, and no record is needed; in a later state the search for the append ends at the moment.
-
-_TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\Z")
-
-_AHEAD: Final = 300 * PER_SECOND
-"""How far a key's moment may be ahead of the clock. Later events of the stream are stamped after it, too."""
-
 _OF_NO_CLOCK: Final = 3_600 * PER_SECOND
 """What is further ahead than this was made by no clock that is merely wrong: waiting would not help."""
-
-
-def told_by(key: str, now: Ticks) -> Ticks:
-    """Return the moment of a key that ends with a UUIDv7; `NEVER` for other keys.
-
-    Raises:
-        KeyAhead: the moment is more than five minutes ahead.
-        InvalidInput: it is more than an hour ahead.
-    """
-    if (found := _TELLS.search(key)) is None:
-        return NEVER
-    moment = from_unix_nanoseconds(int(found[1] + found[2], 16) * 1_000_000)
-    if moment > now + _OF_NO_CLOCK:
-        raise InvalidInput("idempotency_key", "is a UUIDv7 of more than an hour from now")
-    if moment > now + _AHEAD:
-        raise KeyAhead((moment - now) // PER_SECOND)
-    return moment
-
-
-PREFIX: Final = "$Idempotency-"
-"""Prefix of the names of records, which stand beside the streams that the keys are for."""
-
-
-class KeyedWrite(Protocol):
-    """A write with the append id and etag that the key's record keeps."""
-
-    @property
-    def append_id(self) -> bytes:
-        """The append id: the first 8 bytes identify the append, the others its contents."""
-
-    @property
-    def etag(self) -> str:
-        """The etag that the write leaves on the head."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRecord:
-    """The name of the record of an idempotency key, and the current time in epoch seconds."""
-
-    name: str
-    now: int
-
-    @classmethod
-    def of(cls, stream: str, key: str, now: int) -> KeyRecord:
-        """Name the record of a caller's `key` for `stream`."""
-        digest = hashlib.sha256(f"{stream}\0{key}".encode()).hexdigest()[:32]
-        return cls(name=f"{PREFIX}{digest}", now=now)
-
-    @classmethod
-    def of_all(cls, streams: Iterable[str], key: str, now: int) -> KeyRecord:
-        """Name the record of a caller's `key` for several streams together.
-
-        No record of a single stream has the same name.
-        """
-        return cls.of("\0".join(("", *sorted(streams))), key, now)
-
-    @property
-    def free(self) -> Condition:
-        """The condition that the key has no record, or an expired one."""
-        return AnyOf((Absent("i"), Compare("ttl", "<", number(self.now))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """The contents of a key's record.
-
-    Attributes:
-        first: index below which no append of events was tried; or version at which unfolds alone were written.
-        append_id: append id of unfolds alone, or of an append to several streams, that was written under the key.
-        etag: etag that unfolds alone left on the head.
-        made: encoded results of an append to several streams.
-    """
-
-    first: int
-    append_id: bytes | None = None
-    etag: str | None = None
-    made: bytes = b""
-
-
-def remember(table: str, record: KeyRecord, version: int) -> Steps[Remembered | None]:
-    """Put the record of a key with the bound `version`, so that tries there and above may follow.
-
-    Returns:
-        The contents of the record that was there already; None if this one was put.
-    """
-    reply = yield _put(table, record, version, record.free)
-    return None if isinstance(reply, Done) or reply.item is None else read_record(reply.item)
-
-
-def lower(table: str, record: KeyRecord, version: int, seen: Remembered) -> Steps[Remembered]:
-    """Lower the bound of a key's record to `version` if it is above; return the record's contents."""
-    while seen.append_id is None and seen.first > version:
-        reply = yield _put(table, record, version, AnyOf((record.free, _as_seen(seen))))
-        if isinstance(reply, Done):
-            return Remembered(first=version)
-        seen = seen if reply.item is None else read_record(reply.item)
-    return seen
-
-
-def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
-    """Read the record of a key, once no transaction on it is under way; None if there is none."""
-    (item,) = (yield TransactGet(keys=((table, _key(record)),))).items
-    if item is None or int(item["ttl"]["N"]) < record.now:
-        return None
-    return read_record(item)
-
-
-def done_record(
-    table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: Remembered | None
-) -> Put:
-    """Make the write of the record that goes with unfolds alone.
-
-    Its condition is that the key is free, or its record still has the contents `seen`.
-    """
-    condition = record.free if seen is None else AnyOf((record.free, _as_seen(seen)))
-    put = _put(table, record, version, condition)
-    return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
-
-
-def made_record(
-    table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[Remembered] = ()
-) -> Put:
-    """Make the write of the record that goes with an append to several streams.
-
-    Its condition is that the key is free, or its record has contents that are among `seen`.
-
-    Args:
-        made: encoded results for the streams.
-    """
-    put = _put(table, record, 0, AnyOf((record.free, *map(_as_seen, seen))) if seen else record.free)
-    return replace(put, item={**put.item, "k": binary(append_id), "made": binary(made)})
-
-
-def _key(record: KeyRecord) -> Key:
-    return {"p": text(record.name), "i": number(0)}
-
-
-def _put(table: str, record: KeyRecord, version: int, condition: Condition) -> Put:
-    item = {**_key(record), "n": number(version), "ttl": number(record.now + KEY_WINDOW_SECONDS)}
-    return Put(table=table, item=item, condition=condition)
-
-
-def _as_seen(seen: Remembered) -> Condition:
-    return All((Absent("k"), equals("n", number(seen.first))))
-
-
-def read_record(item: Item) -> Remembered:
-    """Decode the item of a key's record."""
-    return Remembered(
-        first=int(item["n"]["N"]),
-        append_id=bytes(item["k"]["B"]) if "k" in item else None,
-        etag=item["etag"]["S"] if "etag" in item else None,
-        made=bytes(item["made"]["B"]) if "made" in item else b"",
-    )
-
-
-def check_contents(found: Remembered | None, append_id: bytes | None) -> None:
-    """Raise `InvalidInput` if a record is of a write with another append id.
-
-    Args:
-        append_id: append id of the write; None for a decision, which no such write may have preceded.
-    """
-    if found is not None and found.append_id not in (None, append_id):
-        raise InvalidInput("idempotency_key", "was used before for other contents")

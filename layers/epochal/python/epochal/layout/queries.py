@@ -1,8 +1,10 @@
-"""Queries: which heads fence one, which events it matches, and reading these a part at a time, whatever the layout.
+"""Queries: which heads fence a query, and which events it matches, whatever the layout.
 
 An item that names tags is fenced by one of them, the first in order: a match carries all of its tags, and so
 moves that head. An item by type alone needs the head of each type, and one that names nothing the head of
 everything; both exist only where type heads are on, at the price of heads that every append moves.
+
+A read of a query returns the events that match and lie beyond a position through every item that they match.
 """
 
 from __future__ import annotations
@@ -17,21 +19,14 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.tags import (
     EVERYTHING,
-    REST,
-    BackwardPage,
-    Down,
     Query,
     QueryItem,
     Reach,
-    Rest,
-    Seen,
-    TaggedPage,
     Takes,
     Trail,
     type_tag,
 )
-from epochal.model.versions import Conflict, Position, Reached
-from epochal.plan.ops import Steps
+from epochal.model.versions import Position, Reached
 
 MARK: Final = 12
 """Hex digits of an item's mark."""
@@ -185,9 +180,6 @@ def _default(item: QueryItem) -> tuple[str, ...]:
     return (min(item.tags),) if item.tags else tuple(sorted(map(type_tag, item.types))) or (EVERYTHING,)
 
 
-# A read of a query returns the events that match and lie beyond a position through every item that they match.
-
-
 class Matchable(Protocol):
     """An event, or an entry of one, as a query is matched against it."""
 
@@ -247,255 +239,3 @@ def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool
 def _reached(event: Matchable, position: Reach) -> set[str]:
     """Return the tags of a position that have reached an event's place."""
     return {tag for tag, reached in position.items() if event.place <= reached.last}
-
-
-# Reads of the events that a query matches: all, the first or last ones, or a page at a time, whatever the layout.
-#
-# All parts belong to one read: the heads were read once, and each part continues from the end of the last one towards
-# the heads. The position to append after is that of these heads.
-
-ENTRIES: Final = 1000
-"""Largest number of events of a tag that a part reads, and after which a page ends, however few of them match."""
-
-GROWTH: Final = 4
-"""Growth of parts: each further part of a short read looks at so many times as many events of each tag."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of a read: events in order of their places, and how far each tag has been read.
-
-    Attributes:
-        events: the events of the part.
-        reached: point that each tag has been read up to, these events included.
-        done: whether the read has reached its end.
-        full: whether the part ends because there was no room for more events.
-    """
-
-    events: tuple[Recorded, ...]
-    reached: Reach
-    done: bool
-    full: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartBack:
-    """A part of a read that begins with the newest events.
-
-    Attributes:
-        events: the events of the part.
-        position: position of the whole read.
-        rest: where the next part begins; None at the end.
-        full: whether the part ends because there was no room for more events.
-    """
-
-    events: tuple[Recorded, ...]
-    position: Position
-    rest: Down | None
-    full: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A request for the next part: matching events new since `before`, from `at` up to `until`.
-
-    Attributes:
-        before: points up to which events of tags were seen before the read.
-        at: points at which the part begins.
-        until: points at which the read ends.
-        takes: function that says whether there is room for one more event.
-        end: position of the read, if events are to carry theirs; else None.
-        field: argument that errors name; with `REST`, `until` came from outside, too.
-        most: number of events of each tag that are wanted; None for all. A layout may read more.
-    """
-
-    before: Reach
-    at: Reach
-    until: Reach
-    takes: Takes
-    end: Position | None = None
-    field: str = "after"
-    most: int | None = None
-
-
-class TaggedReads(Protocol):
-    """The reads of a layout of tagged events behind one fence."""
-
-    @property
-    def fenced(self) -> Fence:
-        """The query with its fencing tags."""
-
-    def everything(self, after: Position | None) -> Steps[Seen]:
-        """Read all events that match, or those that are new since `after`."""
-
-    def part_back(
-        self, after: Position | None, rest: Down | None, takes: Takes, most: int
-    ) -> Steps[PartBack]:
-        """Read some of the matching events, newest first, from up to `most` events of each tag.
-
-        Args:
-            rest: `rest` of the part before; None for the first part.
-        """
-
-    def begin(self, before: Reach, limit: int) -> Steps[tuple[Position, TaggedReads]]:
-        """Begin a read of up to `limit` events; return its position and the source of its first part."""
-
-    def part(self, wanted: Wanted) -> Steps[Part]:
-        """Read the wanted events, or the first of them."""
-
-
-def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forward: bool) -> Steps[Seen]:
-    """Read the events that match, or those that are new since `after`; at most `limit`.
-
-    Args:
-        forward: False reads the newest events first.
-    """
-    if forward and limit is None:
-        return (yield from reads.everything(after))
-    places = None if limit is None else iter(range(limit))
-    asked = _Asked(takes=lambda _: places is None or next(places, None) is not None, limit=limit, looks=None)
-    if not forward:
-        back = yield from _back(reads, after, None, asked)
-        return Seen(events=back.events, position=back.position, more=back.rest is not None)
-    position, part = yield from _onward(reads, after, None, asked)
-    if part.done:
-        return Seen(events=at_the_end(part.events, position), position=position)
-    return Seen(events=part.events, position=part.events[-1].position or position, more=True)
-
-
-def read_page(
-    reads: TaggedReads, after: Position | None, rest: Rest | None, takes: Takes, limit: int
-) -> Steps[TaggedPage]:
-    """Read one page of the events that match, or of those that are new since `after`.
-
-    Args:
-        rest: `rest` of the page before, whose query and `after` must have been the same; None begins a read.
-        takes: function that says whether there is room for one more event.
-        limit: number of events wanted; little more than what holds them is read.
-    """
-    if after is not None:
-        check_covered(after, reads.fenced)
-    asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
-    position, part = yield from _onward(reads, after, rest, asked)
-    if part.done:
-        return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
-    return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
-
-
-def read_page_back(
-    reads: TaggedReads, after: Position | None, rest: Down | None, takes: Takes, limit: int
-) -> Steps[BackwardPage]:
-    """Read one page as `read_page` does, newest events first."""
-    asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
-    part = yield from _back(reads, after, rest, asked)
-    return BackwardPage(events=part.events, position=part.position, rest=part.rest)
-
-
-def first_in_the_way(
-    reads: TaggedReads, position: Position, until: Reach, takes: Takes, most: int | None = None
-) -> Steps[Conflict]:
-    """Find events that match between a position and `until`; return them as a conflict.
-
-    Only the first part of the read that has any such event is returned. A conflict without events means that none
-    matches.
-
-    Raises:
-        InvalidInput: nothing matches among the first `most` events of a tag, and the tag has more.
-    """
-    before = position.seen
-    wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=_one_at_least(takes))
-    while True:
-        part = yield from reads.part(wanted)
-        if part.events or part.done:
-            reached = replace(position, seen=part.reached)
-            return Conflict(events=part.events, position=reached, more=not part.done)
-        if most is not None and any(reached.count >= most for reached in part.reached.values()):
-            rule = f"must be given where a tag has more than {most:,} events: keep the position of a read"
-            raise InvalidInput("after", rule)
-        wanted = replace(wanted, at=part.reached)
-
-
-def _one_at_least(takes: Takes) -> Takes:
-    """Make a `takes` function that always accepts the first event.
-
-    Else a page without room for that event would never end, and a conflict would have no event.
-    """
-    first = True
-
-    def taken(event: Recorded) -> bool:
-        """Whether there is room for one more event; always for the first."""
-        nonlocal first
-        room, first = takes(event) or first, False
-        return room
-
-    return taken
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """The limits at which a read ends before its end.
-
-    Attributes:
-        takes: function that says whether there is room for one more event.
-        limit: number of events wanted; None for all.
-        looks: number of events read after which a page ends, however few of them match; None where the read is no page.
-    """
-
-    takes: Takes
-    limit: int | None
-    looks: int | None
-
-    def ends(self, part: Part | PartBack, looked: int) -> bool:
-        """Whether a read is complete with the parts so far, joined to one.
-
-        Args:
-            looked: number of events read so far, matching or not.
-        """
-        return len(part.events) == self.limit or (
-            self.looks is not None and (part.full or looked >= self.looks)
-        )
-
-
-def _onward(
-    reads: TaggedReads, after: Position | None, rest: Rest | None, asked: _Asked
-) -> Steps[tuple[Position, Part]]:
-    """Read forward part by part; return the position of the read, and the parts joined to one."""
-    before: Reach = {} if after is None else after.seen
-    source, most = reads, asked.limit or ENTRIES
-    if rest is None:
-        position, source = yield from reads.begin(before, most)
-        first = begun(reads.fenced, before)
-    else:
-        for each in (Position(seen=rest.at), rest.position):
-            check_covered(each, reads.fenced, REST)
-        position, first = rest.position, rest.at
-    wanted = Wanted(
-        before=before,
-        at=first,
-        until=position.seen,
-        takes=asked.takes,
-        end=position,
-        field="after" if rest is None else REST,
-    )
-    events: tuple[Recorded, ...] = ()
-    while True:
-        part = yield from source.part(replace(wanted, most=most))
-        part = replace(part, events=events + part.events)
-        looked = sum(part.reached[tag].count - first[tag].count for tag in first)
-        if part.done or asked.ends(part, looked):
-            return position, part
-        wanted, source, most = replace(wanted, at=part.reached), reads, GROWTH * most
-        events = part.events
-
-
-def _back(reads: TaggedReads, after: Position | None, rest: Down | None, asked: _Asked) -> Steps[PartBack]:
-    """Read backward part by part; return the parts joined to one."""
-    looked, most = 0, asked.limit or ENTRIES
-    events: tuple[Recorded, ...] = ()
-    while True:
-        part = yield from reads.part_back(after, rest, asked.takes, min(ENTRIES, most))
-        part = replace(part, events=events + part.events)
-        looked += most
-        if part.rest is None or asked.ends(part, looked):
-            return part
-        events, rest, most = part.events, part.rest, GROWTH * most

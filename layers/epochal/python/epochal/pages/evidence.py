@@ -56,7 +56,7 @@ from epochal.pages.writes import WHOSE, Packed, Planned, left_by, rest_of
 from epochal.plan.ops import Items, Query, Steps
 
 if TYPE_CHECKING:
-    from epochal.layout.once import DecisionKey
+    from epochal.layout.decision_keys import DecisionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,20 +15,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from epochal.layout.port import (
-    Archive,
-    CategoriesBy,
-    Change,
-    End,
-    Heal,
-    Permission,
-    Port,
-    Source,
-    Span,
-    StoredAppend,
-    StoredItem,
-    heal_streams,
-)
+from epochal.layout.categories import CategoriesBy
+from epochal.layout.changes import Change, Span
+from epochal.layout.healing import Heal, heal_streams
+from epochal.layout.port import Archive, Permission, Port
+from epochal.layout.source import End, Source
+from epochal.layout.stored_items import StoredAppend, StoredItem
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.stream_names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
@@ -51,7 +43,7 @@ from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
-    from epochal.layout.port import RemovalKind
+    from epochal.layout.changes import RemovalKind
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:

@@ -16,16 +16,16 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 from epochal.errors import CorruptData
 from epochal.layout import once
-from epochal.layout.once import (
+from epochal.layout.key_records import (
     KeyRecord,
     Remembered,
-    UnfoldsRefused,
     check_contents,
     done_record,
     made_record,
     read_record,
     recall,
 )
+from epochal.layout.once import UnfoldsRefused
 from epochal.layout.streams import (
     Also,
     Answer,

@@ -79,7 +79,7 @@ from epochal.plan.ops import Steps
 from epochal.plugins import deferred
 
 if TYPE_CHECKING:
-    from epochal.layout.once import DecisionKey
+    from epochal.layout.decision_keys import DecisionKey
     from epochal.layout.queries import Condition
     from epochal.pages.tags.append import MixedResult, TaggedBatch
     from epochal.pages.tags.entries import TagStreams
@@ -303,7 +303,7 @@ class Pages:
         return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
-    told_by = staticmethod(deferred("epochal.layout.once:told_by"))
+    told_by = staticmethod(deferred("epochal.layout.key_moments:told_by"))
     is_new = staticmethod(is_new)
     decided_all = staticmethod(deferred("epochal.pages.several:decided_all"))
     prune = staticmethod(deferred("epochal.pages.pruning:prune"))

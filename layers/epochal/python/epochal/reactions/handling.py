@@ -37,7 +37,9 @@ from epochal.index.groups import (
     save,
 )
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Categories, Removal, Span, source_of
+from epochal.layout.categories import Categories
+from epochal.layout.changes import Removal, Span
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import body_size
 from epochal.model.kinds import must_be

@@ -15,7 +15,7 @@ from math import inf
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, LoadedState
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.reactions.handling import (
     Around,

@@ -26,7 +26,8 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent, name_of
 from epochal.index.checkpoints import FeedStart, Moment
 from epochal.index.groups import MAX_MEMBERS, Sharing
-from epochal.layout.port import Removal, Span, layout_names
+from epochal.layout.changes import Removal, Span
+from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import content_of
 from epochal.model.kinds import (

@@ -15,7 +15,7 @@ from epochal.feed.history import WINDOW, SpanPage, events_of, opened_events
 from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, Reads, Sharing, StateConflict, with_resets_drawn
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.reactions.handling import (

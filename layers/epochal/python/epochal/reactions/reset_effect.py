@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 
 
 class ResetEffect:

@@ -38,7 +38,8 @@ from epochal.index.groups import (
     with_resets_drawn,
 )
 from epochal.index.indexer_failures import indexer_failures
-from epochal.layout.port import Span, source_of
+from epochal.layout.changes import Span
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.stream_names import TIMERS

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from epochal.codec import json
 from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.model.plain_json import find_names_not_text
@@ -139,7 +139,7 @@ class ReadModel:
     """One generation of a read model.
 
     Attributes:
-        table: a table with the keys `pk` and `sk`, both strings (`layout.port.READ_MODELS`).
+        table: a table with the keys `pk` and `sk`, both strings (`layout.tables.READ_MODELS`).
         keys: what its documents are asked by; None where whoever opened it does not say.
         form: of documents, where they are of a class.
     """

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, cast
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.once import DecisionKey
+from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import (
     Also,
     AnyStreamLayout,

@@ -25,7 +25,7 @@ from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
-from epochal.layout.once import KeyRecord, Remembered, remember
+from epochal.layout.key_records import KeyRecord, Remembered, remember
 from epochal.layout.streams import (
     NEVER,
     Batch,

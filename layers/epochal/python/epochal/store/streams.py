@@ -73,7 +73,7 @@ from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selecti
 
 if TYPE_CHECKING:
     from epochal.index.checkpoints import Moment
-    from epochal.layout.once import DecisionKey
+    from epochal.layout.decision_keys import DecisionKey
     from epochal.model.tags import Query, Takes
     from epochal.store.tagged import TaggedEvents
 
@@ -580,7 +580,8 @@ class Streams:
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
         """Make the key of a decision on a stream from the caller's idempotency key."""
-        from epochal.layout.once import DecisionKey, KeyRecord  # noqa: PLC0415  few decisions have one
+        from epochal.layout.decision_keys import DecisionKey  # noqa: PLC0415  few decisions have one
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  few decisions have one
 
         check_key(key)
         layout, now = keyed(self.layout), from_unix_nanoseconds(self.now())

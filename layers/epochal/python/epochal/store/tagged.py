@@ -17,19 +17,8 @@ from typing import ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
-from epochal.layout.queries import (
-    ENTRIES,
-    Condition,
-    Fence,
-    IdTaken,
-    TaggedReads,
-    TypeHeads,
-    fence,
-    fence_after,
-    read,
-    read_page,
-    read_page_back,
-)
+from epochal.layout.queries import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
+from epochal.layout.query_reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.layout.streams import Also, TaggedStreams, Unmet
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Body, Claim

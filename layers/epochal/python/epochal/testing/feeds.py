@@ -13,7 +13,8 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Record
-from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
+from epochal.layout.registry import source_of
+from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be
 from epochal.model.moments import Ticks, from_unix_nanoseconds

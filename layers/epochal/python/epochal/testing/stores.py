@@ -9,7 +9,8 @@ from urllib.parse import quote
 from epochal.codec.bodies import UPLOADS, upload_of
 from epochal.deployment import Deployment
 from epochal.errors import MissingBody
-from epochal.layout.port import declared, store_tables
+from epochal.layout.registry import declared
+from epochal.layout.tables import store_tables
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import Claim
 from epochal.plan.tables import KeyAttribute, TableSpec

@@ -37,7 +37,7 @@ from epochal.cdk.parts.functions import ONCE, Alarms, Function, Shared, metric, 
 from epochal.cdk.parts.limits import check_filters
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
-from epochal.layout.port import Source
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import replace
 from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.tables import TableSpec
@@ -319,7 +319,7 @@ class AuditResources(Construct):
 # Lambda applies them before it wakes the function; dropped changes cost nothing and are never seen again. So the
 # filters test only the attributes that make an item a head written by an append, and drop nothing that the library
 # would index: a head that is malformed elsewhere passes, and is set aside with its cause. They are made from the
-# conditions that the layouts declare (`layout.port.Source`), and mean the same.
+# conditions that the layouts declare (`layout.source.Source`), and mean the same.
 #
 # Numbers are text here, as they are in records. Only operators that Lambda documents for filters are used.
 

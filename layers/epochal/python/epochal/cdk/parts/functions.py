@@ -27,7 +27,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.layers import SCHEMAS, has_bytecode
 from epochal.cdk.parts.limits import check_environment, check_layers, check_role_policy
 from epochal.cdk.stages import Stage
-from epochal.layout.port import declared
+from epochal.layout.registry import declared
 from epochal.lazy_dataclasses import dataclass, fields
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings

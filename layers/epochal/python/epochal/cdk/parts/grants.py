@@ -25,7 +25,8 @@ from aws_cdk import aws_sqs as sqs
 
 from epochal.cdk.stages import Stage
 from epochal.index.groups import STATES
-from epochal.layout.port import INDEX, READ_MODELS, Permission
+from epochal.layout.port import Permission
+from epochal.layout.tables import INDEX, READ_MODELS
 from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:

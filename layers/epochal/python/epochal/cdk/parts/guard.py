@@ -19,7 +19,7 @@ from constructs import Construct
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import Function, Shared, settings_of
 from epochal.hosting.fixed_settings import fixed
-from epochal.layout.port import INDEX
+from epochal.layout.tables import INDEX
 from epochal.settings import variable
 
 TIMEOUT: Final = Duration.minutes(1)

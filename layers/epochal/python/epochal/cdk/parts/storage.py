@@ -31,7 +31,8 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.grants import UPLOADS
 from epochal.cdk.stages import Stage
-from epochal.layout.port import INDEX, declared
+from epochal.layout.registry import declared
+from epochal.layout.tables import INDEX
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 

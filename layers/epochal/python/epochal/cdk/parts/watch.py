@@ -40,7 +40,7 @@ from epochal.cdk.parts.functions import (
 )
 from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of
 from epochal.cdk.stages import Stage
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.plan.tables import TableSpec
 
 FAILING_PERCENT: Final = 1

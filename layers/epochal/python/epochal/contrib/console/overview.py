@@ -22,7 +22,8 @@ from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream
 from epochal.index.epochs import read_series
 from epochal.index.tip import load_tip
-from epochal.layout.port import Source, layout_of, layouts_in
+from epochal.layout.registry import layout_of, layouts_in
+from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import parse_time, unix_seconds
 

@@ -13,7 +13,8 @@ from epochal.contrib.console.page import LOOKED_AT, Services, read_key, whole, w
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
-from epochal.layout.port import StoredItem, layout_of, layouts_in, partition_of, partitions_of
+from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
+from epochal.layout.stored_items import StoredItem
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Get, Scan

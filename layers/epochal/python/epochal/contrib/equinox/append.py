@@ -37,8 +37,9 @@ from epochal.index.tip_append import (
     retry_etag,
     uncalved,
 )
-from epochal.layout import once, streams
-from epochal.layout.once import KeyRecord, Remembered, UnfoldsRefused, done_record, read_record
+from epochal.layout import decision_keys, once, streams
+from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
+from epochal.layout.once import UnfoldsRefused
 from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, accepts, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import (
@@ -226,7 +227,7 @@ def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bo
     return (yield from _settle(table, batch, BlockedByTip(tip=tip), since, repeatable=repeatable))
 
 
-def decided(key: once.DecisionKey, head: Tip, since: int) -> Steps[Settled | None]:
+def decided(key: decision_keys.DecisionKey, head: Tip, since: int) -> Steps[Settled | None]:
     """Return how a decision under a key ended, from index `since` on; None if there is none."""
     found = yield from find(key.table, head, key.append_id, since, or_later=True)
     if isinstance(found, MarkedAppend):

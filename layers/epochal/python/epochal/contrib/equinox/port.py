@@ -26,19 +26,10 @@ from epochal.index.tip import (
     read_span,
     readable_spans,
 )
-from epochal.layout.port import (
-    Archive,
-    Change,
-    End,
-    Heal,
-    Permission,
-    Port,
-    RemovalKind,
-    Source,
-    Span,
-    Touched,
-    heal_streams,
-)
+from epochal.layout.changes import Change, RemovalKind, Span, Touched
+from epochal.layout.healing import Heal, heal_streams
+from epochal.layout.port import Archive, Permission, Port
+from epochal.layout.source import End, Source
 from epochal.layout.streams import ReadPart
 from epochal.lazy_dataclasses import replace
 from epochal.plan.conditions import BeginsWith, Condition, Not, equals

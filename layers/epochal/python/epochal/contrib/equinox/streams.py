@@ -14,7 +14,7 @@ from epochal.errors import InvalidInput
 from epochal.index.tip import StoredSpan, Tip, TipCursor, load_tip, unfolds_size, write_unfold
 from epochal.index.tip_append import ROOM, TipOrToken, WireBatch, batch_of
 from epochal.layout import streams
-from epochal.layout.once import KeyRecord
+from epochal.layout.key_records import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, unix_seconds

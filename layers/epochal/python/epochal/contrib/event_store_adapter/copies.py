@@ -9,7 +9,7 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.contrib.transfer.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.port import Span
+from epochal.layout.changes import Span
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Claim
 from epochal.model.events import RecordedUnfold

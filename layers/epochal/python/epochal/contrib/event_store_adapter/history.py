@@ -13,7 +13,7 @@ from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate, faulty, together
-from epochal.layout.port import end_since
+from epochal.layout.healing import end_since
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings

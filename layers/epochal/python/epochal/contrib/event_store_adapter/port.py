@@ -23,19 +23,10 @@ from epochal.contrib.event_store_adapter.items import (
 )
 from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.port import (
-    Change,
-    End,
-    Gap,
-    Heal,
-    Healed,
-    Permission,
-    Port,
-    Source,
-    Span,
-    Touched,
-    soundly,
-)
+from epochal.layout.changes import Change, Span, Touched
+from epochal.layout.healing import Gap, Heal, Healed, soundly
+from epochal.layout.port import Permission, Port
+from epochal.layout.source import End, Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.stream_names import category_of
 from epochal.plan.conditions import Condition, equals

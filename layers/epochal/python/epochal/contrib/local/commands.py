@@ -33,7 +33,7 @@ from epochal.contrib.local.opened import open_local
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places, here
 from epochal.errors import EpochalError, InvalidInput
-from epochal.layout.port import declared
+from epochal.layout.registry import declared
 from epochal.lazy_dataclasses import dataclass, field
 
 HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")

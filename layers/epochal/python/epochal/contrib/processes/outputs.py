@@ -30,7 +30,7 @@ from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import content_of
 from epochal.model.events import Event

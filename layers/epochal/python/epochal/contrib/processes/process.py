@@ -57,7 +57,7 @@ from epochal.deciders.shapes import ValueForm, form_of
 from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import Moment
-from epochal.layout.port import layout_names
+from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event
 from epochal.model.kinds import (

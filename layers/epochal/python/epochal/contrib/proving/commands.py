@@ -41,7 +41,7 @@ from epochal.dynamo.clients import credentials
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.services import Metric, measuring
 from epochal.http.routes import operations
-from epochal.layout.port import layouts_in
+from epochal.layout.registry import layouts_in
 from epochal.plugins import NATIVE
 from epochal.settings import Settings, setting_of_variable
 

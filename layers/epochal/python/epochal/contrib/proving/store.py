@@ -20,7 +20,7 @@ from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.hosting.deadline import SPARED
 from epochal.index.checkpoints import BEGINNING, parse_checkpoint
-from epochal.layout.port import layouts_in, source_of
+from epochal.layout.registry import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, parse_time

@@ -26,7 +26,8 @@ from epochal.contrib.sekiban.items import (
 )
 from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
 from epochal.errors import CorruptData
-from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way
+from epochal.layout.queries import Condition, IdTaken, check_covered
+from epochal.layout.query_reads import first_in_the_way
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import content_of
 from epochal.model.events import Event, Recorded

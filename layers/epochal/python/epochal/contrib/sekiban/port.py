@@ -27,19 +27,11 @@ from epochal.contrib.sekiban.items import (
     tag_site_of,
 )
 from epochal.errors import CorruptData
-from epochal.layout.port import (
-    CategoriesBy,
-    End,
-    Gap,
-    Heal,
-    Healed,
-    ObjectAccess,
-    Permission,
-    Port,
-    Source,
-    Span,
-    soundly,
-)
+from epochal.layout.categories import CategoriesBy
+from epochal.layout.changes import Span
+from epochal.layout.healing import Gap, Heal, Healed, soundly
+from epochal.layout.port import ObjectAccess, Permission, Port
+from epochal.layout.source import End, Source
 from epochal.model.tags import UNTAGGED, group_of, is_reserved
 from epochal.plan.conditions import All, BeginsWith, Condition, equals
 from epochal.plan.ops import Steps

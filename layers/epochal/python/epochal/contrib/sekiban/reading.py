@@ -25,18 +25,8 @@ from epochal.contrib.sekiban.entries import (
     whole,
 )
 from epochal.contrib.sekiban.items import RecordedTaggedEvent, TagSite, read_event, read_head
-from epochal.layout.queries import (
-    ENTRIES,
-    Fence,
-    Part,
-    PartBack,
-    Wanted,
-    at_the_end,
-    begun,
-    check_covered,
-    is_new,
-    types_fenced_by,
-)
+from epochal.layout.queries import Fence, at_the_end, begun, check_covered, is_new, types_fenced_by
+from epochal.layout.query_reads import ENTRIES, Part, PartBack, Wanted
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
@@ -284,7 +274,7 @@ def _look_back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcbReads:
-    """Reads of the events that match a fenced query; implements `layout.queries.TaggedReads`."""
+    """Reads of the events that match a fenced query; implements `layout.query_reads.TaggedReads`."""
 
     site: TagSite
     fenced: Fence

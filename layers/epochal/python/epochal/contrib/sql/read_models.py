@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import Contended, InvalidInput, brought_by
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import Removal
+from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.reactions.reaction import Delivery

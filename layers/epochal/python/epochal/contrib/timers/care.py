@@ -24,7 +24,8 @@ from epochal.errors import Contended, EpochalError, MissingBody
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.layout.port import Span, source_of
+from epochal.layout.changes import Span
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks
 from epochal.model.stream_names import TIMER_SET

@@ -44,7 +44,7 @@ from epochal.cdk.parts.functions import (
 )
 from epochal.cdk.reaction import Reaction
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings
 

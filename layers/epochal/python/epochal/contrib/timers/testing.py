@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import engine_of
 from epochal.errors import InvalidInput
-from epochal.layout.port import TIMERS
+from epochal.layout.tables import TIMERS
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import PER_SECOND, Ticks
 from epochal.store.driver import Driver, Meter

@@ -28,8 +28,9 @@ from typing import Final, TypeAlias
 
 from epochal.codec.bodies import EMPTY, Encoded, decode
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.once import KeyRecord, Remembered, check_contents
-from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way
+from epochal.layout.key_records import KeyRecord, Remembered, check_contents
+from epochal.layout.queries import Condition, IdTaken, check_covered
+from epochal.layout.query_reads import first_in_the_way
 from epochal.layout.streams import (
     Also,
     Batch,

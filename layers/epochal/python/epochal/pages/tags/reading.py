@@ -21,18 +21,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Self
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.queries import (
-    ENTRIES,
-    Fence,
-    Part,
-    PartBack,
-    Wanted,
-    at_the_end,
-    begun,
-    check_covered,
-    is_new,
-    types_fenced_by,
-)
+from epochal.layout.queries import Fence, at_the_end, begun, check_covered, is_new, types_fenced_by
+from epochal.layout.query_reads import ENTRIES, Part, PartBack, Wanted
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Recorded
 from epochal.model.stream_names import TAG_STREAMS
@@ -63,7 +53,7 @@ Cursors = Mapping[str, Cursor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageReads:
-    """What one query matches (see `layout.queries.TaggedReads`).
+    """What one query matches (see `layout.query_reads.TaggedReads`).
 
     Attributes:
         cursors: of the tags that a read begins with, whose pages came with its position.

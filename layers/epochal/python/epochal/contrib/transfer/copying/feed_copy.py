@@ -32,7 +32,7 @@ from epochal.index.groups import (
     save,
 )
 from epochal.index.tip_append import Ids
-from epochal.layout.port import source_of
+from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.versions import MAX_VERSION
 from epochal.store.driver import ahead

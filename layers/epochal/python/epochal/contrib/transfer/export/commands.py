@@ -30,7 +30,8 @@ from epochal.dynamo.bucket import S3Objects
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import FeedStart, parse_place
-from epochal.layout.port import Source, every_table
+from epochal.layout.source import Source
+from epochal.layout.tables import every_table
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import parse_time
 from epochal.model.quantities import quantity

@@ -32,7 +32,10 @@ from epochal.feed.history import FEWEST, WINDOW, FeedEvent, Hydrate, events_of
 from epochal.feed.reader import FeedReader, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint, FeedStart
 from epochal.index.entries import epoch_tip
-from epochal.layout.port import Categories, End, Source, Span, end_since
+from epochal.layout.categories import Categories
+from epochal.layout.changes import Span
+from epochal.layout.healing import end_since
+from epochal.layout.source import End, Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.store.driver import ahead

@@ -33,7 +33,7 @@ from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, pret
 from epochal.deciders.codecs import EventCodec
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.port import layout_named
+from epochal.layout.registry import layout_named
 from epochal.model.quantities import quantity
 from epochal.plugins import NATIVE, layouts
 from epochal.settings import Settings

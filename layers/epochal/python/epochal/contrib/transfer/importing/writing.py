@@ -23,7 +23,7 @@ from epochal.contrib.transfer.copying.stream_copy import Digest, StreamCopier, S
 from epochal.contrib.transfer.export.parts import end_with_parent
 from epochal.contrib.transfer.importing.incoming import Incoming
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, MissingBody, WrongTable
-from epochal.layout.port import layout_named
+from epochal.layout.registry import layout_named
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim

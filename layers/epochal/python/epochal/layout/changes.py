@@ -1,0 +1,87 @@
+"""Changes of streams as the feed gets them: events that were appended, events that were removed, or only that something
+changed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, get_args
+
+from epochal.lazy_dataclasses import dataclass
+
+RemovalKind = Literal["pruned", "emptied", "deleted"]
+"""Kind of a removal. `pruned`: events, and nothing else. `emptied`: all events and unfolds, while the stream continues
+at its next index. `deleted`: all events and unfolds, and the stream takes no more events."""
+
+_KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
+
+
+class Removal(NamedTuple):
+    """The removal of events of a stream: a prune or a deletion.
+
+    Attributes:
+        stream: name of the stream.
+        end: index below which all events are gone.
+        kind: kind of the removal.
+        next: the stream's next index at the removal. In the feed all events below it come before, all others after.
+        first: index below which events were gone by the removal before.
+    """
+
+    stream: str
+    end: int
+    kind: RemovalKind
+    next: int
+    first: int = 0
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its events: none, since a removal has no events."""
+        return ()
+
+    @property
+    def mark(self) -> int:
+        """A number that increases along a stream; equal removals have equal marks."""
+        return 4 * self.end + _KINDS.index(self.kind) + 1
+
+    @property
+    def late(self) -> bool:
+        """Whether events that still exist come before the removal, although it removed all there were."""
+        return self.kind != "pruned" and self.next > self.end
+
+
+def end_of_mark(mark: int) -> int:
+    """Return the `end` of the removal with a mark; 0 for mark 0, which stands for no removal."""
+    return mark // 4
+
+
+# A named tuple, because catching up makes one for nearly every event: a frozen dataclass takes twice as long.
+class Span(NamedTuple):
+    """Consecutive events of one stream: the index of the first, and the types of all."""
+
+    stream: str
+    index: int  # type: ignore[assignment]  # tuple's own method of that name is none of ours
+    types: tuple[str, ...]
+
+    @property
+    def next(self) -> int:
+        """Index after the last event."""
+        return self.index + len(self.types)
+
+    def since(self, index: int) -> Span:
+        """Return the span without the events below `index`."""
+        cut = max(0, index - self.index)
+        return Span(self.stream, self.index + cut, self.types[cut:])
+
+    def until(self, index: int) -> Span:
+        """Return the span without the events from `index` on."""
+        return Span(self.stream, self.index, self.types[: max(0, index - self.index)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """A change of a stream whose head does not tell the events, so that the store must be read."""
+
+    stream: str
+
+
+Change = Span | Touched | Removal
+"""A change that a stream record tells. A removal has the `next` that the head has."""

@@ -1,0 +1,122 @@
+"""Decisions on the state of a stream under an idempotency key.
+
+`begin` runs before the decision, and `resume` on each head that it goes on with. Both look for an earlier decision
+under the key, and return its outcome or the head to decide on. Each try of the decision is on exactly such a head, so a
+second decision under the key is never appended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epochal.layout.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
+from epochal.layout.streams import (
+    NEVER,
+    Batch,
+    Head,
+    KeyedStreams,
+    Known,
+    Settled,
+    decision_id,
+)
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.moments import Ticks
+from epochal.model.versions import (
+    version_of,
+)
+from epochal.plan.ops import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionKey:
+    """The idempotency key of a decision on one stream, with the append id that it gives the decision.
+
+    Attributes:
+        layout: layout of the stream.
+        table: name of the table of streams.
+        stream: name of the stream.
+        record: the key's record.
+        append_id: append id of the decision, but for the number of events.
+        above: moment of the key (`KeyedStreams.told_by`).
+    """
+
+    layout: KeyedStreams
+    table: str
+    stream: str
+    record: KeyRecord
+    append_id: bytes
+    above: Ticks = NEVER
+
+    def on(self, batch: Batch) -> Batch:
+        """Return the batch of a decision with the append id that the key gives it."""
+        append_id = decision_id(self.append_id, len(batch.events))
+        return replace(batch, append_id=append_id, keyed=True, above=self.above)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """The answer that nothing has been appended under a key up to the head.
+
+    Attributes:
+        head: the head to decide on, if it was read.
+        read: whether the head was read.
+    """
+
+    head: Head | None = None
+    read: bool = False
+
+
+def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
+    """Look for an earlier decision under a key; return its outcome, or the head to decide on (`Free`).
+
+    Args:
+        known: known head of the stream.
+
+    Raises:
+        InvalidInput: the key was used for unfolds.
+    """
+    new = key.layout.is_new(known, key.above)
+    if new or (new is None and (yield from remember(key.table, key.record, version_of(known))) is None):
+        return Free()
+    head: Head | None = yield from key.layout.load(key.table, key.stream)
+    # After the head, so that what it says covers every try that the head may have in it.
+    found = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
+    if found is None:
+        # The record has expired meanwhile.
+        found = yield from remember(key.table, key.record, version_of(head))
+    settled = None if found is None else (yield from _made(key, head, found))
+    return settled or Free(head=head, read=True)
+
+
+def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Settled | None]:
+    """Look for an earlier decision under a key before the decision is made again on another head.
+
+    Args:
+        since: head up to which there was none.
+        known: the head to decide on.
+
+    Returns:
+        The outcome of the earlier decision; None if there is none.
+    """
+    found: Remembered | None = None
+    if version_of(known) < version_of(since):
+        # The stream was begun anew, or the token is of another stream: no try may be below the record's bound.
+        found = yield from recall(key.table, key.record)
+    return (yield from _made(key, known, found or Remembered(first=version_of(since))))
+
+
+def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settled | None]:
+    """Look for a decision under a key in a stream from the record's bound on; None if there is none.
+
+    If there is none, the record's bound is lowered to the head's version, so that a try may follow.
+
+    Args:
+        found: contents of the key's record.
+    """
+    check_contents(found, None)
+    if head is not None:
+        settled: Settled | None = yield from key.layout.decided(key, head, found.first)
+        if settled is not None:
+            return settled
+    yield from lower(key.table, key.record, version_of(head), found)
+    return None

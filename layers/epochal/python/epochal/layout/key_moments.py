@@ -1,0 +1,40 @@
+"""The moment in an idempotency key that ends with a UUIDv7: when the key was made.
+
+Where stamps rise along a stream, appends under the key are stamped above that moment, whatever the clock says. So a
+state of that moment or before has no such append yet, and no record is needed; in a later state the search for the
+append ends at the moment.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from epochal.errors import InvalidInput, KeyAhead
+from epochal.layout.once import _OF_NO_CLOCK
+from epochal.layout.streams import (
+    NEVER,
+)
+from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
+
+_TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\Z")
+
+_AHEAD: Final = 300 * PER_SECOND
+"""How far a key's moment may be ahead of the clock. Later events of the stream are stamped after it, too."""
+
+
+def told_by(key: str, now: Ticks) -> Ticks:
+    """Return the moment of a key that ends with a UUIDv7; `NEVER` for other keys.
+
+    Raises:
+        KeyAhead: the moment is more than five minutes ahead.
+        InvalidInput: it is more than an hour ahead.
+    """
+    if (found := _TELLS.search(key)) is None:
+        return NEVER
+    moment = from_unix_nanoseconds(int(found[1] + found[2], 16) * 1_000_000)
+    if moment > now + _OF_NO_CLOCK:
+        raise InvalidInput("idempotency_key", "is a UUIDv7 of more than an hour from now")
+    if moment > now + _AHEAD:
+        raise KeyAhead((moment - now) // PER_SECOND)
+    return moment
