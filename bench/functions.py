@@ -29,10 +29,10 @@ from bench.corpus import body
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, interpreter
 from epochal.hosting import metrics
-from epochal.hosting.function import ReactionFunction
 from epochal.hosting.leases import Beat
 from epochal.hosting.metrics import Metrics
-from epochal.hosting.wakeups import Queue
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
 from epochal.plan.ops import Op, Reply

@@ -31,7 +31,7 @@ from epochal.contrib.local.programs import Places
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.interpreter import open_deployment as opened
 from epochal.errors import GroupMissing
-from epochal.hosting.wakeups import wake_group
+from epochal.hosting.group_wakeups import wake_group
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

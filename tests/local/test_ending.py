@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from epochal.hosting.metrics import RUNTIME
+from epochal.hosting.process_end import RUNTIME
 
 FUNCTION = """
 import time

@@ -31,9 +31,9 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import StreamHistory
 from epochal.feed.indexer import Indexer, sources_of
 from epochal.feed.reader import FeedReader
-from epochal.hosting.function import ReactionFunction
 from epochal.hosting.metrics import Metrics
-from epochal.hosting.wakeups import Queue
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.layout.registry import partitions_of

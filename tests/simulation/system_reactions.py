@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
-from epochal.hosting.function import ReactionFunction
-from epochal.hosting.wakeups import Queue
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Execute
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking

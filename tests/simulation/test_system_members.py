@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from epochal.hosting.function import ReactionFunction
+from epochal.hosting.reaction_function import ReactionFunction
 from tests.simulation import system_world
 from tests.simulation.mutants import Patch, play_all
 from tests.simulation.system_checks import play

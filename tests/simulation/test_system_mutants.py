@@ -19,7 +19,7 @@ from epochal.feed import history as feed_history
 from epochal.feed import indexer
 from epochal.feed.history import FeedEvent
 from epochal.feed.indexer import Indexer, Record, Report
-from epochal.hosting import function, wakeups
+from epochal.hosting import reaction_function, wakeups
 from epochal.hosting.wakeups import Woken
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream
@@ -120,7 +120,7 @@ def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
     def content(*given: Any) -> Woken:
         return replace(wake(*given), failed=())
 
-    patch.setattr(function, "wake", content)
+    patch.setattr(reaction_function, "wake", content)
 
 
 # ----------------------------------------------------------------------------------------------------- in the groups

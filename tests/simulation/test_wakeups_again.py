@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from epochal.errors import Unavailable
-from epochal.hosting.wakeups import Queue, steered
+from epochal.hosting.wakeup_queue import Queue, steered
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from tests.simulation.wakeup_world import Life, WakeUpWorld

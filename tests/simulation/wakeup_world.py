@@ -18,10 +18,10 @@ from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
-from epochal.hosting.function import ReactionFunction
 from epochal.hosting.leases import MAX_RECEIVES, RENEW_SECONDS, Beat, hidden_seconds
 from epochal.hosting.metrics import Metrics
-from epochal.hosting.wakeups import Queue
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from tests.simulation.fifo import Answer, Context, FifoQueue

@@ -66,7 +66,8 @@ from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.folding import snapshot
 from epochal.deployment import Deployment
 from epochal.feed.indexer import Record
-from epochal.hosting.function import log_attempt, logger_of, operate
+from epochal.hosting.commands import operate
+from epochal.hosting.function_logs import log_attempt, logger_of
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.handling import Member

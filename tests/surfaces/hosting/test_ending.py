@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from epochal.hosting.metrics import RUNTIME, at_end
+from epochal.hosting.process_end import RUNTIME, at_end
 
 
 def test_outside_of_lambda_no_end_is_told() -> None:

@@ -27,7 +27,7 @@ from epochal.cdk.stages import RULES
 from epochal.dynamo import clients, interpreter
 from epochal.dynamo.interpreter import open_deployment
 from epochal.errors import EpochalError, Unavailable
-from epochal.hosting import custom_resource, wakeups
+from epochal.hosting import custom_resource, first_wakeups
 from epochal.layout.tables import INDEX, every_table
 from epochal.plan import ops
 from epochal.plugins import layouts, own_settings
@@ -202,7 +202,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
     monkeypatch.setattr(custom_resource, "urlopen", receive)
     monkeypatch.setattr(interpreter, "execute_through", lambda _: made.execute)
     monkeypatch.setattr(clients, "service_client", lambda name, **_: {"cloudformation": made}[name])
-    monkeypatch.setattr(wakeups, "PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(first_wakeups, "PAUSE_SECONDS", 60.0)
     return made
 
 

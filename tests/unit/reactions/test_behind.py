@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Logger
 
-from epochal.hosting.function import ReactionFunction
 from epochal.hosting.metrics import Metrics
-from epochal.hosting.wakeups import Queue
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue
 from epochal.index.checkpoints import BEGINNING
 from epochal.reactions.reactor import Ran, Reactor
 from tests.support.leases import once

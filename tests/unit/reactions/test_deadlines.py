@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochal.hosting.deadline import Deadline, in_timer
-from epochal.hosting.function import ReactionFunction
+from epochal.hosting.reaction_function import ReactionFunction
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

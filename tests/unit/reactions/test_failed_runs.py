@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData, Unavailable
-from epochal.hosting.function import ReactionFunction
+from epochal.hosting.reaction_function import ReactionFunction
 from epochal.index.failed_runs import FailedRun
 from epochal.plan.ops import Op, Put
 from epochal.reactions.reactor import Reactor

@@ -15,7 +15,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.hosting.runner import Runner
-from epochal.hosting.wakeups import read_wake_ups
+from epochal.hosting.wakeup_queue import read_wake_ups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Sharing, Sign, Unit, write_sign
 from epochal.model.events import Event

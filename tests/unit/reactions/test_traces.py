@@ -11,7 +11,7 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from epochal import Delivery, Event, reaction
-from epochal.hosting.function import log_attempt
+from epochal.hosting.function_logs import log_attempt
 from epochal.reactions.handling import MAX_TRACE, Attempt, place_of, trace_of
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.world import Told, World

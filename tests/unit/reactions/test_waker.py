@@ -17,7 +17,7 @@ import pytest
 
 from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput, Unavailable
-from epochal.hosting import custom_resource, function, wakeups
+from epochal.hosting import custom_resource, first_wakeups, function, reaction_function
 from epochal.settings import variable
 from tests.unit.reactions.world import World
 
@@ -97,7 +97,7 @@ def test_a_deployment_is_answered_whatever_happens(
     loaded().handler({**EVENT, "RequestType": "Delete"}, Context())
     assert len(sent.entries) == 2, "a deletion wakes nothing"
     monkeypatch.setattr(clients, "service_client", lambda *_, **__: Sent(refusing=True))
-    monkeypatch.setattr(wakeups, "PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(first_wakeups, "PAUSE_SECONDS", 60.0)
     with pytest.raises(Unavailable):
         loaded().handler(EVENT, Context())
     assert [answer["Status"] for answer in answers] == ["SUCCESS", "SUCCESS", "FAILED"]
@@ -121,7 +121,7 @@ def test_an_answer_is_never_longer_than_cloudformation_takes(
 def test_a_library_that_cannot_be_imported_is_answered_too(
     answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "epochal.hosting.wakeups", None)
+    monkeypatch.setitem(sys.modules, "epochal.hosting.first_wakeups", None)
     with pytest.raises(ImportError):
         loaded().handler(EVENT, Context())
     loaded().handler({**EVENT, "RequestType": "Delete"}, Context())
@@ -138,18 +138,19 @@ def test_a_permission_that_does_not_hold_yet_is_waited_for() -> None:
 
         return do
 
-    wakeups.patiently(after(3), 45.0, slept.append)
-    assert slept == [wakeups.PAUSE_SECONDS] * 3
+    first_wakeups.patiently(after(3), 45.0, slept.append)
+    assert slept == [first_wakeups.PAUSE_SECONDS] * 3
     with pytest.raises(Unavailable):
-        wakeups.patiently(after(100), 45.0, slept.append)
+        first_wakeups.patiently(after(100), 45.0, slept.append)
     assert sum(slept[3:]) == 45.0
 
 
 def test_a_function_with_a_users_code_answers_no_deployment() -> None:
     """It could not, where that code cannot be imported: neither the creation nor the rollback's deletion."""
-    source = ast.parse(Path(function.__file__).read_text("utf-8"))
-    names = {each.module for each in ast.walk(source) if isinstance(each, ast.ImportFrom)}
-    assert "epochal.hosting.custom_resource" not in names
+    for module in (function, reaction_function):
+        source = ast.parse(Path(module.__file__).read_text("utf-8"))
+        names = {each.module for each in ast.walk(source) if isinstance(each, ast.ImportFrom)}
+        assert "epochal.hosting.custom_resource" not in names
 
 
 def test_an_answer_goes_to_the_web_and_nowhere_else() -> None:

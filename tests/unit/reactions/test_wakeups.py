@@ -15,19 +15,12 @@ from moto import mock_aws
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.indexer import Topic
-from epochal.hosting.function import ReactionFunction, lambda_handler
+from epochal.hosting.function import lambda_handler
+from epochal.hosting.group_wakeups import wake_group
 from epochal.hosting.metrics import Metrics
-from epochal.hosting.wakeups import (
-    CAREFUL_FROM,
-    MOST_HOPS,
-    Queue,
-    Standstill,
-    WakeUp,
-    WakeUpCall,
-    read_wake_ups,
-    wake,
-    wake_group,
-)
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups
+from epochal.hosting.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Unit
 from epochal.reactions.handling import Failure, Member

@@ -20,11 +20,11 @@ from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.hosting.function import parked_view
+from epochal.hosting.commands import parked_view
 from epochal.hosting.group_summaries import lag_words, state_of, summaries_of
+from epochal.hosting.group_wakeups import deployed_queue, wake_group
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.hosting.runner import Runner
-from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import Unit, group_stream, load
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, replace

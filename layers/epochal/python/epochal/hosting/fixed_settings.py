@@ -18,7 +18,7 @@ from epochal.declaration import Setting
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import EpochalError, InvalidInput
-from epochal.hosting.wakeups import SPARED_SECONDS, patiently
+from epochal.hosting.first_wakeups import SPARED_SECONDS, patiently
 from epochal.index.epochs import read_series
 from epochal.layout.registry import layout_named
 from epochal.lazy_dataclasses import dataclass

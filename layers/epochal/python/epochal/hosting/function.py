@@ -1,19 +1,12 @@
-"""The entry point of a reaction's function: what wakes it, and what it answers.
+"""The entry point of a reaction's function: the handler that Lambda calls.
 
-    messages of its queue           partitions have moved: run them; answers which messages must come again
-    its schedule                    wake every partition, in case a wake-up was lost
-    an operator's command           about parked streams (`hosting.commands`)
-
-A deployment of its stack wakes it by a function of ours (`hosting.wakeups`).
-
-Time ends before the function's own does, so that a handler's last call can return and be saved.
+A module with reactions does not refer to functions: its reactions run here, in a process, and in tests. So `handler` is
+the handler of a function whose environment names the reaction in the code beside it.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -22,27 +15,21 @@ from epochal.dynamo.aws_errors import describe_chain
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wire.sqs import queue_client
-from epochal.errors import EpochalError, InvalidInput, brought_by
-from epochal.hosting.deadline import SPARED, Alarm, Deadline, OnTimeout, in_timer, place
-from epochal.hosting.failure_records import FailureRecords
-from epochal.hosting.leases import Beat, Beats, Leases, in_thread, pause_after
+from epochal.errors import InvalidInput
+from epochal.hosting.function_logs import log_attempt, logger_of
+from epochal.hosting.leases import Leases
 from epochal.hosting.metrics import Metrics, metrics_of
-from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
-from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_CAUSE, GroupState, Unit
-from epochal.layout.registry import source_of
-from epochal.lazy_dataclasses import dataclass
+from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.wakeup_queue import Queue
 from epochal.model.kinds import must_be
 from epochal.named_objects import load_object
 from epochal.reactions.composite import Composite, composite_of
-from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet_filters
-from epochal.reactions.parking import ParkedStream, Parking, Replayed
-from epochal.reactions.reaction import Delivery, Reaction
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.handling import Member, trace_of
+from epochal.reactions.reaction import Reaction
+from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from epochal.feed.history import FeedEvent
@@ -50,9 +37,6 @@ if TYPE_CHECKING:
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 """What Lambda calls."""
-
-WATCH_SECONDS: Final = 6.0
-"""A run saves what it has done every five seconds. A group whose state does not change for so long is not run."""
 
 
 def lambda_handler(
@@ -99,352 +83,6 @@ def _botocores_sqs() -> Any:
 def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
     metrics.add(counts={f"Process.{why}": 1})
 
-
-def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
-    """Log a call of a handler that failed: stream, event, attempt and trace, without the event's values.
-
-    The words of a handler's errors may quote an event, and a log outlives it: the line has them where the level is
-    DEBUG, and `parked` has them for as long as the stream waits.
-    """
-    fields = {
-        "attempt": attempt.number,
-        "handler": handler,
-        "partition": attempt.partition,
-        "stream": attempt.stream,
-        "index": attempt.index,
-        "type": attempt.type,
-        "events": attempt.events,
-        "error": describe_chain(attempt.error),
-        "place": place_of(attempt.error),
-        "trace": trace_of(attempt.error),
-    }
-    if logger.log_level <= logging.DEBUG:
-        fields["cause"] = attempt.words[:MAX_CAUSE]
-    logger.warning("a handler failed", extra=fields)
-
-
-def logger_of(service: str) -> Logger:
-    """A function's logger, imported here: `lambda_handler` is at the top of the library, which does without it."""
-    with brought_by("lambda", "functions", "aws_lambda_powertools"):
-        from aws_lambda_powertools import Logger  # noqa: PLC0415
-    return Logger(service=service)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReactionFunction:
-    """The function of a reaction: answers the events that Lambda hands it.
-
-    Attributes:
-        reactor: runs the reaction.
-        queue: the queue whose messages wake the reaction.
-        logger, metrics: made once, not for each batch.
-        now: the clock, in seconds since 1970.
-        beats: renews the lease on messages while they are handled.
-        alarm: calls a function shortly before the function's timeout.
-    """
-
-    reactor: Reactor
-    queue: Queue
-    logger: Logger
-    metrics: Metrics
-    now: Callable[[], float] = time.time
-    beats: Beats = in_thread
-    alarm: Alarm = in_timer
-
-    def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event: messages of the queue, an operator's command, or the schedule's tick."""
-
-        def left() -> float:
-            return context.get_remaining_time_in_millis() / 1000
-
-        def remaining() -> float:
-            return left() * (1 - SPARED)
-
-        if "Records" in event:
-            leases = Leases(
-                client=self.queue.client, url=self.queue.url, logger=self.logger, beats=self.beats
-            )
-            with self._deadline(left(), self._record_timeout(left())) as deadline:
-                return leases.hold(event["Records"], left, partial(self._wake, event, remaining, deadline))
-        if "command" in event:
-            with self._deadline(left()) as deadline:
-                return operate(Parking(reactor=self.reactor, around=deadline.call), event, remaining())
-        self._tell_of_unmet()
-        return {"woken": self._wake_all()}
-
-    def _record_timeout(self, timeout: float) -> OnTimeout:
-        """Make a function that puts on record which delivery was being handled shortly before the timeout."""
-
-        def record(delivery: Delivery, due: float) -> None:
-            index = place(delivery)["index"]
-            self._failures.record_timeout(
-                delivery.partition, delivery.stream, index, timeout=timeout, due=due
-            )
-
-        return record
-
-    @property
-    def _failures(self) -> FailureRecords:
-        return FailureRecords(
-            member=self.reactor.member,
-            keeps_words=self.logger.log_level <= logging.DEBUG,  # the log has them, too
-            on_unrecorded=self._warn_of_no_record,
-        )
-
-    def _warn_of_no_record(self, error: str) -> None:
-        self.logger.warning("a failed run could not be put on record", error=error)
-
-    def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
-        """The deadline of this invocation, which logs what is being handled shortly before it."""
-        member = self.reactor.member
-        return Deadline(
-            member.reaction.handler_name,
-            seconds,
-            logger=self.logger,
-            clock=member.driver.clock,
-            alarm=self.alarm,
-            on_timeout=on_timeout,
-        )
-
-    def _wake(
-        self, event: dict[str, Any], remaining: Callable[[], float], deadline: Deadline, beat: Beat
-    ) -> dict[str, Any]:
-        """Run the partitions that messages of the queue name, and answer which messages have failed."""
-
-        def call(handle: Callable[[Delivery], object], delivery: Delivery) -> None:
-            beat.wait()
-            deadline.call(handle, delivery)
-
-        def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
-            partition, share = unit
-            messages = [each for each in here if each.unit == unit]
-            due = pause_after(max(each.receives for each in messages))
-            try:
-                ran = self.reactor.run(
-                    partition,
-                    share=share,
-                    seconds=seconds,
-                    careful=careful,
-                    tell=self._tell_behind,
-                    around=call,
-                )
-            except Exception as error:
-                self._failures.record_error(unit, error, due)
-                raise
-            if ran.blocked is not None:
-                self._failures.record_blocked(unit, ran.blocked, due)
-            elif ran.stands_still and ran.checkpoint < max(each.position for each in messages):
-                self._failures.record_standstill(unit, due)
-            return ran
-
-        wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
-        self._tell_members(wake_ups)
-        members = self.reactor.member.reaction.members
-        here = [each for each in wake_ups if each.unit.share < members]
-        here = self._without_running(here, remaining)
-        woken = wake(here, remaining, run, self._again)
-        self._emit(woken)
-        return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
-
-    def _without_running(self, wake_ups: list[WakeUp], remaining: Callable[[], float]) -> list[WakeUp]:
-        """Drop wake-ups sent aside for partitions that another process is running now.
-
-        That run reads the changed state itself, and two runs would do everything twice.
-        """
-        aside = {each.partition for each in wake_ups if each.aside}
-        if not aside:
-            return wake_ups
-        member = self.reactor.member
-        before = {each: member.load(each).state for each in aside}
-        member.driver.sleep(min(WATCH_SECONDS, remaining() / 4))
-        running = {each for each in aside if member.load(each).state != before[each]}
-        return [each for each in wake_ups if not (each.aside and each.partition in running)]
-
-    def _tell_members(self, wake_ups: list[WakeUp]) -> None:
-        """Wake the other members of partitions, since notices of the indexer wake only the first member.
-
-        A wake-up may have been sent when the group had more members. Whoever has the streams of that share now is woken
-        by a message of its own: those of one share come one after another, so no two functions run one member.
-        """
-        member = self.reactor.member
-        sharing = member.reaction.sharing
-        gone = {each.partition for each in wake_ups if each.unit.share >= sharing.members}
-        told = {
-            each.partition: each
-            for each in sorted(wake_ups, key=lambda each: each.position)
-            if each.unit.share >= sharing.members or (each.tells_all and sharing.members > 1)
-        }
-        for partition, last in told.items():
-            state = member.load(partition).state or GroupState()
-            late = (
-                unit
-                for unit in sharing.units(partition)
-                if (unit.share or partition in gone) and sharing.checkpoint(state, unit.share) < last.position
-            )
-            self.queue.send(WakeUpCall(unit=unit, position=last.position, occasion=last.id) for unit in late)
-
-    def _again(self, unit: Unit, position: Checkpoint, standing: Standstill) -> None:
-        """Send a wake-up to the function itself, for a catch-up that takes longer than one invocation.
-
-        A failed message would do so as well, but would count towards its last delivery.
-        """
-        occasion = f"at-{int(standing.at)}-{self.now():.3f}"
-        self.queue.send([WakeUpCall(unit=unit, position=position, occasion=occasion, standing=standing)])
-
-    def _wake_all(self) -> int:
-        """Send a wake-up for every partition that the reaction reads, and return how many were sent."""
-        tails = self.reactor.member.reader.partitions()
-        return self.queue.send(tick((each for each in tails if self._concerned(each.partition)), self.now()))
-
-    def _concerned(self, partition: int) -> bool:
-        """Whether the reaction reads the source of a partition."""
-        return source_of(partition) in self.reactor.member.reaction.sources
-
-    def _emit(self, woken: Woken) -> None:
-        """Log what was parked, blocked or stuck in an invocation, and count it in the metrics."""
-        for (partition, _), ran in woken.runs.items():
-            for failure in ran.parked:
-                self.logger.error(
-                    "parked a stream", attempts=failure.attempts, **self._place(partition, failure)
-                )
-            if ran.blocked is not None:
-                self.logger.error("blocked", **self._place(partition, ran.blocked))
-        for (partition, _), standing in woken.stuck.items():
-            self.logger.error(
-                "a catch-up does not get on",
-                partition=partition,
-                checkpoint=str(standing.at),
-                hops=standing.hops,
-            )
-        runs = woken.runs.values()
-        if behind := [ran.behind for ran in runs if ran.behind is not None]:
-            self._tell_behind(max(behind))
-        parked = sum(len(ran.parked) for ran in runs)
-        blocked = sum(ran.blocked is not None for ran in runs) + len(woken.stuck)
-        self.metrics.add(
-            counts={
-                "Reaction.handled": sum(ran.events for ran in runs),
-                "Reaction.parked": parked,
-                "Reaction.blocked": blocked,
-            },
-            urgent=parked + blocked > 0,
-        )
-
-    def _place(self, partition: int, failure: Failure) -> dict[str, Any]:
-        """The log fields of a failure; the error's words only at the level DEBUG."""
-        fields = {
-            "partition": partition,
-            "stream": failure.stream,
-            "index": failure.index,
-            "kind": failure.cause.partition(":")[0],
-        }
-        if self.logger.log_level <= logging.DEBUG:
-            fields["cause"] = failure.cause[:MAX_CAUSE]
-        return fields
-
-    def _tell_behind(self, seconds: float) -> None:
-        """Emit the metric of how many seconds the reaction is behind, during a catch-up too.
-
-        Each run of a catch-up replaces the message whose age the queue would show.
-        """
-        self.metrics.add(times={"Reaction.behind": seconds * 1000})
-
-    def _tell_of_unmet(self) -> None:
-        """Warn of categories and types of which nothing has come since the group began: they may be misspelt."""
-        found = unmet_filters(self.reactor.member)
-        if found:
-            self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
-        self.metrics.add(counts={"Reaction.unmet": len(found)}, urgent=True)
-
-
-# What an operator may ask of a reaction: to list parked streams, to replay or to discard them.
-#
-# Requests and answers are plain JSON, because they are a function's payload. Every request ends in time; a replay
-# that could not finish says so, and is asked for again.
-
-COMMANDS = ("parked", "replay", "discard", "skip")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """An operator's request about parked streams: `parked` lists a partition's, the others change one of them.
-
-    Attributes:
-        name: one of `COMMANDS`.
-        partition: number of the partition.
-        stream: name of the stream; empty for `parked`.
-        index: index of the event that `skip` gives up; None for the one that the stream waits for.
-    """
-
-    name: str
-    partition: int
-    stream: str = ""
-    index: int | None = None
-
-
-def parse_command(fields: dict[str, Any]) -> Command:
-    """Read an operator's request, and check its fields.
-
-    Raises:
-        InvalidInput: a field is missing or wrong; the error names it.
-    """
-    name, partition, stream = fields.get("command"), fields.get("partition"), fields.get("stream", "")
-    if name not in COMMANDS:
-        raise InvalidInput("command", f"must be one of {', '.join(COMMANDS)}")
-    if type(partition) is not int or partition < 0:
-        raise InvalidInput("partition", "must be a partition's number")
-    if not isinstance(stream, str):
-        raise InvalidInput("stream", "must be a stream's name")
-    index = fields.get("index")
-    if index is not None and (name != "skip" or type(index) is not int or index < 0):
-        raise InvalidInput("index", "must be an event's index, and is for skip alone")
-    return Command(name=name, partition=partition, stream=stream, index=index)
-
-
-def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Do what an operator asks for, and answer as JSON; an error is an answer as well."""
-    try:
-        return _answer(parking, parse_command(fields), seconds)
-    except EpochalError as error:
-        return {"error": type(error).__name__, "detail": str(error)}
-
-
-def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any]:
-    """Do what a checked request asks for, and answer as JSON."""
-    match command.name:
-        case "parked":
-            return {"parked": [parked_view(each) for each in parking.streams(command.partition)]}
-        case "replay":
-            return _replayed(parking.replay(command.partition, command.stream, seconds=seconds))
-        case "discard":
-            return _replayed(parking.discard(command.partition, command.stream))
-        case _:
-            return {"next": parking.skip(command.partition, command.stream, command.index), "unparked": False}
-
-
-def parked_view(parked: ParkedStream) -> dict[str, Any]:
-    """A parked stream as JSON."""
-    cause = parked.cause
-    return {
-        "partition": parked.partition,
-        "stream": parked.stream,
-        "index": parked.index,
-        "cause": None if cause is None else cause.text,
-        "attempts": None if cause is None else cause.attempts,
-        "since": None if cause is None else cause.timestamp,
-        "trace": None if cause is None else cause.trace,
-    }
-
-
-def _replayed(replayed: Replayed) -> dict[str, Any]:
-    failure = None
-    if (failed := replayed.failure) is not None:
-        failure = {"index": failed.index, "cause": failed.cause, "trace": failed.trace}
-    return {"next": replayed.next, "unparked": replayed.unparked, "failure": failure}
-
-
-# A module with reactions says nothing of functions: its reactions run here, in a process, and in tests. So `handler`
-# is that of a function that is told where the reaction is in the code beside it.
 
 ENTRY: Final = "EPOCHAL_ENTRY"
 """The variable that says where the reaction is: `board:departures`."""

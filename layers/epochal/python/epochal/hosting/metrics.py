@@ -1,42 +1,36 @@
-"""What functions count and time, as CloudWatch reads it from their logs.
+"""Metrics of functions as lines of their logs, in CloudWatch's embedded metric format; one line for many invocations.
 
-Who runs events without Lambda needs none of it.
+Reactions that run without Lambda need none of it.
+
+A log costs by its bytes, and of a line with one request's values nine tenths name the metrics. So an environment keeps
+what it counts, and writes a line when
+
+    its first value is a minute old, which the next value finds
+    it has as many times as a line may hold
+    something in it is urgent: an alarm looks at it
+    Lambda ends the environment (`process_end`)
+
+An environment that is frozen keeps its values, and they count for the minute in which the line began, however late it
+is written. Values are lost only if an environment is killed without a warning, by its memory or its time limit: at most
+a minute's values of that one. Where no warning would come, nothing is kept: each value is a line.
+
+    times     every value, since CloudWatch makes percentiles of them
+    counts    their sum; nothing where it is zero
+    notes     sums that are in the line for queries of the log, and are no metrics: each of those costs by the month
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from epochal.hosting.process_end import at_end
 from epochal.lazy_dataclasses import dataclass, field
-
-if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
-# Metrics as lines of a log, in CloudWatch's embedded metric format; one line for many invocations.
-#
-# A log costs by its bytes, and of a line with one request's values nine tenths name the metrics. So an environment
-# keeps what it counts, and writes a line when
-#
-#     its first value is a minute old, which the next value finds
-#     it has as many times as a line may hold
-#     something in it is urgent: an alarm looks at it
-#     Lambda ends the environment (`ending`)
-#
-# An environment that is frozen keeps its values, and they count for the minute in which the line began, however late
-# it is written. What is lost is what an environment holds that is killed without a warning, by its memory or its time
-# limit: at most a minute's values of that one. Where no warning would come, nothing is kept: each value is a line.
-#
-#     times     every value, since CloudWatch makes percentiles of them
-#     counts    their sum; nothing where it is zero
-#     notes     sums that are in the line for queries of the log, and are no metrics: each of those costs by the month
 
 NAMESPACE: Final = "Epochal"
 
@@ -156,24 +150,6 @@ class Metrics:
             self._write(text)
 
 
-# The warning that Lambda gives a process before it ends its environment.
-#
-# Lambda sends SIGTERM, half a second before it kills, to environments that have an extension; to others nothing. So
-# the process registers one in its own name, which asks for no events: it holds up no invocation. It has to wait for
-# its next event, or the start of the function would never be over; none comes, so a thread waits for good.
-#
-# Python's runtime takes the signal from 3.12 on: an older one waits for invocations in its main thread, where no
-# handler runs.
-
-RUNTIME: Final = "AWS_LAMBDA_RUNTIME_API"
-"""The variable that says where Lambda's interface for a runtime and its extensions is; unset outside of Lambda."""
-
-_FROM: Final = "/2020-01-01/extension"
-_NAME: Final = "epochal"
-_ANSWER_SECONDS: Final = 1.0
-"""It is on the same machine, and a start waits for it."""
-
-
 def metrics_of(service: str, environment: Mapping[str, str] = os.environ) -> Metrics:
     """Make the metrics of a function, kept over its invocations where Lambda announces the process's end.
 
@@ -183,47 +159,3 @@ def metrics_of(service: str, environment: Mapping[str, str] = os.environ) -> Met
     if at_end(metrics.write_all, environment):
         metrics.keep()
     return metrics
-
-
-def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
-    """Have `act` called when Lambda ends this process; False where it would not announce that."""
-    place = environment.get(RUNTIME, "")
-    if not place or threading.current_thread() is not threading.main_thread():
-        return False
-    from http.client import HTTPConnection, HTTPException  # noqa: PLC0415  Lambda's runtime has it, nobody else needs it
-
-    try:
-        identity = _register(HTTPConnection(place, timeout=_ANSWER_SECONDS))
-    except (OSError, HTTPException):
-        return False
-    if not identity:
-        return False
-
-    def end(*_: object) -> None:
-        act()
-        # An ordinary exit would wait for the threads that wait for Lambda.
-        os._exit(0)
-
-    def wait() -> None:
-        connection = HTTPConnection(place)
-        with suppress(OSError, HTTPException):
-            connection.request(
-                "GET", f"{_FROM}/event/next", headers={"Lambda-Extension-Identifier": identity}
-            )
-            connection.getresponse()
-
-    signal.signal(signal.SIGTERM, end)
-    threading.Thread(target=wait, daemon=True).start()
-    return True
-
-
-def _register(connection: HTTPConnection) -> str:
-    """Register this process as an extension, and return its identifier; empty where that is refused."""
-    try:
-        headers = {"Lambda-Extension-Name": _NAME, "Content-Type": "application/json"}
-        connection.request("POST", f"{_FROM}/register", body='{"events": []}', headers=headers)
-        response = connection.getresponse()
-        response.read()
-        return response.headers.get("Lambda-Extension-Identifier", "") if response.status == 200 else ""  # noqa: PLR2004
-    finally:
-        connection.close()

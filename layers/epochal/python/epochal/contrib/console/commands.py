@@ -11,9 +11,9 @@ import click
 from epochal.cli.react import by_name, load_reactions
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
+from epochal.hosting.group_wakeups import wake_group
 from epochal.hosting.indexer_state import indexer_states
 from epochal.hosting.services import invoker, measuring, reactions_of
-from epochal.hosting.wakeups import wake_group
 
 
 @click.command()

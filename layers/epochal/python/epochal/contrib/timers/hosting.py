@@ -22,7 +22,8 @@ from epochal.dynamo.interpreter import lazily, open_deployment
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.feed.indexer import sent
 from epochal.hosting.deadline import SPARED
-from epochal.hosting.function import Handler, lambda_handler, light_sqs_client, logger_of
+from epochal.hosting.function import Handler, lambda_handler, light_sqs_client
+from epochal.hosting.function_logs import logger_of
 from epochal.hosting.leases import Beat, Leases
 from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.lazy_dataclasses import dataclass, field, replace

@@ -1,0 +1,44 @@
+"""Logs of a reaction's function: its logger, and the line about a handler that failed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from epochal.dynamo.aws_errors import describe_chain
+from epochal.errors import brought_by
+from epochal.index.groups import MAX_CAUSE
+from epochal.reactions.handling import Attempt, place_of, trace_of
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+
+def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
+    """Log a call of a handler that failed: stream, event, attempt and trace, without the event's values.
+
+    The words of a handler's errors may quote an event, and a log outlives it: the line has them where the level is
+    DEBUG, and `parked` has them for as long as the stream waits.
+    """
+    fields = {
+        "attempt": attempt.number,
+        "handler": handler,
+        "partition": attempt.partition,
+        "stream": attempt.stream,
+        "index": attempt.index,
+        "type": attempt.type,
+        "events": attempt.events,
+        "error": describe_chain(attempt.error),
+        "place": place_of(attempt.error),
+        "trace": trace_of(attempt.error),
+    }
+    if logger.log_level <= logging.DEBUG:
+        fields["cause"] = attempt.words[:MAX_CAUSE]
+    logger.warning("a handler failed", extra=fields)
+
+
+def logger_of(service: str) -> Logger:
+    """A function's logger, imported here: `lambda_handler` is at the top of the library, which does without it."""
+    with brought_by("lambda", "functions", "aws_lambda_powertools"):
+        from aws_lambda_powertools import Logger  # noqa: PLC0415
+    return Logger(service=service)
