@@ -33,9 +33,11 @@ from bench.functions import CONTEXT, request
 from bench.pages import store
 from bench.report import Report, progress
 from bench.rounds import Compared
-from epochal.dynamo.interpreter import LightCarrier, carrier_interpreter, interpreter, open_deployment
+from epochal.dynamo.carriers import LightCarrier
+from epochal.dynamo.interpreter import carrier_interpreter, interpreter, open_deployment
 from epochal.dynamo.protocol.requests import DynamoRequest
-from epochal.dynamo.wire.environment import FixedKeys, Service
+from epochal.dynamo.wire.environment import Service
+from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.http.gateway import serve
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended

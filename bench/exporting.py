@@ -31,8 +31,10 @@ from epochal import Event
 from epochal.contrib.local.endpoint import KEY, REGION, SECRET, Endpoint
 from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
-from epochal.dynamo.interpreter import LightCarrier, carrier_interpreter, interpreter
-from epochal.dynamo.wire.environment import FixedKeys, Service
+from epochal.dynamo.carriers import LightCarrier
+from epochal.dynamo.interpreter import carrier_interpreter, interpreter
+from epochal.dynamo.wire.environment import Service
+from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX

@@ -22,9 +22,11 @@ from bench.report import Report
 from epochal.care.table_creation import create_table
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
-from epochal.dynamo.interpreter import Carrier, LightCarrier, carrier_interpreter
+from epochal.dynamo.carriers import Carrier, LightCarrier
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.dynamo.protocol.requests import DynamoRequest
-from epochal.dynamo.wire.environment import FixedKeys, Service
+from epochal.dynamo.wire.environment import Service
+from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.layout.registry import source_of
 from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event

@@ -9,7 +9,8 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from epochal.dynamo.interpreter import lazily, open_deployment
+from epochal.dynamo.interpreter import open_deployment
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.wire.sns import topic_client
 from epochal.feed.indexer import Report, Topic, read_records
 from epochal.hosting.metrics import metrics_of
@@ -79,7 +80,7 @@ def _emit(report: Report) -> None:
     if causes:
         from aws_lambda_powertools import Logger  # noqa: PLC0415  nothing but a failure needs it
 
-        from epochal.dynamo.aws_errors import log_fields  # noqa: PLC0415
+        from epochal.dynamo.loggable_errors import log_fields  # noqa: PLC0415
 
         for what, cause in causes:
             Logger(service=service).error(what, extra=log_fields(cause))

@@ -16,10 +16,10 @@ from epochal.contrib.sekiban import INLINE_BYTES
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.states import StoredState
-from epochal.dynamo import bucket as s3_objects
-from epochal.dynamo.bucket import S3Objects
+from epochal.dynamo import s3_objects
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.s3_objects import S3Objects
 from epochal.errors import CorruptData, MissingBody
 from epochal.plan.ops import Execute, Get, Op, Put, Reply
 from epochal.plan.values import text

@@ -12,8 +12,8 @@ from botocore.credentials import Credentials
 
 from epochal.care.table_creation import Provisioned, create_table
 from epochal.contrib.local.endpoint import KEY, SECRET, Endpoint
+from epochal.dynamo.carriers import LightCarrier
 from epochal.dynamo.clients import credentials, dynamodb_client
-from epochal.dynamo.interpreter import LightCarrier
 from epochal.dynamo.wire.environment import Service
 from epochal.plan.tables import TableSpec
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account

@@ -14,8 +14,8 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from epochal.dynamo.bucket import S3Bodies
 from epochal.dynamo.clients import s3_client
+from epochal.dynamo.s3_bodies import S3Bodies
 from epochal.errors import (
     CorruptData,
     DeniedBody,

@@ -21,7 +21,8 @@ from botocore.exceptions import (
 )
 from botocore.stub import Stubber
 
-from epochal.dynamo.clients import connection_failure, dynamodb_client
+from epochal.dynamo.boto3_carrier import connection_failure
+from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.wire.http import NoAnswer, Unsent

@@ -27,9 +27,10 @@ from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from epochal.dynamo import clients, interpreter
+from epochal.dynamo import boto3_carrier, clients, interpreter
+from epochal.dynamo.carriers import Carrier, LightCarrier
 from epochal.dynamo.clients import Renewed
-from epochal.dynamo.interpreter import Carrier, LightCarrier, carrier_interpreter
+from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.dynamo.protocol.requests import DynamoRequest, request_of
 from epochal.dynamo.wire import environment
@@ -84,7 +85,7 @@ class Service:
         client.meta.events.register(
             "before-send.dynamodb", lambda request, **_: self.send(request), unique_id="service"
         )
-        return clients.boto3_carrier(client)
+        return boto3_carrier.boto3_carrier(client)
 
 
 @cache

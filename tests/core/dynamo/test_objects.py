@@ -11,8 +11,8 @@ from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
+from epochal.dynamo.s3_objects import S3Objects
 from epochal.errors import EpochalError, MissingBody, MissingBucket, Refused, Unavailable
 
 KEY = "projections/Totals/00.bin"

@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.clients import parse_answers
+from epochal.dynamo.boto3_carrier import parse_answers
 
 EVERY_KIND = {
     "text": {"S": "ä ✈"},

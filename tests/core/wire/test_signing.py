@@ -13,8 +13,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from epochal.dynamo.wire.environment import FixedKeys, Signer
 from epochal.dynamo.wire.http import host_of
+from epochal.dynamo.wire.signatures import FixedKeys, Signer
 from epochal.errors import Misconfigured
 
 PLAIN = string.ascii_letters + string.digits + string.punctuation

@@ -18,7 +18,7 @@ from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.spool import Spool
 from epochal.care.table_exports import export_at
 from epochal.contrib.equinox.port import tips_source
-from epochal.dynamo.bucket import S3Objects
+from epochal.dynamo.s3_objects import S3Objects
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import TIP, tip_key
 from epochal.index.epochs import EpochLimits, register

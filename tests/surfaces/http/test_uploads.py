@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from epochal.dynamo.bucket import S3Links
 from epochal.dynamo.clients import s3_client
-from epochal.dynamo.interpreter import lazily
+from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.s3_links import S3Links
 from epochal.model.bodies import Claim
 from epochal.settings import UPLOAD_BYTES
 from tests.support.api import Api

@@ -20,8 +20,9 @@ from botocore.session import Session
 
 from epochal.cli import main as command_line
 from epochal.contrib.equinox import open_tips
-from epochal.dynamo.aws_errors import describe_failure, translate_boto_error
-from epochal.dynamo.clients import connection_failure, dynamodb_client
+from epochal.dynamo.aws_configuration import describe_failure, translate_boto_error
+from epochal.dynamo.boto3_carrier import connection_failure
+from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured

@@ -22,8 +22,9 @@ from botocore.loaders import create_loader
 from botocore.session import Session
 
 from epochal.dynamo.wire.batches import TRIES
-from epochal.dynamo.wire.environment import FixedKeys, Service, service_from_environment
+from epochal.dynamo.wire.environment import Service, service_from_environment
 from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
+from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.dynamo.wire.sns import MEDIA, LightTopics, topic_client
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.feed.indexer import Topic

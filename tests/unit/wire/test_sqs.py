@@ -23,8 +23,9 @@ from botocore.loaders import create_loader
 from botocore.session import Session
 
 from epochal.dynamo.wire.batches import TRIES
-from epochal.dynamo.wire.environment import FixedKeys, Service
+from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
+from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.dynamo.wire.sqs import MEDIA, LightQueues, queue_client
 from epochal.errors import InvalidRequest, Unavailable
 from tests.surfaces.lambdas.test_api_handlers import in_a_fresh_process

@@ -42,7 +42,7 @@ MAX_PARTITIONS = 10_000
 """Largest number of partitions of a source: the first partitions of sources are this far apart (FORMATS §4)."""
 
 LIGHT = "light"
-"""The carrier of requests to DynamoDB that signs and sends them itself (`dynamo.interpreter`)."""
+"""The carrier of requests to DynamoDB that signs and sends them itself (`dynamo.carriers`)."""
 
 BOTO3 = "boto3"
 """The carrier that is a client of boto3's, which instruments and mocks of AWS know."""

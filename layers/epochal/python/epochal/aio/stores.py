@@ -20,8 +20,8 @@ from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.dynamo.protocol.messages import MEDIA, body_of, read_answer, target_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.stores import Place
-from epochal.dynamo.wire.environment import Signer
 from epochal.dynamo.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of
+from epochal.dynamo.wire.signatures import Signer
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
 from epochal.lazy_dataclasses import dataclass, field, replace

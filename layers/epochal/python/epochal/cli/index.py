@@ -22,8 +22,8 @@ from epochal.care.verify import STREAMS, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.inputs import IndexUnsound, Seconds
 from epochal.cli.target import OpenedStore, given, on_store
-from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
+from epochal.dynamo.s3_objects import S3Objects
 from epochal.dynamo.table_kinds import with_table_checks
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer

@@ -1,31 +1,31 @@
 """A deployment on AWS, and plans to requests that a carrier sends. Nothing is retried here.
 
-What a carrier raises:
+The carrier of a deployment is a setting:
 
-    Unsent          NotApplied: no connection was made
-    NoAnswer          Lost: it may have been applied
-    DynamoFault     what it means (`dynamo.protocol.faults`)
+    light     requests signed and sent by `wire`, with the configuration of the environment, or else of botocore; where
+              it does not cover the configuration, as with a proxy, it falls back to boto3, and the logger
+              `epochal.dynamo` says why, once a process
+    boto3     a client of boto3's, whatever the configuration
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import ssl
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from epochal.deployment import Deployment
+from epochal.dynamo.carriers import Carrier, LightCarrier
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.protocol.conversations import conversation
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
-from epochal.dynamo.protocol.messages import MEDIA, body_of, read_answer, target_of
-from epochal.dynamo.protocol.requests import DynamoRequest
-from epochal.dynamo.wire.environment import Service, Signer, find_client_patch, service_from_environment
-from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, host_of, roots
+from epochal.dynamo.wire.environment import Service, find_client_patch, service_from_environment
+from epochal.dynamo.wire.http import NoAnswer, Unsent
 from epochal.lazy_dataclasses import dataclass
+from epochal.named_objects import load_object
 from epochal.plan import limits
 from epochal.plan.failures import Lost, NotApplied, Unreached
 from epochal.plan.ops import Execute, Op, Reply
@@ -39,16 +39,13 @@ if TYPE_CHECKING:
     from epochal.deployment import Links
     from epochal.store.encoding import Bodies, Objects
 
-Carrier = Callable[[DynamoRequest], dict[str, Any]]
-"""Sends a request and returns its answer."""
-
 
 def interpreter(client: DynamoDBClient) -> Execute:
     """Build an interpreter that performs plans through a boto3 client.
 
     It is safe to share between threads, as clients are.
     """
-    from epochal.dynamo.clients import boto3_carrier  # noqa: PLC0415  functions do without
+    from epochal.dynamo.boto3_carrier import boto3_carrier  # noqa: PLC0415  functions do without
 
     return carrier_interpreter(boto3_carrier(client))
 
@@ -91,12 +88,6 @@ def _run_conversation(carry: Carrier, op: Op) -> Reply:
             reply: Reply = stop.value
             return reply
 
-
-# What performs plans: through which carrier, and where.
-#
-# light     requests signed and sent by `wire`, with what the environment says, or else what botocore has found; where
-#           that is not all, as with a proxy, as boto3, and the logger `epochal.dynamo` says why, once a process
-# boto3     a client of boto3's, whatever the configuration
 
 _LOGGER: Final = logging.getLogger("epochal.dynamo")
 
@@ -141,32 +132,6 @@ def _warn_once(why: str) -> None:
     )
 
 
-class LightCarrier:
-    """Signs and sends DynamoDB requests to one address without botocore.
-
-    Safe to share between threads; a fork may go on using it.
-    """
-
-    def __init__(self, service: Service) -> None:
-        bundle = service.bundle
-        self._connections = Connections(
-            service.url, tls=partial(ssl.create_default_context, cafile=bundle) if bundle else roots
-        )
-        self._signer = Signer(host_of(service.url), service.region, "dynamodb")
-        self._credentials = service.credentials
-
-    def __call__(self, request: DynamoRequest) -> dict[str, Any]:
-        """Send a request and return its answer."""
-        body = body_of(request)
-        keys = self._credentials.get_frozen_credentials()
-        headers = self._signer.headers(keys, target_of(request), MEDIA, body)
-        return read_answer(request, *self._connections.send(headers, body))
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._connections.close()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Bucket:
     """A bucket by name, with the services that use it.
@@ -180,37 +145,39 @@ class S3Bucket:
     @property
     def bodies(self) -> Bodies | None:
         """Storage of events' bodies; None without a bucket."""
-        return cast("Bodies", _LazyBucket("S3Bodies", self.s3, self.name)) if self.name else None
+        if not self.name:
+            return None
+        return cast("Bodies", _LazyBucket("epochal.dynamo.s3_bodies:S3Bodies", self.s3, self.name))
 
     @property
     def objects(self) -> Objects | None:
         """Storage of objects of optional packages; None without a bucket."""
-        return cast("Objects", _LazyBucket("S3Objects", self.s3, self.name)) if self.name else None
+        if not self.name:
+            return None
+        return cast("Objects", _LazyBucket("epochal.dynamo.s3_objects:S3Objects", self.s3, self.name))
 
     @property
     def links(self) -> Links:
         """Service that signs URLs."""
-        return cast("Links", _LazyBucket("S3Links", self.s3, self.name))
+        return cast("Links", _LazyBucket("epochal.dynamo.s3_links:S3Links", self.s3, self.name))
 
 
 class _LazyBucket:
-    """Forwards method calls to a class of `dynamo.bucket` that is imported at the first call.
+    """Forwards method calls to a class, `module:name`, that is imported at the first call.
 
-    That module imports errors of botocore, and few bodies are too large for an item.
+    Such a module imports errors of botocore, and few bodies are too large for an item.
     """
 
-    def __init__(self, kind: str, s3: S3Client, name: str) -> None:
-        self._made = (kind, s3, name)
+    def __init__(self, place: str, s3: S3Client, name: str) -> None:
+        self._made = (place, s3, name)
 
     def __getattr__(self, name: str) -> Any:
         return partial(self._call, name)
 
     def _call(self, method: str, *args: Any) -> Any:
         """Import the class, and call one of its methods."""
-        from epochal.dynamo import bucket  # noqa: PLC0415  what is not opened is not imported
-
-        kind, s3, name = self._made
-        return getattr(getattr(bucket, kind)(s3, name), method)(*args)
+        place, s3, name = self._made
+        return getattr(load_object(place)(s3, name), method)(*args)
 
 
 def open_deployment(
@@ -253,29 +220,3 @@ def _s3_client() -> S3Client:
     from epochal.dynamo.clients import s3_client  # noqa: PLC0415  likewise
 
     return s3_client()
-
-
-# Clients made when first needed. An S3 client costs a cold start as much as the DynamoDB client, and few requests
-# ever need it.
-
-T = TypeVar("T")
-
-
-class _Lazy(Generic[T]):
-    """Stands in for the result of `make`, which is called when an attribute is first used."""
-
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._made: T | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        with self._lock:
-            if self._made is None:
-                self._made = self._make()
-        return getattr(self._made, name)
-
-
-def lazily(make: Callable[[], T]) -> T:
-    """Return a stand-in for `make()`, which is called once, when it is first used. Safe under threads."""
-    return cast("T", _Lazy(make))

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epochal.deployment import Deployment
-from epochal.dynamo.interpreter import execute_through, lazily, open_deployment
+from epochal.dynamo.interpreter import execute_through, open_deployment
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass

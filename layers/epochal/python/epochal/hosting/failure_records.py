@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from epochal.dynamo.aws_errors import describe_chain
+from epochal.dynamo.loggable_errors import describe_chain
 from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
 from epochal.index.groups import Unit, group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace

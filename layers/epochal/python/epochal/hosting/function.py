@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.aws_errors import describe_chain
-from epochal.dynamo.interpreter import lazily
+from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.loggable_errors import describe_chain
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wire.sqs import queue_client
 from epochal.errors import InvalidInput

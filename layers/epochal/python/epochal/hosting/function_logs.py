@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from epochal.dynamo.aws_errors import describe_chain
+from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import brought_by
 from epochal.index.groups import MAX_CAUSE
 from epochal.reactions.handling import Attempt, place_of, trace_of

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from epochal.dynamo.aws_errors import describe_chain
+from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import EpochalError, Unavailable
 from epochal.feed.indexer import Indexer, Report, numbers_of, table_of
 from epochal.index.indexer_failures import forget_failures, record_failures

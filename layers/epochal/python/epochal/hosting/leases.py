@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.aws_errors import describe_chain
+from epochal.dynamo.loggable_errors import describe_chain
 from epochal.feed.indexer import sent
 from epochal.lazy_dataclasses import dataclass
 

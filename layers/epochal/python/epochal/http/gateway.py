@@ -135,7 +135,7 @@ class _Gateway:
         problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:
-            from epochal.dynamo.aws_errors import log_fields  # noqa: PLC0415  only failures need it
+            from epochal.dynamo.loggable_errors import log_fields  # noqa: PLC0415  only failures need it
 
             self._log.write("error", "failed", identity, problem=kind.name, **log_fields(error))
         else:

@@ -18,7 +18,8 @@ from epochal.contrib.publish.rows import row_message, together
 from epochal.contrib.publish.secrets import Secret
 from epochal.contrib.publish.webhook import AUTHORIZATION, Proof
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import lazily, open_deployment
+from epochal.dynamo.interpreter import open_deployment
+from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler

@@ -20,7 +20,7 @@ from epochal.contrib.publish.cloudevents import Message
 from epochal.contrib.publish.webhook import Proof, to_webhook
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import lazily
+from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.lazy_dataclasses import dataclass, replace
 

@@ -31,7 +31,7 @@ from epochal.contrib.subjects.items import Forgotten, Wrapped, destroy, forgotte
 from epochal.deciders.codecs import EventCodec, Sealing, Stored
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import lazily
+from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import (
     CorruptData,

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.contrib.timers.engine import Engine, engine_of
 from epochal.contrib.timers.protocol import Sent, Wake, Worked, read_wake_up
-from epochal.dynamo.aws_errors import describe_chain, translate_errors
+from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import lazily, open_deployment
+from epochal.dynamo.interpreter import open_deployment
+from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.feed.indexer import sent
 from epochal.hosting.deadline import SPARED

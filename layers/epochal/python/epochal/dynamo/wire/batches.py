@@ -16,8 +16,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from epochal.dynamo.wire.environment import Service, Signer
+from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.http import Connections, NoAnswer, Unsent, host_of, is_busy, roots
+from epochal.dynamo.wire.signatures import Signer
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.lazy_dataclasses import dataclass
 

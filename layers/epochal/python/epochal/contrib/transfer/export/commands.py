@@ -26,7 +26,7 @@ from epochal.contrib.transfer.export import origins
 from epochal.contrib.transfer.export.files import FORMATS, TYPED, Format
 from epochal.contrib.transfer.export.parts import EventExport, ExportCounts, ExportScope, found_in
 from epochal.contrib.transfer.rows import COLUMNS, Kind, micros_of
-from epochal.dynamo.bucket import S3Objects
+from epochal.dynamo.s3_objects import S3Objects
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import FeedStart, parse_place

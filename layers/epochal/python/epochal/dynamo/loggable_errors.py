@@ -1,0 +1,46 @@
+"""The parts of an error that may be logged: its kind, where it was raised, and its words where they are ours.
+
+The words of others may quote what they failed on: boto the parameters that it would not send, a parser the text, a
+dictionary the key. Our own name the item that breaks the format, never its contents. For AWS's own errors the
+operation and the code say enough.
+"""
+
+from __future__ import annotations
+
+from traceback import format_tb
+
+from botocore import exceptions
+
+from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.errors import (
+    EpochalError,
+    InvalidRequest,
+    chain,
+)
+
+
+def log_fields(error: BaseException) -> dict[str, str]:
+    """Return the log fields of an error: `error`, its chain of kinds, and `trace`, code without values."""
+    traces = ("".join(format_tb(link.__traceback__)) for link in reversed(list(chain(error))))
+    return {"error": describe_chain(error), "trace": "\n".join(filter(None, traces))}
+
+
+def describe_chain(error: BaseException) -> str:
+    """Name the kinds of an error and of its causes, with only those messages that may be logged."""
+    return ", from ".join(map(_describe_error, chain(error)))
+
+
+def _describe_error(error: BaseException) -> str:
+    """Name one error for the log: its kind, plus its message or code if that cannot quote user data."""
+    kind = type(error).__name__
+    match error:
+        case InvalidRequest():
+            return f"{kind}: {error.action}, {error.code}"
+        case EpochalError():
+            return f"{kind}: {error}"
+        case DynamoFault():
+            return f"{kind}: {error.operation}, {error.code}"
+        case exceptions.ClientError():
+            return f"{kind}: {error.operation_name}, {error.response['Error'].get('Code', 'Unknown')}"
+        case _:
+            return kind
