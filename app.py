@@ -19,8 +19,8 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)
 from aws_cdk import App  # noqa: E402  the environment has to be set first
 
 from epochal.cdk.parts.layers import InstallerFailed  # noqa: E402
+from epochal.cdk.rules import BadSetting  # noqa: E402
 from epochal.cdk.sources import Sources  # noqa: E402
-from epochal.cdk.stages import BadSetting  # noqa: E402
 from stacks.deployment import deployment  # noqa: E402  as has the path
 
 

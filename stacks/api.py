@@ -9,7 +9,7 @@ from constructs import Construct
 
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.functions import Code, Layers, Shared
-from epochal.cdk.parts.storage import Stores
+from epochal.cdk.parts.stores import Stores
 from epochal.cdk.parts.watch import watch_api
 from epochal.cdk.stages import Stage
 

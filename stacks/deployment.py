@@ -9,8 +9,10 @@ from typing import Any, Final
 from aws_cdk import App, Environment, Tags
 
 from epochal.cdk.parts.functions import Code
-from epochal.cdk.sources import Sources, Target, code_of, fitted, synthesizer, target_from
-from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources, code_of
+from epochal.cdk.stages import Stage
+from epochal.cdk.targets import Target, fitted, synthesizer, target_from
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
 from stacks.reactions import ReactionsStack

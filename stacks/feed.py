@@ -10,7 +10,7 @@ from constructs import Construct
 from epochal import extensions
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared
-from epochal.cdk.parts.storage import Stores, streams_named
+from epochal.cdk.parts.stores import Stores, streams_named
 from epochal.cdk.parts.watch import watch_mappings
 from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store

@@ -13,9 +13,10 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from epochal import extensions
+from epochal.cdk.declared_reactions import Allow, Declared
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
 from epochal.cdk.reaction import BATCH_SIZE, TIMEOUT, Reaction
-from epochal.cdk.stages import Allow, Declared, Stage
+from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store
 
 if TYPE_CHECKING:

@@ -15,7 +15,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from epochal.cdk.stages import RULES, STAGES, BadSetting, Stage, changed, coherent, known_are, obeying
+from epochal.cdk.coherence import coherent
+from epochal.cdk.rules import BadSetting, known_are
+from epochal.cdk.stage_changes import changed, obeying
+from epochal.cdk.stages import RULES, STAGES, Stage
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 

@@ -14,7 +14,8 @@ from constructs import Construct
 
 from epochal.cdk.parts.functions import Code, Layers, Shared
 from epochal.cdk.parts.guard import SettingsGuard
-from epochal.cdk.parts.storage import Storage, stream_of
+from epochal.cdk.parts.resource_names import stream_of
+from epochal.cdk.parts.storage import Storage
 from epochal.cdk.stages import Stage
 
 

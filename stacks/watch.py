@@ -8,7 +8,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
-from epochal.cdk.parts.storage import Stores
+from epochal.cdk.parts.stores import Stores
 from epochal.cdk.parts.watch import Watch
 from epochal.cdk.stages import Stage
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.parts.feed import heads_sent
+from epochal.cdk.parts.head_filters import heads_sent
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.layout.registry import base_of, partition_of

@@ -12,7 +12,8 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Reaction
-from epochal.cdk.sources import TARGET, Sources
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import TARGET
 from epochal.contrib.lake.cdk import Lake
 from epochal.contrib.processes.cdk import Process
 from epochal.contrib.publish.cdk import Publish, Webhook

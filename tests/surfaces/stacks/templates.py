@@ -12,7 +12,8 @@ from typing import Any, Final
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.layers import Platform, checking, prepared
+from epochal.cdk.parts.bytecode import prepared
+from epochal.cdk.parts.layers import Platform, checking
 from epochal.cdk.sources import Sources
 from stacks.deployment import deployment
 

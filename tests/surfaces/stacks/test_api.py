@@ -11,7 +11,8 @@ from bench.bill import ACCESS_LINE, PRICES
 from epochal.cdk.parts import api
 from epochal.cdk.parts.api import ACCESS_LOG
 from epochal.cdk.parts.layers import SCHEMAS
-from epochal.cdk.stages import LIMITS, STAGES
+from epochal.cdk.stage_rules import LIMITS
+from epochal.cdk.stages import STAGES
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http.operation import Operation
 from epochal.http.routes import operations

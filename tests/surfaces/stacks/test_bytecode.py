@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochal.cdk.parts import layers
-from epochal.cdk.parts.layers import has_bytecode, interpreter_of, prepared
+from epochal.cdk.parts import bytecode
+from epochal.cdk.parts.bytecode import has_bytecode, interpreter_of, prepared
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 NOWHERE = "2.99"
@@ -105,7 +105,7 @@ def test_a_layer_is_prepared_again_when_it_has_changed_and_the_old_one_goes(
     cache = tmp_path / "cache"
     first = prepared(layer, HERE, cache)
     with monkeypatch.context() as patched:
-        patched.setattr(layers, "compile_modules", lambda *_: pytest.fail("it was there"))
+        patched.setattr(bytecode, "compile_modules", lambda *_: pytest.fail("it was there"))
         (layer / "python" / "package" / "__pycache__" / "new.pyc").write_text("litter")
         assert prepared(layer, HERE, cache) == first
     (layer / "python" / "package" / "py.typed").write_text("partial\n")

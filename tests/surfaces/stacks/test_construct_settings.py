@@ -9,9 +9,12 @@ import pytest
 from aws_cdk import App, Stack
 
 from epochal.cdk import EventStore
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import EXISTING, RULES, BadSetting
-from epochal.cdk.store import stage_of
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.stage_rules import EXISTING
+from epochal.cdk.stages import RULES
+from epochal.cdk.store_options import stage_of
+from epochal.cdk.targets import TARGET
 from tests.surfaces.stacks.templates import CHOSEN
 
 TABLE_ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from epochal import json_codec
 from epochal.cdk.parts.layers import SCHEMAS, Platform, checking
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
 from epochal.cli.main import epochal
 from epochal.settings import LAMBDA_PYTHON
 from stacks.stages import stage_from

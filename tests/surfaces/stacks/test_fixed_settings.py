@@ -22,8 +22,9 @@ from aws_cdk.assertions import Template
 from botocore.exceptions import ClientError
 
 from epochal.cdk import EventStore
-from epochal.cdk.sources import TARGET, Sources
+from epochal.cdk.sources import Sources
 from epochal.cdk.stages import RULES
+from epochal.cdk.targets import TARGET
 from epochal.dynamo import clients, interpreter
 from epochal.dynamo.interpreter import open_deployment
 from epochal.errors import EpochalError, Unavailable

@@ -16,8 +16,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import TARGET
 from epochal.contrib.subjects.cdk import SubjectKeys
 
 OWN, OTHER = "123456789012", "210987654321"

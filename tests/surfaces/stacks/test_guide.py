@@ -14,7 +14,9 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Reaction
-from epochal.cdk.stages import FUNCTIONS, RULES, STAGES, Declared
+from epochal.cdk.declared_reactions import Declared
+from epochal.cdk.stage_rules import FUNCTIONS
+from epochal.cdk.stages import RULES, STAGES
 from epochal.http.operation import Operation
 from epochal.http.routes import operations
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.parts.feed import heads_of
+from epochal.cdk.parts.head_filters import heads_of
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import appended as appended_to_stream
 from epochal.contrib.equinox.port import tips_source

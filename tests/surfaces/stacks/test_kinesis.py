@@ -11,10 +11,12 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore
-from epochal.cdk.parts.feed import heads_of, heads_sent
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import STAGES, BadSetting
-from epochal.cdk.stages import changed as with_changed
+from epochal.cdk.parts.head_filters import heads_of, heads_sent
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.stage_changes import changed as with_changed
+from epochal.cdk.stages import STAGES
+from epochal.cdk.targets import TARGET
 from epochal.plugins import layouts
 from epochal.settings import Settings
 from tests.core.feed.events import sent_change

@@ -22,8 +22,9 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import TARGET
 from epochal.contrib.lake.cdk import COLUMN_TYPES, Lake, once, view_text
 from epochal.contrib.publish.cdk import Publish
 from epochal.contrib.publish.publication import publication_of

@@ -15,7 +15,8 @@ import pytest
 
 from epochal.cdk.parts.functions import DEVELOPERS_ONLY
 from epochal.cdk.parts.layers import Platform
-from epochal.cdk.sources import Sources, Target, wheels
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import Target, wheels
 from tests.surfaces.stacks.templates import ROOT, Synthesise, sources_in, synthesiser
 
 AARCH64 = 183

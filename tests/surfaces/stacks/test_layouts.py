@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
 from epochal.layout.registry import layout_named, layout_names
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings, variable

@@ -28,9 +28,12 @@ from aws_cdk.assertions import Template
 
 from epochal import Event, FeedEvent
 from epochal.cdk import EventStore, Reaction
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import EXISTING, OF_LAYOUTS, RULES, BadSetting
-from epochal.cdk.store import StoreOptions
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.stage_rules import EXISTING, OF_LAYOUTS
+from epochal.cdk.stages import RULES
+from epochal.cdk.store_options import StoreOptions
+from epochal.cdk.targets import TARGET
 from epochal.contrib.publish.cdk import Publish, Webhook
 from epochal.contrib.sekiban import SekibanOptions
 from epochal.settings import FOUND_BY, Settings, variable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
 from stacks.deployment import ACCOUNT, REGION
 from stacks.stages import stage_from
 from tests.support.account import TABLE

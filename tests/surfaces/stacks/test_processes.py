@@ -10,7 +10,7 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
 from epochal.contrib.processes.cdk import Process
 from epochal.contrib.proving import commands as account
 from epochal.contrib.proving.proof import DeployedFunction, DeployedStack

@@ -17,8 +17,9 @@ from aws_cdk.assertions import Template
 from epochal.cdk.parts.functions import Code, Network
 from epochal.cdk.parts.layers import Platform
 from epochal.cdk.reaction import Reaction
+from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources
-from epochal.cdk.stages import STAGES, BadSetting
+from epochal.cdk.stages import STAGES
 from epochal.cdk.store import Store
 from epochal.feed.history import FeedEvent
 from epochal.layout.tables import READ_MODELS

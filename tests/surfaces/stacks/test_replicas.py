@@ -9,8 +9,8 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import Store
+from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources, code_of
-from epochal.cdk.stages import BadSetting
 from epochal.contrib.subjects.cdk import SubjectKeys
 from epochal.contrib.subjects.items import SUBJECT_KEYS
 from epochal.layout.tables import every_table, store_tables

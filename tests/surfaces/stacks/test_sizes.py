@@ -14,8 +14,9 @@ from aws_cdk import aws_sqs as sqs
 from epochal import plugins
 from epochal.cdk import EventStore, Reaction
 from epochal.cdk.parts import api
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import TARGET
 from epochal.contrib.lake.cdk import Lake
 from epochal.contrib.publish.cdk import Publish
 from epochal.http.routes import operations
@@ -101,7 +102,7 @@ class TestAMappingHasFiveFilters:
         assert "layouts" in str(refused.value)
 
     def test_of_one_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("epochal.cdk.parts.feed.heads_of", lambda _: ["{}"] * 6)
+        monkeypatch.setattr("epochal.cdk.parts.head_filters.heads_of", lambda _: ["{}"] * 6)
         with pytest.raises(BadSetting, match=r"layouts .*6 filters.* 5"):
             stored(stack_in())
 

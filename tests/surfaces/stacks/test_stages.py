@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.sources import Target, fitted, target_from
-from epochal.cdk.stages import EXISTING, FUNCTIONS, OF_LAYOUTS, RULES, STAGES, BadSetting, Stage
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.stage_rules import EXISTING, FUNCTIONS, OF_LAYOUTS
+from epochal.cdk.stages import RULES, STAGES, Stage
+from epochal.cdk.targets import Target, fitted, target_from
 from epochal.layout.registry import declared
 from stacks.stages import check_context, stage_from
 from tests.surfaces.stacks.templates import CHOSEN, ROOT, Synthesise

@@ -9,8 +9,8 @@ import pytest
 from aws_cdk import Stack
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.grants import BODIES, UPLOADS
-from epochal.cdk.parts.storage import keyed_table
+from epochal.cdk.parts.iam_statements import BODIES, UPLOADS
+from epochal.cdk.parts.tables import keyed_table
 from epochal.cdk.stages import STAGES
 from epochal.codec import bodies
 from epochal.codec.bodies import PREFIX

@@ -35,7 +35,7 @@ from pathlib import Path
 from aws_cdk import App
 from epochal.cdk.sources import Sources
 from stacks.deployment import deployment
-from epochal.cdk.parts.layers import prepared
+from epochal.cdk.parts.bytecode import prepared
 library, cache, lambdas, vendor, *asked = sys.argv[1:]
 for outdir, context in zip(asked[::2], asked[1::2], strict=True):
     app = App(outdir=outdir, context=json.loads(context))

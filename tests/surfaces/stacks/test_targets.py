@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aws_cdk import aws_lambda as lambda_
 
-from epochal.cdk.sources import Target, architecture, wheels
+from epochal.cdk.targets import Target, architecture, wheels
 from epochal.settings import LAMBDA_PYTHON
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 

@@ -10,8 +10,9 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import TARGET
 from epochal.hosting.leases import LEASE_SECONDS, RENEW_SECONDS
 from epochal.settings import variable
 from stacks.stages import stage_from

@@ -18,8 +18,10 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Reaction
-from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import EXISTING, RULES
+from epochal.cdk.sources import Sources
+from epochal.cdk.stage_rules import EXISTING
+from epochal.cdk.stages import RULES
+from epochal.cdk.targets import TARGET
 from stacks.deployment import ACCOUNT, REGION
 from tests.support.account import BUCKET, PLACE, STAGE, TABLE, Account
 from tests.surfaces.stacks.golden import CONSTRUCTS, STAGES, kept, today

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
 from stacks.stages import stage_from
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 

@@ -4,7 +4,7 @@ the field itself        what the library's code reads, typed, with its default
 variable                of a function's environment, for each function in `functions`
 output                  of the store's stack, by which programs and commands find what is stored
 option                  of the command line
-a stage's field         in `cdk.json`, with the rule of its kind (`epochal.cdk.stages`), where it is one of `Options`
+a stage's field         in `cdk.json`, with the rule of its kind (`cdk.stage_rules`), where it is one of `Options`
 """
 
 from __future__ import annotations

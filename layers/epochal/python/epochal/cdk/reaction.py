@@ -17,24 +17,14 @@ function may read the feed and its events, keep its group's state and its own re
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import jsii
 from aws_cdk import (
     CfnOutput,
-    CustomResource,
     Duration,
-    FileSystem,
-    IgnoreMode,
-    IListProducer,
-    IResolveContext,
-    Lazy,
-    Stack,
 )
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
@@ -45,34 +35,36 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import (
+from epochal.cdk.parts import grants, iam_statements
+from epochal.cdk.parts.alarms import (
     BEHIND,
     LAG_SECONDS,
     LASTING,
-    LITTER,
-    MEMORY_MB,
     ONCE,
     Alarms,
-    Code,
-    Function,
-    Layers,
     Minutes,
-    Network,
-    Shared,
     largest,
     metric,
-    settings_of,
-    wake_up_queues,
     watch_function,
 )
-from epochal.cdk.parts.storage import function_of, queue_of
-from epochal.cdk.stages import BadSetting, Stage, known_are
+from epochal.cdk.parts.function_settings import settings_of
+from epochal.cdk.parts.functions import (
+    MEMORY_MB,
+    Code,
+    Function,
+    Network,
+    Shared,
+    wake_up_queues,
+)
+from epochal.cdk.parts.resource_names import function_of, queue_of
+from epochal.cdk.reaction_code import declared_name
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.stages import Stage
+from epochal.cdk.waker import Waker
 from epochal.hosting.function import ENTRY
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
-from epochal.layout.tables import INDEX, READ_MODELS
+from epochal.layout.tables import READ_MODELS
 from epochal.lazy_dataclasses import replace
-from epochal.settings import variable
 
 if TYPE_CHECKING:
     from epochal.cdk.store import Store
@@ -222,7 +214,7 @@ class Reaction(Construct):
                 *grants.allowed("reaction", stage, stores),
                 *grants.read_models(stores, read_models),
                 self._waking(stage),
-                *grants.on_queue_key(stage),
+                *iam_statements.on_queue_key(stage),
                 *allowed,
             ],
             entry=entry,
@@ -253,8 +245,8 @@ class Reaction(Construct):
 
         Lambda receives wake-ups under the function's role.
         """
-        sending = grants.batched("SendMessage", named=stage.batches_named)
-        return grants.on_queue(self.queue, *grants.CONSUMING, *sending)
+        sending = iam_statements.batched("SendMessage", named=stage.batches_named)
+        return iam_statements.on_queue(self.queue, *iam_statements.CONSUMING, *sending)
 
     def _mapping(self, batch_size: int) -> lambda_.CfnEventSourceMapping:
         """Make the event source mapping that invokes the function with wake-ups of the queue."""
@@ -335,206 +327,3 @@ class Reaction(Construct):
             key: CfnOutput(self, key, value=value, description=description)
             for key, (value, description) in values.items()
         }
-
-
-# The folder of a reaction's code: the module's file, and the reaction's name in the decorator.
-#
-# The code is parsed, not run, since its imports need not be installed on the machine that deploys it.
-
-
-_OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "setattr", "sys", "vars")
-"""Words whose use in a module means that it may have names which static analysis does not find."""
-
-
-def module_of(entry: Path, handler: str) -> Path:
-    """Return the file of a handler: `board:departures` and `board.handler` are both in `board.py`."""
-    return entry.joinpath(*_parts(handler)[0].split(".")).with_suffix(".py")
-
-
-def _parts(handler: str) -> tuple[str, str, str]:
-    """Split a handler into its module, the separator, and the name within the module."""
-    return handler.rpartition(":" if ":" in handler else ".")
-
-
-def declared_name(entry: Path, handler: str, name: str | None, decorator: str | None) -> str:
-    """Return a reaction's name from its decorator `@reaction(name="departures")`, or else `name`.
-
-    The module is parsed, not imported.
-
-    Args:
-        entry: folder of the reaction's code.
-        handler: `module:reaction` or `module.function` in that folder.
-        name: name of the reaction, checked against the decorator's; None to read the decorator.
-        decorator: name of the decorator; None where the handler needs none.
-
-    Raises:
-        BadSetting: the handler is not in the module, lacks the decorator, or has another name; or no name is given and
-            the decorator has none as plain text.
-    """
-
-    def refused(setting: str, rule: str) -> BadSetting:
-        """Return the error of a setting of the reaction."""
-        return BadSetting(f"{f'reactions.{name}' if name else str(decorator).capitalize()}.{setting}", rule)
-
-    module = module_of(entry, handler)
-    if not module.is_file():
-        raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
-    named, sign, wanted = _parts(handler)
-    try:
-        read = ast.parse(module.read_bytes())
-    except SyntaxError:  # the module may be for a newer Python
-        read = ast.parse("from unread import *")
-    nodes, found = [*ast.walk(read)], dict(_reactions(read.body, decorator))
-    words = {
-        getattr(node, field, "") for node in nodes for field in ("id", "name", "asname", "attr", "value")
-    }
-    if words.isdisjoint({wanted, *_OPEN}):
-        known = f": {known_are(handler, [f'{named}:{each}' for each in found])}" if found else ""
-        raise refused("handler", f"must be in {module}, which has no {wanted}{known}")
-    given = re.compile(rf"{re.escape(wanted)} = [\w.]*lambda_handler\((\w+)\)")
-    assigned = [given.fullmatch(ast.unparse(each)) for each in read.body if isinstance(each, ast.Assign)]
-    of = next((each[1] for each in assigned if each and _bound(nodes, wanted) == [-1]), wanted)
-    if of in found and _bound(nodes, of) == [1]:
-        if sign == "." and of == wanted:
-            raise refused("handler", f"must be {named}:{wanted}, with a colon: {handler} is a {decorator}")
-        if name not in (None, found[of]):
-            raise refused("name", f"must be {found[of]}, as the decorator in {module} has it, not {name}")
-    if decorator and sign == ":" and _bound(nodes, wanted) == [0] and words.isdisjoint(_OPEN):
-        raise refused("handler", f"must have the decorator {decorator}: {wanted} in {module} has none")
-    names = [found[of]] if of in found else [] if sign == ":" else list(found.values())
-    if not name and len(names) != 1:
-        rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"
-        raise refused("name", rule)
-    return name or names[0]
-
-
-def _bound(nodes: Sequence[Any], name: str) -> list[int]:
-    """Return for each binding of a name in a module the number of decorators, -1 for no definition.
-
-    A name that is bound again, or has another decorator, may refer to anything.
-
-    Args:
-        nodes: all nodes of the module's syntax tree.
-    """
-    return [
-        len(node.decorator_list) if hasattr(node, "decorator_list") else -1
-        for node in nodes
-        if name in (getattr(node, field, "") for field in ("id", "name", "asname"))
-        and not isinstance(getattr(node, "ctx", None), ast.Load)
-    ]
-
-
-def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str]]:
-    """Yield each decorated function or class of a module with its name as a reaction.
-
-    Args:
-        body: statements of the module.
-        name: name of the decorator.
-    """
-    for each in body:
-        for decorator in getattr(each, "decorator_list", ()):
-            called = getattr(decorator, "func", None)
-            if name in (getattr(called, "id", ""), getattr(called, "attr", "")):
-                for keyword in decorator.keywords:
-                    if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
-                        yield each.name, str(keyword.value.value)
-
-
-# The function that wakes reactions when they are deployed: one in a stack, for all reactions to a store.
-#
-# It loads no code of the user's: a custom resource must always answer CloudFormation, or a deployment that fails cannot
-# be rolled back.
-
-WAKER_TIMEOUT: Final = Duration.minutes(1)
-
-ANSWERED_WITHIN: Final = Duration.minutes(2)
-"""Time within which the waker must answer. By default, CloudFormation waits an hour for a custom resource."""
-
-_KEPT: Final[list[Waker]] = []
-"""Wakers that are kept alive: Node forgets the Python class of a construct that Python does not refer to."""
-
-
-@jsii.implements(IListProducer)
-class _Arns:
-    """Collects the ARNs of all reactions' queues in a stack, which the waker's role lists at synthesis."""
-
-    def __init__(self) -> None:
-        self.found: Final[list[str]] = []
-
-    def produce(self, _: IResolveContext) -> list[str]:
-        """Return the ARNs known so far; at synthesis, CDK calls this when all reactions are known."""
-        return self.found
-
-
-class Waker(Construct):
-    """The function `waker`, which wakes a store's reactions when they are deployed.
-
-    CloudFormation names the function, since several stacks may have a waker for the same store.
-    """
-
-    def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
-        """Make the Lambda function that sends wake-ups to the queues of a stack's reactions.
-
-        Args:
-            shared: settings, stores and code of the function.
-        """
-        super().__init__(scope, id_)
-        stores, self._queues = shared.stores, _Arns()
-        index = stores.tables[INDEX.kind]
-        self._function: Final = Function(
-            self,
-            "Function",
-            name="waker",
-            named=False,
-            description="wakes reactions when they are deployed",
-            shared=shared,
-            timeout=WAKER_TIMEOUT,
-            environment={variable("index_table"): index.table_name},
-            allowed=[
-                grants.on_table(index, "GetItem", "Query"),
-                grants.on_queues(
-                    Lazy.uncached_list(self._queues),
-                    *grants.batched("SendMessage", named=shared.stage.batches_named),
-                ),
-                *grants.on_queue_key(shared.stage),
-                *grants.on_key(stores.key, write=False),
-            ],
-        ).function
-
-    @classmethod
-    def of(cls, scope: Construct, store: Construct, shared: Shared) -> Waker:
-        """Return the waker of a store in the stack of `scope`; make it on first use."""
-        stack, id_ = Stack.of(scope), f"EpochalWaker{store.node.addr[-8:]}"
-        found = stack.node.try_find_child(id_)
-        if isinstance(found, cls):
-            return found
-        made = cls(stack, id_, shared)
-        _KEPT.append(made)
-        return made
-
-    def wake(
-        self, scope: Construct, id_: str, *, queue: sqs.Queue, entry: Path, layers: Layers
-    ) -> CustomResource:
-        """Make a custom resource that wakes a reaction whenever its code or its layers change.
-
-        CloudFormation skips a resource whose properties have not changed.
-
-        Args:
-            queue: queue of the reaction's wake-ups.
-            entry: folder of the reaction's code.
-            layers: layers of the reaction's function.
-        """
-        self._queues.found.append(queue.queue_arn)
-        code = FileSystem.fingerprint(str(entry), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB)
-        return CustomResource(
-            scope,
-            id_,
-            service_token=self._function.function_arn,
-            resource_type="Custom::EpochalWakeUp",
-            service_timeout=ANSWERED_WITHIN,
-            properties={
-                "Queue": queue.queue_url,
-                "Code": code,
-                "Layers": [each.layer_version_arn for each in layers.versions],
-            },
-        )

@@ -59,7 +59,7 @@ class Source:
         told: function that returns the change that brings the index up to a head, whatever its latest write was; None
             as for `end`.
         where: condition that only heads of the feed meet: for scans, and for the filter that wakes the indexer. Like
-            `moved` it is made of conditions that a filter of the stream has a form for (`cdk.parts.heads`): `=`,
+            `moved` it is made of conditions that a filter of the stream has a form for (`cdk.parts.head_filters`): `=`,
             `Present` with its `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
         moved: further condition of a head whose latest write may have appended; None where every write appends.
         pruned: further condition of a head whose latest write may have removed events, where `moved` does not hold;

@@ -11,7 +11,6 @@ bring its tokens. There is no third way: no route is open.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Final, cast
 
 from aws_cdk import ArnFormat, Duration, Stack
@@ -24,9 +23,11 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import MEMORY_MB, WAITING_MB, Function, Shared, layer, log_group, settings_of
+from epochal.cdk.parts.function_settings import settings_of
+from epochal.cdk.parts.function_urls import function_urls
+from epochal.cdk.parts.functions import MEMORY_MB, WAITING_MB, Function, Shared, layer, log_group
 from epochal.cdk.parts.limits import check_routes
-from epochal.cdk.parts.storage import output
+from epochal.cdk.parts.outputs import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation
 from epochal.http.routes import operations
@@ -223,20 +224,3 @@ def _scopes(stage: Stage, operation: Operation) -> list[str] | None:
     Signed requests have no scopes: IAM policies name routes.
     """
     return list(stage.jwt_scopes.get(operation.scope, (operation.scope,))) if stage.jwt_issuer else None
-
-
-# Functions' own URLs in place of the gateway: a million requests cost a dollar less.
-#
-# A URL takes every request that the gateway would route to its function, signed with SigV4. It has no routes: a policy
-# names functions (`append`, `replay`, `feed`), and there are no tokens, limits of requests, or access logs.
-
-
-def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function], outputs: str) -> None:
-    """Make a URL for each function, and the outputs `AppendUrl`, `ReplayUrl` and `FeedUrl`.
-
-    Args:
-        outputs: prefix of the outputs' names.
-    """
-    for name, function in functions.items():
-        url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM).url
-        output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is", of=outputs)

@@ -12,28 +12,24 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.aws_cloudwatch_actions import SnsAction
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.layers import SCHEMAS, has_bytecode
+from epochal.cdk.parts import iam_statements
+from epochal.cdk.parts.bytecode import has_bytecode
 from epochal.cdk.parts.limits import check_environment, check_layers, check_role_policy
 from epochal.cdk.stages import Stage
-from epochal.layout.registry import declared
-from epochal.lazy_dataclasses import dataclass, fields
+from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import layouts, own_settings
-from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings
+from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME
 
 if TYPE_CHECKING:
-    from epochal.cdk.parts.storage import Stores
+    from epochal.cdk.parts.stores import Stores
 
 
 MEMORY_MB: Final = 1_024
@@ -255,7 +251,7 @@ class Function(Construct):
         where = f"{setting or name}."
         check_environment(self, f"{where}environment", environment, {**_remedies(), **(remedies or {})})
         check_layers(f"{where}more_layers", len(shared.layers.versions), len(more_layers))
-        permissions = [*allowed, grants.in_network()] if network else allowed
+        permissions = [*allowed, iam_statements.in_network()] if network else allowed
         log = log_group(self, "Log", name=f"/aws/lambda/{full_name}" if named else None, stage=stage)
         self.function: Final = lambda_.Function(
             self,
@@ -353,7 +349,7 @@ def _role(
     Raises:
         BadSetting: IAM does not allow so large a policy.
     """
-    policy = iam.PolicyDocument(statements=[grants.on_log_group(log), *allowed])
+    policy = iam.PolicyDocument(statements=[iam_statements.on_log_group(log), *allowed])
     check_role_policy(scope, setting, policy)
     return iam.Role(
         scope,
@@ -369,7 +365,7 @@ def wake_up_queues(
     """Make a queue of wake-ups and its dead-letter queue; return both.
 
     Wake-ups hold no events, so SQS's own key is enough, unless the stage names another: the policy of that key has to
-    let SNS use it, and each sender needs `grants.on_queue_key`.
+    let SNS use it, and each sender needs `iam_statements.on_queue_key`.
 
     Args:
         name: name of the queue.
@@ -397,178 +393,3 @@ def wake_up_queues(
     letters = queue("Failed", failed, 14)
     dead = sqs.DeadLetterQueue(queue=letters, max_receive_count=receives)
     return queue("Queue", name, 4, visibility_timeout=hidden, dead_letter_queue=dead), letters
-
-
-# Settings of a stage's functions: those that the stage chooses, and the names of its resources.
-
-
-def settings_of(stage: Stage, stores: Stores) -> Settings:
-    """Return the settings of a stage's functions, with the names of these tables and this bucket."""
-    chosen = {each.name: getattr(stage, each.name) for each in fields(Options) if each.name in DECLARED}
-    partitions = {each.partitions: stage.partitions(each.partitions) for each in stage.deployed_layouts()}
-    own = {
-        name: stage.of_layouts.get(name, each.default)
-        for layout in stage.deployed_layouts()
-        for name, each in own_settings(layout).items()
-        if not each.table
-    }
-    tables = {
-        each.name: stores.tables[each.table].table_name
-        for each in declared().values()
-        if each.table in stores.tables
-    }
-    places = {**tables, "bucket": stores.bucket.bucket_name, "plugins": stage.brought_layouts()}
-    if stage.event_schemas:
-        places["event_schemas"] = SCHEMAS
-    return Settings.of(**chosen, **partitions, **own, **places)
-
-
-# The common form of Epochal's alarms: named after the stage, sent to its topic, quiet without data.
-#
-# Missing data is a good sign everywhere here.
-
-LAG_SECONDS: Final = 5 * 60
-"""Lag in seconds that raises an alarm. Readers and reactions usually get an append within two seconds. Five minutes is
-more than a burst causes, and leaves a day to act."""
-
-MINUTE: Final = Duration.minutes(1)
-"""Period of every metric. There are hundreds of metrics, and making a duration is a call to Node."""
-
-Minutes = tuple[int, int]
-"""Minutes above the threshold that raise an alarm, and the minutes that are looked at."""
-
-LASTING: Final[Minutes] = (3, 5)
-"""Minutes for conditions that must last, since on-demand tables throttle for a minute while they grow."""
-
-ONCE: Final[Minutes] = (1, 1)
-"""Minutes for conditions that must never occur."""
-
-RUNBOOK: Final = "docs/runbook.md"
-"""Page of Epochal's documentation that says what to do about each alarm."""
-
-
-class Alarms:
-    """Makes alarms as children of a construct, with the stage's topic as their action, if it has one.
-
-    Attributes:
-        made: the alarms made so far.
-    """
-
-    def __init__(self, scope: Construct, stage: Stage) -> None:
-        """Refer to the stage's alarm topic, if it has one."""
-        self._scope: Final = scope
-        self._stage: Final = stage
-        topic = stage.alarm_topic
-        self._action: Final = SnsAction(sns.Topic.from_topic_arn(scope, "Topic", topic)) if topic else None
-        self.made: Final[list[cloudwatch.Alarm]] = []
-
-    def when(
-        self,
-        name: str,
-        description: str,
-        measured: cloudwatch.IMetric,
-        *,
-        minutes: Minutes,
-        above: int = 0,
-        entry: str = "",
-    ) -> None:
-        """Make an alarm for when a metric is above a threshold in some of the last minutes.
-
-        Args:
-            name: kind of the alarm, from which its full name is made.
-            description: sentence that says what is wrong.
-            measured: the metric.
-            minutes: minutes above the threshold that raise the alarm, and the minutes that are looked at.
-            above: the threshold.
-            entry: anchor of the runbook's entry, which alarms may share; empty for the alarm's name.
-        """
-        bad, observed = minutes
-        alarm = cloudwatch.Alarm(
-            self._scope,
-            "".join(word.capitalize() for word in name.split("-")),
-            alarm_name=self._stage.named(name),
-            alarm_description=f"{description} What to do: {RUNBOOK}#{entry or name}",
-            metric=measured,
-            threshold=above,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            datapoints_to_alarm=bad,
-            evaluation_periods=observed,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        self.made.append(alarm)
-        if self._action:
-            alarm.add_alarm_action(self._action)
-
-
-_SUBJECTS: Final = {
-    "AWS/DynamoDB": "TableName",
-    "AWS/Firehose": "DeliveryStreamName",
-    "AWS/Kinesis": "StreamName",
-    "AWS/Lambda": "FunctionName",
-    "AWS/SQS": "QueueName",
-    "AWS/Scheduler": "ScheduleGroup",
-    "Epochal": "service",
-}
-"""Dimension that names the resource of a metric, by namespace."""
-
-
-def metric(
-    namespace: str,
-    name: str,
-    of: str | Mapping[str, str],
-    *,
-    statistic: str = "Sum",
-    label: str | None = None,
-) -> cloudwatch.Metric:
-    """Return a metric by the minute of one resource, or of the given dimensions.
-
-    Args:
-        of: name of the resource, or dimensions and their values.
-        label: label in graphs; None for CloudWatch's.
-    """
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        dimensions_map={_SUBJECTS[namespace]: of} if isinstance(of, str) else of,
-        statistic=statistic,
-        label=label,
-        period=MINUTE,
-    )
-
-
-def largest(name: str, queue: sqs.IQueue) -> cloudwatch.Metric:
-    """Return the maximum of a queue's metric."""
-    return metric("AWS/SQS", name, queue.queue_name, statistic="Maximum")
-
-
-BEHIND: Final = ("Epochal", "Reaction.behind")
-"""Metric of a reaction's lag: milliseconds since the first entry after its checkpoint was indexed."""
-
-LATE: Final = ("Epochal", "Timers.late")
-"""Metric of late timers: milliseconds between the due time and the firing."""
-
-
-def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str = "function") -> None:
-    """Make alarms on the errors and throttles of a function.
-
-    The function handles every foreseen failure, so an error is a fault of code or configuration.
-
-    Args:
-        name: kind of the function.
-        function_name: full name of the function.
-        entry: beginning of the anchors of the runbook's entries.
-    """
-    alarms.when(
-        f"{name}-fails",
-        f"The function {name} raised, ran out of time or of memory: see its log.",
-        metric("AWS/Lambda", "Errors", function_name),
-        minutes=ONCE,
-        entry=f"{entry}-fails",
-    )
-    alarms.when(
-        f"{name}-throttled",
-        f"The function {name} is at its concurrency limit: its own reservation, or the account's.",
-        metric("AWS/Lambda", "Throttles", function_name),
-        minutes=LASTING,
-        entry=f"{entry}-throttled",
-    )

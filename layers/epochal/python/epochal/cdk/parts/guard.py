@@ -16,8 +16,9 @@ from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import Function, Shared, settings_of
+from epochal.cdk.parts import iam_statements
+from epochal.cdk.parts.function_settings import settings_of
+from epochal.cdk.parts.functions import Function, Shared
 from epochal.hosting.fixed_settings import fixed
 from epochal.layout.tables import INDEX
 from epochal.settings import variable
@@ -55,10 +56,10 @@ class SettingsGuard(Construct):
             timeout=TIMEOUT,
             environment=environment,
             allowed=[
-                grants.on_table(index, "GetItem"),
-                *(grants.on_table(table, "Scan") for table in heads.values()),
+                iam_statements.on_table(index, "GetItem"),
+                *(iam_statements.on_table(table, "Scan") for table in heads.values()),
                 iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[Aws.STACK_ID]),
-                *grants.on_key(stores.key, write=False),
+                *iam_statements.on_key(stores.key, write=False),
             ],
         ).function
         self.agreed: Final = CustomResource(

@@ -22,7 +22,8 @@ from aws_cdk import CfnElement, Stack, Token
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.stages import Stage
 
 BUCKET_NAME: Final = 63
 ENVIRONMENT_BYTES: Final = 4_096

@@ -14,7 +14,7 @@ from aws_cdk import Stack, Token
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.rules import BadSetting
 
 IDENTITIES = "a role, user or group of the account, or what has a role, as a function or a task"
 

@@ -30,12 +30,14 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import LASTING, ONCE, Alarms, log_group, metric
+from epochal.cdk.parts import iam_statements
+from epochal.cdk.parts.alarms import LASTING, ONCE, Alarms, metric
+from epochal.cdk.parts.buckets import private_bucket
+from epochal.cdk.parts.functions import log_group
 from epochal.cdk.parts.limits import check_bucket_name
 from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
-from epochal.cdk.parts.storage import private_bucket
-from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.rules import BadSetting
+from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store
 from epochal.contrib.lake import TABLE, VIEW
 from epochal.contrib.publish.cdk import Publish
@@ -166,10 +168,10 @@ class Lake(Construct):
         statements = (
             _may("athena", (*asking, "GetWorkGroup"), [workgroup]),
             _may("glue", reading, self._catalog(TABLE, VIEW)),
-            grants.on_bucket(self.bucket, "GetBucketLocation", "ListBucket"),
-            grants.on_objects(self.bucket, EVENTS, "GetObject"),
-            grants.on_objects(self.bucket, RESULTS, "GetObject", "PutObject", "AbortMultipartUpload"),
-            *grants.on_key(self.bucket.encryption_key, write=True),
+            iam_statements.on_bucket(self.bucket, "GetBucketLocation", "ListBucket"),
+            iam_statements.on_objects(self.bucket, EVENTS, "GetObject"),
+            iam_statements.on_objects(self.bucket, RESULTS, "GetObject", "PutObject", "AbortMultipartUpload"),
+            *iam_statements.on_key(self.bucket.encryption_key, write=True),
         )
         refuse_other_accounts("grant_query", grantee, self)
         add_statements("grant_query", grantee, statements)
@@ -320,12 +322,14 @@ class Lake(Construct):
         ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
         write = ("AbortMultipartUpload", "GetObject", "PutObject")
         statements = [
-            grants.on_bucket(self.bucket, "GetBucketLocation", "ListBucket", "ListBucketMultipartUploads"),
-            grants.on_objects(self.bucket, EVENTS, *write),
-            grants.on_objects(self.bucket, ERRORS, *write),
+            iam_statements.on_bucket(
+                self.bucket, "GetBucketLocation", "ListBucket", "ListBucketMultipartUploads"
+            ),
+            iam_statements.on_objects(self.bucket, EVENTS, *write),
+            iam_statements.on_objects(self.bucket, ERRORS, *write),
             _may("glue", ("GetTable", "GetTableVersion", "GetTableVersions"), self._catalog(TABLE)),
             _may("logs", ("PutLogEvents",), [log.log_group_arn]),
-            *grants.on_key(key, write=True),
+            *iam_statements.on_key(key, write=True),
         ]
         return iam.Role(
             self,

@@ -13,8 +13,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import settings_of
-from epochal.cdk.reaction import Reaction, declared_name
+from epochal.cdk.parts.function_settings import settings_of
+from epochal.cdk.reaction import Reaction
+from epochal.cdk.reaction_code import declared_name
 from epochal.hosting.function import PROCESS
 
 if TYPE_CHECKING:

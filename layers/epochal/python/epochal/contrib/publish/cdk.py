@@ -22,10 +22,11 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.grants import BODIES
-from epochal.cdk.reaction import Reaction, module_of
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.parts import iam_statements
+from epochal.cdk.parts.iam_statements import BODIES
+from epochal.cdk.reaction import Reaction
+from epochal.cdk.reaction_code import module_of
+from epochal.cdk.rules import BadSetting
 from epochal.cdk.store import Store
 from epochal.contrib.publish.publication import PUBLISH, Publication
 
@@ -177,7 +178,7 @@ class Publish(Reaction):
             allowed=allowed,
         )
         # The content of a message that is too large is put into the bucket, beside the bodies.
-        self.function.add_to_role_policy(grants.on_objects(self._stores.bucket, BODIES, "PutObject"))
+        self.function.add_to_role_policy(iam_statements.on_objects(self._stores.bucket, BODIES, "PutObject"))
 
 
 def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Path | None:
@@ -222,19 +223,31 @@ def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStat
     named = store.stage.batches_named
     if isinstance(to, Webhook):
         secrets = [each for each in (to.sign_with, to.authorization) if each is not None]
-        return "webhook", to.address, [each for secret in secrets for each in grants.on_secret(secret)]
+        return (
+            "webhook",
+            to.address,
+            [each for secret in secrets for each in iam_statements.on_secret(secret)],
+        )
     if hasattr(to, "event_bus_arn"):
         put = iam.PolicyStatement(actions=["events:PutEvents"], resources=[to.event_bus_arn])
         return "bus", to.event_bus_arn, [put]
     if hasattr(to, "queue_url"):
         queue = cast(sqs.IQueue, to)
-        send = grants.on_queue(queue, "GetQueueAttributes", *grants.batched("SendMessage", named=named))
-        return "queue", queue.queue_url, [send, *grants.on_key(queue.encryption_master_key, write=True)]
+        send = iam_statements.on_queue(
+            queue, "GetQueueAttributes", *iam_statements.batched("SendMessage", named=named)
+        )
+        return (
+            "queue",
+            queue.queue_url,
+            [send, *iam_statements.on_key(queue.encryption_master_key, write=True)],
+        )
     if hasattr(to, "topic_arn"):
         topic = cast(sns.ITopic, to)
-        publish = grants.on_topic(topic, "GetTopicAttributes", *grants.batched("Publish", named=named))
+        publish = iam_statements.on_topic(
+            topic, "GetTopicAttributes", *iam_statements.batched("Publish", named=named)
+        )
         key = getattr(topic, "master_key", None)
-        return "topic", topic.topic_arn, [publish, *grants.on_key(key, write=True)]
+        return "topic", topic.topic_arn, [publish, *iam_statements.on_key(key, write=True)]
     if isinstance(to, firehose.CfnDeliveryStream) or hasattr(to, "delivery_stream_arn"):
         if isinstance(to, firehose.CfnDeliveryStream):
             arn, name = to.attr_arn, to.ref
@@ -246,6 +259,6 @@ def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStat
     if hasattr(to, "stream_arn"):
         stream = cast(kinesis.IStream, to)
         put = iam.PolicyStatement(actions=["kinesis:PutRecord"], resources=[stream.stream_arn])
-        return "stream", stream.stream_arn, [put, *grants.on_key(stream.encryption_key, write=True)]
+        return "stream", stream.stream_arn, [put, *iam_statements.on_key(stream.encryption_key, write=True)]
     rule = "must be a bus, a queue, a topic, a stream, a delivery stream or an address"
     raise BadSetting("Publish.to", f"{rule}, not {type(to).__name__}")

@@ -12,9 +12,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from epochal.cdk.parts.grants import on_key, on_table
+from epochal.cdk.parts.iam_statements import on_key, on_table
 from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
-from epochal.cdk.parts.storage import keyed_table
+from epochal.cdk.parts.tables import keyed_table
 from epochal.cdk.store import Store
 from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.lazy_dataclasses import replace

@@ -25,23 +25,21 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.feed import Notices
-from epochal.cdk.parts.functions import (
+from epochal.cdk.parts import grants, iam_statements
+from epochal.cdk.parts.alarms import (
     LAG_SECONDS,
     LASTING,
     LATE,
     ONCE,
     Alarms,
-    Function,
     Minutes,
-    Shared,
     largest,
     metric,
-    settings_of,
-    wake_up_queues,
     watch_function,
 )
+from epochal.cdk.parts.function_settings import settings_of
+from epochal.cdk.parts.functions import Function, Shared, wake_up_queues
+from epochal.cdk.parts.notices import Notices
 from epochal.cdk.reaction import Reaction
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
 from epochal.layout.tables import TIMERS
@@ -108,8 +106,8 @@ class Timers(Construct):
             timers_queue=self.queue.queue_url,
             timers_schedules=(self._name, self.queue.queue_arn, role.role_arn),
         )
-        self._waking: Final = grants.on_queue(
-            self.queue, *grants.batched("SendMessage", named=stage.batches_named)
+        self._waking: Final = iam_statements.on_queue(
+            self.queue, *iam_statements.batched("SendMessage", named=stage.batches_named)
         )
         scheduling = [
             iam.PolicyStatement(actions=["scheduler:CreateSchedule"], resources=self._schedules()),
@@ -120,8 +118,10 @@ class Timers(Construct):
             ),
         ]
         table = stores.tables[TIMERS.kind]
-        putting = grants.on_table(table, "PutItem")
-        self.function: Final = self._function(shared, settings, grants.on_table(table, "Query", "DeleteItem"))
+        putting = iam_statements.on_table(table, "PutItem")
+        self.function: Final = self._function(
+            shared, settings, iam_statements.on_table(table, "Query", "DeleteItem")
+        )
         self.reaction: Final = self._reaction(store, settings, [putting, *scheduling])
         # The reaction knows the notices of this stack by name only, from which CloudFormation derives no dependency.
         self.reaction.node.add_dependency(notices)
@@ -136,7 +136,10 @@ class Timers(Construct):
             "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
             "ArnEquals": {"aws:SourceArn": self._group.attr_arn},
         }
-        sending = (grants.on_queue(self.queue, "SendMessage"), *grants.on_queue_key(self._stage))
+        sending = (
+            iam_statements.on_queue(self.queue, "SendMessage"),
+            *iam_statements.on_queue_key(self._stage),
+        )
         send = iam.PolicyDocument(statements=[*sending])
         return iam.Role(
             self,
@@ -174,9 +177,9 @@ class Timers(Construct):
             allowed=[
                 *grants.allowed("timers", stage, shared.stores),
                 on_timers,
-                grants.on_queue(self.queue, *grants.CONSUMING),
+                iam_statements.on_queue(self.queue, *iam_statements.CONSUMING),
                 self._waking,
-                *grants.on_queue_key(stage),
+                *iam_statements.on_queue_key(stage),
             ],
             wakes_itself=True,
         ).function

@@ -1,0 +1,112 @@
+"""Reactions as a stage declares them in `cdk.json`, for teams that need no stack of their own.
+
+"reactions": {"board": {"entry": "reactions/board", "allow": [
+    {"actions": ["dynamodb:PutItem"], "resources": ["arn:${AWS::Partition}:dynamodb:…:table/board"]}]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from epochal.cdk.rules import _chosen, _members, _rules, a_flag, a_list, a_map, a_number, a_text, wrong
+from epochal.lazy_dataclasses import dataclass, field
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_REACTION: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
+_MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allow:
+    """Permissions of a reaction's handler besides reading events.
+
+    Attributes:
+        actions: IAM actions.
+        resources: ARNs of the resources.
+    """
+
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+def _an_environment(value: object) -> Mapping[str, str]:
+    """Check the environment variables of a handler; refuse names that Epochal or AWS use.
+
+    Raises:
+        ValueError: a name or a value is not allowed.
+    """
+    variables: Mapping[str, str] = a_map(a_text(r"[^\0]*", "text"))(value)
+    for name in variables:
+        if name.startswith(("EPOCHAL_", "AWS_", "POWERTOOLS_")):
+            raise wrong("variables of one's own", name)
+    return variables
+
+
+def _an_allow(value: object) -> Allow:
+    """Parse one permission of a handler: an object with `actions` and `resources`.
+
+    Raises:
+        ValueError: the object breaks a rule.
+    """
+    text = a_text(r"\S+", "text without spaces")
+    action = a_text(r"[a-z0-9-]+:[A-Za-z0-9*]+", "an action such as dynamodb:PutItem")
+    rules = {"actions": a_list(action, least=1), "resources": a_list(text, least=1)}
+    fields = _members(rules, value)
+    if fields.keys() != rules.keys():
+        raise wrong("an object with actions and resources", value)
+    return Allow(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A reaction as `cdk.json` declares it; defaults are those of the construct `Reaction`.
+
+    Attributes:
+        entry: folder of the reaction's code, relative to the folder of `cdk.json`.
+        handler: `module:reaction` or `module.function` in that folder.
+        memory_mb: memory of the function, in MB.
+        timeout_seconds: timeout of the function, in seconds.
+        batch_size: wake-ups of one invocation, which runs their partitions one after another.
+        reserved_concurrency: concurrent invocations that are reserved for the function, and its limit.
+        environment: environment variables of the handler.
+        allow: permissions of the handler.
+        read_models: names of the read models that the reaction makes, in the stage's table.
+        process: whether the reaction is a process, which is deployed as two reactions.
+    """
+
+    entry: str = field(metadata={"rule": a_text(r"\S(.*\S)?", "a folder")})
+    handler: str = _chosen("handler.handler", a_text(r"\w+[.:]\w+", "module:reaction or module.function"))
+    memory_mb: int | None = _chosen(None, a_number(128, 10_240))
+    timeout_seconds: int | None = _chosen(None, a_number(10, 900))
+    batch_size: int | None = _chosen(None, a_number(1, 10))
+    reserved_concurrency: int | None = _chosen(None, a_number(1, 100_000))
+    environment: Mapping[str, str] = _chosen(_NOTHING, _an_environment)
+    allow: tuple[Allow, ...] = _chosen((), a_list(_an_allow))
+    read_models: tuple[str, ...] = _chosen((), a_list(a_text(_MODEL, "the name of a read model")))
+    process: bool = _chosen(False, a_flag)
+
+
+def _a_reaction(value: object) -> Declared:
+    """Parse one reaction that a stage declares.
+
+    Raises:
+        ValueError: a member breaks its rule, or `entry` is missing.
+    """
+    fields = _members(_rules(Declared), value)
+    if "entry" not in fields:
+        raise wrong("an object with an entry", value)
+    return Declared(**fields)
+
+
+def reactions(value: object) -> Mapping[str, Declared]:
+    """Parse the reactions that a stage declares, by name.
+
+    Raises:
+        ValueError: a name or a member breaks its rule.
+    """
+    found: Mapping[str, Declared] = a_map(_a_reaction)(value)
+    for name in found:
+        a_text(_REACTION, "reactions named with letters, digits and hyphens")(name)
+    return found

@@ -1,0 +1,34 @@
+"""Outputs of stacks, by which commands, clients and the local deployment find resources by the stack's name alone."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+
+def output(scope: Construct, name: str, value: str, description: str, *, of: str = "") -> CfnOutput:
+    """Make an output of the stack of `scope`, called by `name` whatever the depth of `scope`.
+
+    Args:
+        of: prefix of the output's name.
+    """
+    made = CfnOutput(scope, name, value=value, description=description)
+    made.override_logical_id(of + name)
+    return made
+
+
+def whose(scope: Construct, name: str) -> str:
+    """Return the prefix of the names of a store's outputs: empty for the first store of a stack.
+
+    Args:
+        name: id of the store's construct.
+    """
+    stack = Stack.of(scope)
+    if stack.node.try_find_child(_FIRST) is None:
+        Construct(stack, _FIRST)
+        return ""
+    return "".join(each for each in name if each.isalnum())
+
+
+_FIRST = "EpochalOutputs"
+"""Id of the construct that marks a stack whose outputs without a prefix are taken."""

@@ -1,0 +1,111 @@
+"""The folder of a reaction's code: the module's file, and the reaction's name in the decorator.
+
+The code is parsed, not run, since its imports need not be installed on the machine that deploys it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from epochal.cdk.rules import BadSetting, known_are
+
+_OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "setattr", "sys", "vars")
+"""Words whose use in a module means that it may have names which static analysis does not find."""
+
+
+def module_of(entry: Path, handler: str) -> Path:
+    """Return the file of a handler: `board:departures` and `board.handler` are both in `board.py`."""
+    return entry.joinpath(*_parts(handler)[0].split(".")).with_suffix(".py")
+
+
+def _parts(handler: str) -> tuple[str, str, str]:
+    """Split a handler into its module, the separator, and the name within the module."""
+    return handler.rpartition(":" if ":" in handler else ".")
+
+
+def declared_name(entry: Path, handler: str, name: str | None, decorator: str | None) -> str:
+    """Return a reaction's name from its decorator `@reaction(name="departures")`, or else `name`.
+
+    The module is parsed, not imported.
+
+    Args:
+        entry: folder of the reaction's code.
+        handler: `module:reaction` or `module.function` in that folder.
+        name: name of the reaction, checked against the decorator's; None to read the decorator.
+        decorator: name of the decorator; None where the handler needs none.
+
+    Raises:
+        BadSetting: the handler is not in the module, lacks the decorator, or has another name; or no name is given and
+            the decorator has none as plain text.
+    """
+
+    def refused(setting: str, rule: str) -> BadSetting:
+        """Return the error of a setting of the reaction."""
+        return BadSetting(f"{f'reactions.{name}' if name else str(decorator).capitalize()}.{setting}", rule)
+
+    module = module_of(entry, handler)
+    if not module.is_file():
+        raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
+    named, sign, wanted = _parts(handler)
+    try:
+        read = ast.parse(module.read_bytes())
+    except SyntaxError:  # the module may be for a newer Python
+        read = ast.parse("from unread import *")
+    nodes, found = [*ast.walk(read)], dict(_reactions(read.body, decorator))
+    words = {
+        getattr(node, field, "") for node in nodes for field in ("id", "name", "asname", "attr", "value")
+    }
+    if words.isdisjoint({wanted, *_OPEN}):
+        known = f": {known_are(handler, [f'{named}:{each}' for each in found])}" if found else ""
+        raise refused("handler", f"must be in {module}, which has no {wanted}{known}")
+    given = re.compile(rf"{re.escape(wanted)} = [\w.]*lambda_handler\((\w+)\)")
+    assigned = [given.fullmatch(ast.unparse(each)) for each in read.body if isinstance(each, ast.Assign)]
+    of = next((each[1] for each in assigned if each and _bound(nodes, wanted) == [-1]), wanted)
+    if of in found and _bound(nodes, of) == [1]:
+        if sign == "." and of == wanted:
+            raise refused("handler", f"must be {named}:{wanted}, with a colon: {handler} is a {decorator}")
+        if name not in (None, found[of]):
+            raise refused("name", f"must be {found[of]}, as the decorator in {module} has it, not {name}")
+    if decorator and sign == ":" and _bound(nodes, wanted) == [0] and words.isdisjoint(_OPEN):
+        raise refused("handler", f"must have the decorator {decorator}: {wanted} in {module} has none")
+    names = [found[of]] if of in found else [] if sign == ":" else list(found.values())
+    if not name and len(names) != 1:
+        rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"
+        raise refused("name", rule)
+    return name or names[0]
+
+
+def _bound(nodes: Sequence[Any], name: str) -> list[int]:
+    """Return for each binding of a name in a module the number of decorators, -1 for no definition.
+
+    A name that is bound again, or has another decorator, may refer to anything.
+
+    Args:
+        nodes: all nodes of the module's syntax tree.
+    """
+    return [
+        len(node.decorator_list) if hasattr(node, "decorator_list") else -1
+        for node in nodes
+        if name in (getattr(node, field, "") for field in ("id", "name", "asname"))
+        and not isinstance(getattr(node, "ctx", None), ast.Load)
+    ]
+
+
+def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str]]:
+    """Yield each decorated function or class of a module with its name as a reaction.
+
+    Args:
+        body: statements of the module.
+        name: name of the decorator.
+    """
+    for each in body:
+        for decorator in getattr(each, "decorator_list", ()):
+            called = getattr(decorator, "func", None)
+            if name in (getattr(called, "id", ""), getattr(called, "attr", "")):
+                for keyword in decorator.keywords:
+                    if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+                        yield each.name, str(keyword.value.value)

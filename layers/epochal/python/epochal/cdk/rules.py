@@ -1,0 +1,145 @@
+"""Rules that settings obey, and the error of a setting that breaks one.
+
+A rule takes a value of `cdk.json` and returns the setting's value, or raises `ValueError`. The error says what is
+allowed and what the value is; the caller adds the setting's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from epochal.lazy_dataclasses import field, fields
+
+Rule = Callable[[Any], Any]
+
+
+def wrong(expected: str, found: object) -> ValueError:
+    """Return the error that says `expected` where `found` breaks a rule."""
+    return ValueError(f"must be {expected}, not {found!r}")
+
+
+def a_flag(value: object) -> bool:
+    """Return the value as a boolean, or raise `ValueError`."""
+    if not isinstance(value, bool):
+        raise wrong("true or false", value)
+    return value
+
+
+def a_number(least: int, most: int) -> Rule:
+    """Make a rule that admits whole numbers from `least` to `most`."""
+
+    def rule(value: object) -> int:
+        """Return the value if it is a whole number within the bounds, or raise `ValueError`."""
+        # Python takes JSON's true for an int.
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise wrong(f"a whole number from {least:,} to {most:,}", value)
+        return value
+
+    return rule
+
+
+def or_null(rule: Rule) -> Rule:
+    """Make a rule that admits null besides the values of another rule."""
+    return lambda value: None if value is None else rule(value)
+
+
+def one_of(*choices: str | int) -> Rule:
+    """Make a rule that admits only the given texts or numbers."""
+
+    def rule(value: object) -> object:
+        """Return the value if it is one of the choices, or raise `ValueError`."""
+        # Python takes JSON's true and 1.0 for 1.
+        if type(value) not in (str, int) or value not in choices:
+            raise wrong("one of " + ", ".join(map(str, choices)), value)
+        return value
+
+    return rule
+
+
+def a_text(pattern: str, meaning: str) -> Rule:
+    """Make a rule that admits text that matches `pattern` as a whole.
+
+    Args:
+        meaning: the pattern in words, for errors.
+    """
+
+    def rule(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise wrong(meaning, value)
+        return value
+
+    return rule
+
+
+def a_list(each: Rule, *, least: int = 0) -> Rule:
+    """Make a rule that admits lists of at least `least` elements that obey the rule `each`."""
+
+    def rule(value: object) -> tuple[Any, ...]:
+        """Return the list as a tuple of parsed elements, or raise `ValueError`."""
+        if not isinstance(value, list) or len(value) < least:
+            raise wrong(f"a list of {least} or more" if least else "a list", value)
+        return tuple(each(element) for element in value)
+
+    return rule
+
+
+def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
+    """Make a rule that admits objects whose values obey the rule `each`.
+
+    Args:
+        keys: allowed keys; None for any.
+    """
+
+    def rule(value: object) -> MappingProxyType[str, Any]:
+        """Return the object as a read-only mapping of parsed values, or raise `ValueError`."""
+        if not isinstance(value, dict):
+            raise wrong("an object", value)
+        if keys is not None and (strangers := sorted(set(value) - set(keys))):
+            raise wrong(f"an object with keys among {', '.join(keys)}", strangers[0])
+        return MappingProxyType({key: each(element) for key, element in value.items()})
+
+    return rule
+
+
+def _chosen(default: Any, rule: Rule) -> Any:
+    """Declare a dataclass field that is a setting, with its default and its rule."""
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: default, metadata={"rule": rule})
+    return field(default=default, metadata={"rule": rule})
+
+
+def _rules(settings: type) -> dict[str, Rule]:
+    """Return the rules of the settings that a class declares with `_chosen`, by name."""
+    return {each.name: each.metadata["rule"] for each in fields(settings) if "rule" in each.metadata}
+
+
+def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
+    """Parse the members of an object, each by its own rule; refuse members without a rule."""
+    a_map(lambda each: each, keys=rules)(value)
+    assert isinstance(value, dict)  # noqa: S101  # the rule above says so
+    return {name: rules[name](each) for name, each in value.items()}
+
+
+class BadSetting(ValueError):
+    """A setting breaks its rule; nothing was synthesized.
+
+    Attributes:
+        name: name of the setting.
+        rule: the broken rule.
+    """
+
+    def __init__(self, name: str, rule: str) -> None:
+        super().__init__(f"{name} {rule}")
+        self.name = name
+        self.rule = rule
+
+
+def known_are(name: str, known: Iterable[str]) -> str:
+    """Return the part of an error message that lists known names, the nearest to `name` first."""
+    names = list(known)
+    nearest = get_close_matches(name, names, n=1)
+    return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
