@@ -20,7 +20,7 @@ import pytest
 
 from epochal.codec import json
 from epochal.contrib.sekiban.items import PROJECTION_STATES
-from epochal.http.events import sent_size
+from epochal.http.answer_size import sent_size
 from epochal.http.routes import operations
 from epochal.plan.ops import Put
 from tests.support.api import Answer, Api

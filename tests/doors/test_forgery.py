@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.contrib.sekiban.items import TAGS
-from epochal.http.events import LINK_SECONDS
+from epochal.http.bodies import LINK_SECONDS
 from epochal.model.tags import MAX_COUNT, read_position, write_position
 from epochal.model.versions import Position, Reached
 from tests.support.api import Answer, Api

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.http.events import MAX_EVENTS, MAX_UNFOLDS
+from epochal.http.event_fields import MAX_EVENTS, MAX_UNFOLDS
 from epochal.http.routes import operations
 from tests.support.api import Answer, Api, gateway_event
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from epochal.http.gateway import request_of
+from epochal.http.gateway_requests import request_of
 from epochal.plan.ops import Execute, Op, Reply
 from tests.support.api import Api, Context, gateway_event, url_event
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
+from epochal.http.bodies import json_text
 from epochal.http.documents import MAX_DEPTH, document
-from epochal.http.events import json_text
 from epochal.http.operation import Request
 
 DENSE = {

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.errors import GroupMissing, InvalidInput
-from epochal.http import gateway
-from epochal.http.events import NEW_EVENT
+from epochal.http import gateway_requests
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.http.problems import Problem
 from epochal.http.routes import operations
+from epochal.http.sent_events import NEW_EVENT
 from epochal.model.stream_names import stream_name
 from epochal.model.tags import check_tag, write_position
 from epochal.model.versions import Position
@@ -158,7 +158,7 @@ def test_a_gateway_event_is_a_request_or_is_refused_by_field(text: str, raw: str
         "rawQueryString": raw,
         "isBase64Encoded": encoded,
     }
-    found = outcome(lambda: gateway.request_of(event, {}, 28.0))
+    found = outcome(lambda: gateway_requests.request_of(event, {}, 28.0))
     assert (
         found.field in {"body", "query"} if isinstance(found, InvalidInput) else isinstance(found.body, bytes)
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.http.events import MAX_NAMED
+from epochal.http.event_fields import MAX_NAMED
 from epochal.model.tags import Rest, read_position, write_position
 from epochal.model.versions import Position, Reached
 from epochal.store.tagged import MAX_EVENTS

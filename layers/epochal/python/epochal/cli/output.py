@@ -16,7 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from epochal.codec import json
 from epochal.feed.history import FeedEvent, FeedItem
-from epochal.http import events, streams
+from epochal.http import appends, bodies, events, feed_items
 from epochal.http.answers import capacity
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Recorded
@@ -152,7 +152,7 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed as JSON, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    return events.bare(found)
+    return feed_items.bare(found)
 
 
 def item_line(found: FeedItem) -> str:
@@ -183,7 +183,7 @@ def state(found: StreamState) -> dict[str, Any]:
 def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
     """The outcome of an append as JSON; its token makes the next append a single request."""
     reached = {"position": write_position(outcome.position)} if outcome.position.seen else {}
-    shown = streams.APPENDED(outcome, stream=stream, capacity=capacity(units), **reached)
+    shown = appends.APPENDED(outcome, stream=stream, capacity=capacity(units), **reached)
     return {**shown, "token": outcome.token.text()}
 
 
@@ -211,7 +211,7 @@ def body_text(body: Body) -> str:
     """The body of an event as one line of text."""
     if isinstance(body, Claim):
         return f"<{body.size:,} bytes in the bucket>"
-    text = events.json_text(body)
+    text = bodies.json_text(body)
     return f"<{len(body):,} bytes>" if text is None and body else " ".join((text or "").splitlines())
 
 

@@ -17,9 +17,10 @@ from epochal.cli.target import OpenedStore, existing, on_store, on_streams, stre
 from epochal.codec import json
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
-from epochal.http.events import event_of
-from epochal.http.several import append_of, bulk_append, one_of
-from epochal.http.streams import condition_of
+from epochal.http.appends import condition_of
+from epochal.http.bulk_appends import bulk_append, one_of
+from epochal.http.sent_events import event_of
+from epochal.http.several import append_of
 from epochal.index.checkpoints import at
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import Claim

@@ -16,7 +16,7 @@ from epochal.cli.inputs import Unsound, must_be_named, there
 from epochal.cli.output import body_text, no_link
 from epochal.cli.target import OpenedStore, given
 from epochal.errors import EpochalError
-from epochal.http import tagged as over_http
+from epochal.http import tag_views, tagged_requests, tagged_views
 from epochal.http.nodes import Node, required, time_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded
@@ -131,7 +131,7 @@ def append(
     fail_if = None if condition is None else query_of(store, condition, "--fail-if")
     measured = replace(store, driver=replace(store.driver, meter=meter))
     outcome = _made(measured, events, fail_if, position_of(after), key)
-    view = over_http.appended(outcome, meter.units)
+    view = tagged_views.appended(outcome, meter.units)
     again = ", appended before" if outcome.replayed else ""
     count = f"{quantity(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
@@ -180,7 +180,7 @@ def event(store: TaggedStore, *, event_id: str) -> None:
     view = shown(stored)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
-        for name, value in over_http.fields(stored).items()
+        for name, value in tagged_views.fields(stored).items()
     ]
     bodies = [("data", body_text(stored.data)), *([("meta", body_text(stored.meta))] if stored.meta else [])]
     output.document(view, output.table([*rows, *bodies]))
@@ -188,7 +188,7 @@ def event(store: TaggedStore, *, event_id: str) -> None:
 
 def shown(found: Recorded) -> dict[str, Any]:
     """An event, as the HTTP API shows it."""
-    return over_http.shown(found, no_link)
+    return tagged_views.shown(found, no_link)
 
 
 def line(found: Recorded) -> str:
@@ -248,12 +248,12 @@ def _made(
 
 def query_of(store: TaggedStore, source: str, option: str) -> Query:
     """A query in the HTTP API's form."""
-    return over_http.query_of(Node(inputs.json_of(source, option), option), store)
+    return tagged_requests.query_of(Node(inputs.json_of(source, option), option), store)
 
 
 def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Query:
     item = {"types": list(types), "tags": list(tags)}
-    return over_http.query_of(Node({"items": [item]}, "query"), store)
+    return tagged_requests.query_of(Node({"items": [item]}, "query"), store)
 
 
 def position_of(after: str | None) -> Position | None:
@@ -309,7 +309,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
             lambda each: f"{each.group}  {each.tags:,}",
         )
         return
-    output.stream(_tags(listings, group), over_http.TAG_COUNT, lambda each: f"{each.tag}  {each.events:,}")
+    output.stream(_tags(listings, group), tag_views.TAG_COUNT, lambda each: f"{each.tag}  {each.events:,}")
 
 
 @tagged.command()
@@ -320,7 +320,7 @@ def tag(store: TaggedStore, *, name: str) -> None:
     listings = listings_of(store)
     latest = there(listings.latest(name), f"{name}: no event has this tag")
     (count,) = listings.counted([name])
-    view = over_http.tag_shown(count, latest)
+    view = tag_views.tag_shown(count, latest)
     rows = [
         ("tag", count.tag),
         ("events", count.events),

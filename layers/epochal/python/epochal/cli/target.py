@@ -26,7 +26,7 @@ from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.http.nodes import Node
-from epochal.http.tagged import event_of
+from epochal.http.tagged_requests import event_of
 from epochal.index.checkpoints import Moment
 from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.lazy_dataclasses import dataclass

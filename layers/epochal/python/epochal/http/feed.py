@@ -14,10 +14,13 @@ from epochal.feed.history import FeedItem, FeedPage, PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http import parameters, problems, schemas
+from epochal.http.answer_size import LARGEST, body_bytes, sent_size
 from epochal.http.answers import answer, text_of
+from epochal.http.bodies import Link
 from epochal.http.components import Shown
 from epochal.http.declarations import operation
-from epochal.http.events import LARGEST, Link, bare, body_bytes, event, sent_size
+from epochal.http.events import event
+from epochal.http.feed_items import bare
 from epochal.http.metering import driver_for
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of

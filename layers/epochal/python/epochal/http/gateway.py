@@ -1,42 +1,34 @@
-"""API Gateway around the operations: its events, routing, logs and metrics. The only module that knows AWS Lambda.
-
-An event (payload format 2.0) becomes a request; events of functions' own URLs have the same form. The gateway has
-percent-decoded the path once, all but `%25`; nothing is decoded a second time, or a caller could evade a policy that
-names a path by another spelling of it. A function's URL passes the path as it was sent, which is decoded here in the
-same way. Query strings are read from their raw form, since the gateway joins repeated parameters with commas. A body is
-base64 unless the gateway takes its media type for text.
+"""API Gateway around the operations: routing, logs and metrics. With `gateway_requests`, all that knows AWS Lambda.
 
 Every error that an operation raises is answered with a problem document. Unforeseen errors are logged with their trace
 under the request's correlation id, and answered without a trace. Logs and metrics name operations, never streams, since
-names may identify people; they contain only Epochal's own words of errors (`dynamo.loggable`).
+names may identify people; they contain only Epochal's own words of errors (`dynamo.loggable_errors`).
 """
 
 from __future__ import annotations
 
-import binascii
-import logging
 import os
-import re
 import time
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import parse_qsl, unquote
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deferred import loaded_function
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.hosting.metrics import metrics_of
 from epochal.http import problems
-from epochal.http.nodes import UnknownName, utf8
+from epochal.http.gateway_log import Log
+from epochal.http.gateway_requests import correlation_id, is_request, path_of, request_of
+from epochal.http.nodes import UnknownName
 from epochal.http.operation import Function, Operation, Request, Response
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
 from epochal.http.routes import operations, operations_of
-from epochal.settings import REQUEST_SECONDS, service_name
+from epochal.settings import service_name
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 
@@ -227,142 +219,3 @@ def _sent(response: Response, identity: str) -> dict[str, Any]:
         "body": response.body or "",
         "isBase64Encoded": False,
     }
-
-
-# Events to requests.
-
-MAX_PARAMETERS: Final = 100
-
-MARGIN: Final = 1.0
-"""Seconds of a function's time reserved for writing the answer."""
-
-_URL: Final = re.compile(r"[a-z0-9]+\.lambda-url\.[a-z0-9-]+\.on\.aws")
-"""The domain of a function's URL, which no gateway can have."""
-
-_CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
-
-
-def is_request(event: Any) -> bool:
-    """Whether an event is an HTTP request as API Gateway sends it; an invoker may send anything."""
-    match event:
-        case {
-            "rawPath": str(),
-            "requestContext": {"requestId": str(), "stage": str(), "http": {"method": str()}},
-        }:
-            texts = [event.get("rawQueryString"), event.get("body")]
-            headers = event.get("headers") or {}
-            return (
-                all(each is None or isinstance(each, str) for each in texts)
-                and isinstance(headers, dict)
-                and all(isinstance(each, str) for pair in headers.items() for each in pair)
-            )
-        case _:
-            return False
-
-
-def path_of(event: Mapping[str, Any]) -> str:
-    """Return the decoded path of a request, without the name of the gateway's stage before it."""
-    path, context = str(event["rawPath"]), event["requestContext"]
-    if _URL.fullmatch(str(context.get("domainName"))):
-        return _decoded(path)
-    stage = context["stage"]
-    return path.removeprefix(f"/{stage}") if path.startswith(f"/{stage}/") else path
-
-
-def _decoded(path: str) -> str:
-    """Percent-decode a path as the gateway does: all but `%25`, so that no name has two spellings."""
-    try:
-        return "%25".join(unquote(part, errors="strict") for part in path.split("%25"))
-    except UnicodeDecodeError:
-        return path
-
-
-def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
-    """Build the request that a Lambda event carries.
-
-    Args:
-        path: values of the path's parameters.
-        remaining: seconds until Lambda stops the function.
-    """
-    return Request(
-        path=path,
-        query=_query(event.get("rawQueryString") or ""),
-        headers={name.lower(): value for name, value in (event.get("headers") or {}).items()},
-        body=_body(event),
-        seconds=max(0.0, min(REQUEST_SECONDS, remaining - MARGIN)),
-    )
-
-
-def correlation_id(event: Mapping[str, Any]) -> str:
-    """Return the caller's `X-Correlation-Id`, or the gateway's request id where that is missing.
-
-    The id ties a request to its logs.
-    """
-    headers = event.get("headers") or {}
-    given = next((value for name, value in headers.items() if name.lower() == "x-correlation-id"), "")
-    if _CORRELATION.fullmatch(given):
-        return str(given)
-    return str(event["requestContext"]["requestId"])
-
-
-def _query(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse a raw query string into names and values.
-
-    Raises:
-        InvalidInput: the string is no percent-encoded UTF-8, or has too many parameters.
-    """
-    try:
-        return tuple(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
-    except ValueError as error:
-        raise InvalidInput(
-            "query", f"must be percent-encoded UTF-8 with at most {MAX_PARAMETERS} parameters"
-        ) from error
-
-
-def _body(event: Mapping[str, Any]) -> bytes:
-    """Return the body of a Lambda event as bytes.
-
-    Raises:
-        InvalidInput: the body is not the base64 that the event announces.
-    """
-    body = event.get("body") or ""
-    if not event.get("isBase64Encoded"):
-        return utf8(body, "body")
-    try:
-        return binascii.a2b_base64(body, strict_mode=True)
-    except ValueError as error:
-        raise InvalidInput("body", "did not arrive as the base64 that it was announced as") from error
-
-
-# Logs.
-
-LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
-"""Environment variable with the least level of log lines that are written; INFO where it is not set."""
-
-Level = Literal["debug", "info", "error"]
-
-_LEVELS: Final = logging.getLevelNamesMapping()
-
-
-class Log:
-    """The log of a function.
-
-    Powertools' logger is imported with the first line that is written: most processes never write one.
-    """
-
-    def __init__(self, service: str) -> None:
-        self._service = service
-        self._least = _LEVELS.get(os.environ.get(LEVEL, "").upper(), logging.INFO)
-
-    def write(self, level: Level, message: str, correlation_id: str, **fields: object) -> None:
-        """Write a log line about a request, unless its level is below the least level that is logged."""
-        if _LEVELS[level.upper()] >= self._least:
-            self._logger.set_correlation_id(correlation_id)
-            getattr(self._logger, level)(message, extra=fields, stacklevel=3)
-
-    @cached_property
-    def _logger(self) -> Logger:
-        """Powertools' logger of the service."""
-        from aws_lambda_powertools import Logger  # noqa: PLC0415  see above
-
-        return Logger(service=self._service)

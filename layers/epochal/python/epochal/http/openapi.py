@@ -35,10 +35,11 @@ from epochal.http import (
     tagged,
     whole_feed,
 )
+from epochal.http.appends import APPEND, APPEND_UNTAGGED
 from epochal.http.client_profile import client_profile
 from epochal.http.components import Component
 from epochal.http.declarations import PARAGRAPH
-from epochal.http.events import INDEX, POSITION
+from epochal.http.event_fields import INDEX, POSITION
 from epochal.http.openapi_3_0 import in_3_0
 from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
@@ -46,7 +47,7 @@ from epochal.http.routes import operations, operations_of_layout
 from epochal.http.schemas import Schema, array, flag, ref, whole
 from epochal.http.schemas import text as text_schema
 from epochal.http.several import IN_THE_WAY
-from epochal.http.streams import APPEND, APPEND_UNTAGGED, TOKEN, VERSION
+from epochal.http.stream_fields import TOKEN, VERSION
 from epochal.plugins import NATIVE, layouts
 
 ALWAYS: Final = (

@@ -16,8 +16,9 @@ from epochal.http.operation import Function, Operation, Perform
 from epochal.plugins import NATIVE, Layout, layouts
 
 if TYPE_CHECKING:
-    from epochal.http import feed, groups, health, several, streams, tagged, whole_feed
+    from epochal.http import bulk_appends, feed, groups, health, several, streams, tagged, whole_feed
 else:
+    bulk_appends = DeferredModule("epochal.http.bulk_appends")
     feed = DeferredModule("epochal.http.feed")
     groups = DeferredModule("epochal.http.groups")
     health = DeferredModule("epochal.http.health")
@@ -150,8 +151,8 @@ _SEVERAL: Final = (
     Operation(
         "POST",
         "/appends",
-        several.append_each,
-        opened=several.opened,
+        bulk_appends.append_each,
+        opened=bulk_appends.opened,
         function="append",
         scope="append",
         table="streams",

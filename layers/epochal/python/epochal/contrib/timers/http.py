@@ -13,16 +13,19 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.deployment import Deployment
 from epochal.errors import Contended
 from epochal.http import parameters, problems, schemas
+from epochal.http.answer_size import AnswerSize
 from epochal.http.answers import answer, appends, consumed
+from epochal.http.bodies import members
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
 from epochal.http.documents import document
-from epochal.http.events import INDEX, MAX_NAMED, OMITTED, TAG, AnswerSize, members, tag_of
+from epochal.http.event_fields import INDEX, MAX_NAMED, OMITTED, TAG
 from epochal.http.metering import measured, streams_for
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.query_strings import QueryString
-from epochal.http.streams import STREAM
+from epochal.http.sent_events import tag_of
+from epochal.http.stream_fields import STREAM
 from epochal.model.events import Event
 from epochal.model.stream_names import stream_name
 from epochal.scheduling import NAME, Timer, timer_name

@@ -36,11 +36,11 @@ from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import parameters, problems, schemas
+from epochal.http.answer_size import AnswerSize
 from epochal.http.answers import answer, appends, capacity, consumed
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
 from epochal.http.documents import document
-from epochal.http.events import AnswerSize
 from epochal.http.idempotency import idempotency_key
 from epochal.http.metering import measured
 from epochal.http.nodes import Node, json_body, time_of

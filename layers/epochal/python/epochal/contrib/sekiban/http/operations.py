@@ -28,11 +28,12 @@ from epochal.contrib.sekiban.states import StoredState
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import parameters, problems, schemas
+from epochal.http.answer_size import AnswerSize
 from epochal.http.answers import answer, capacity, consumed
+from epochal.http.bodies import LINK_SECONDS, json_text
 from epochal.http.components import Component, Members, Shown
 from epochal.http.declarations import operation
 from epochal.http.documents import document
-from epochal.http.events import LINK_SECONDS, AnswerSize, json_text
 from epochal.http.metering import measured
 from epochal.http.nodes import Node, json_body, required
 from epochal.http.operation import Request, Response

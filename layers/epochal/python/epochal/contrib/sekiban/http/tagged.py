@@ -12,11 +12,13 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.http import parameters, problems, schemas, tagged
 from epochal.http.components import Component
 from epochal.http.declarations import described, operation
-from epochal.http.events import NEW_EVENT
 from epochal.http.nodes import Node, optional_id
 from epochal.http.operation import Request, Response
 from epochal.http.query_strings import QueryString
-from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
+from epochal.http.sent_events import NEW_EVENT
+from epochal.http.tagged import Tagged
+from epochal.http.tagged_requests import APPEND, event_of
+from epochal.http.tagged_views import APPENDED
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import Claim
 from epochal.model.events import MAX_ID_BYTES, Event

@@ -1,0 +1,241 @@
+"""Independent appends in one request: a conflict of one of them does not keep the others from being applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
+from epochal.http import schemas
+from epochal.http.answer_size import AnswerSize
+from epochal.http.answers import answer, capacity
+from epochal.http.appends import (
+    REACHED,
+    WITH_QUERY,
+    condition_of,
+    made,
+    reached_by,
+    verify_token,
+)
+from epochal.http.components import Component, Shown
+from epochal.http.declarations import operation
+from epochal.http.documents import document
+from epochal.http.event_fields import CONDITION
+from epochal.http.idempotency import checked_key
+from epochal.http.metering import streams_for
+from epochal.http.nodes import Node
+from epochal.http.operation import Request, Response
+from epochal.http.problems import Problem, problem_of
+from epochal.http.query_strings import QueryString
+from epochal.http.several import STREAM_APPEND, stream_append
+from epochal.http.stream_fields import STREAM, TOKEN, VERSION
+from epochal.http.streams import Opened, opened
+from epochal.model.versions import (
+    MAX_VERSION,
+    ExpectedVersion,
+    StreamAppend,
+)
+from epochal.store import bulk
+from epochal.store.bulk import Answer, Bulk, BulkAppend
+from epochal.store.driver import Meter
+from epochal.store.streams import Streams
+
+__all__ = ["append_each", "opened"]
+
+MAX_CONDITIONS: Final = 100
+"""Most appends with a condition in one request: the conflicting events of all of them must fit one answer."""
+
+_MEMBERS: Final = STREAM_APPEND.schema["properties"]
+EACH_APPEND: Final = Component(
+    "EachAppend",
+    {
+        **STREAM_APPEND.schema,
+        "properties": {
+            **_MEMBERS,
+            # An event that its stream refuses is a problem of this append alone.
+            "events": {**_MEMBERS["events"], "items": schemas.ref("NewEvent")},
+            **CONDITION,
+            "idempotencyKey": schemas.text(
+                "As the header `Idempotency-Key` of an append to this stream.",
+                most=255,
+                pattern=r"[\x21-\x7e]{1,255}",
+            ),
+        },
+        "dependentRequired": WITH_QUERY,
+    },
+    reads={**STREAM_APPEND.special, "idempotencyKey": lambda node: checked_key(node.value, node.name)},
+)
+
+
+def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
+    """Read one append of a bulk request; return the append and all members sent for it.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
+    sent = EACH_APPEND.read(node)
+    if "after" in sent and "failIf" not in sent:
+        raise InvalidInput(node.below("after"), "needs a query to go with")
+    return stream_append(node, sent), sent
+
+
+APPEND_EACH: Final = Component(
+    "AppendEach",
+    schemas.record(
+        {
+            "appends": {
+                **schemas.array(
+                    schemas.ref("EachAppend"), "Those to one stream in this order.", bulk.MAX_APPENDS
+                ),
+                "minItems": 1,
+            }
+        },
+        required=("appends",),
+    ),
+    reads={"appends": one_of},
+)
+RESULT: Final = Component(
+    "AppendResult",
+    schemas.record(
+        {
+            "stream": STREAM,
+            "status": schemas.whole("As it would be answered by itself.", 200, 599),
+            "first": schemas.whole("Index of the first event.", 0, MAX_VERSION),
+            "version": VERSION,
+            "token": TOKEN,
+            "replayed": schemas.flag("An earlier request had made it."),
+            "type": schemas.text("Of the problem, where it was not made."),
+            "title": schemas.text("The same in words."),
+            "detail": schemas.text("What happened."),
+            "field": schemas.text("The field that broke a rule."),
+            "rule": schemas.text("The rule it broke."),
+            "size": schemas.whole("How large it was."),
+            "limit": schemas.whole("How large it may be."),
+            "index": schemas.whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
+            "events": schemas.array(
+                schemas.ref("TaggedEvent"), "Events that match `failIf` and are in the way."
+            ),
+            "more": schemas.flag("Whether others are in the way, too."),
+            "position": REACHED,
+            "tried": schemas.flag("False: the time was over before anything was sent for it. Send it again."),
+        },
+        required=("stream", "status"),
+        description="What came of one append: what it made, or the problem that kept it.",
+    ),
+)
+ANSWERED: Final = Shown(
+    "AppendResults",
+    {
+        "results": schemas.array(
+            schemas.ref("AppendResult"), "What came of each, in the order of the request."
+        ),
+        "capacity": schemas.CAPACITY,
+    },
+)
+
+
+@operation(takes=APPEND_EACH, gives=ANSWERED)
+def append_each(on: Opened, request: Request, _: QueryString) -> Response:
+    """Append to streams, each for itself.
+
+    Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it would
+    be there. Appends to one stream are made in their order, as one write where they can be; others side by side. What
+    is malformed is refused before anything is written.
+    """
+    for given in ("If-Match", "If-None-Match", "Idempotency-Key"):
+        if request.header(given) is not None:
+            raise InvalidInput(given, "is of one append: each has its own `expected` and `idempotencyKey`")
+    sent = APPEND_EACH.read(document(request))["appends"]
+    conditions = sum("failIf" in members for _, members in sent)
+    if conditions > MAX_CONDITIONS:
+        raise TooLarge("appends", conditions, MAX_CONDITIONS, "items with `failIf`")
+    store, meter = streams_for(on.streams, request)
+    room, limit = AnswerSize(), schemas.DEFAULT_LIMIT // max(1, conditions)
+    asked = [
+        bulk_append(
+            verify_token(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
+        )
+        for wanted, members in sent
+    ]
+    results, figures = list[Mapping[str, Any]](), dict[str, float]()
+    for place, (one, came) in enumerate(zip(asked, Bulk(store).append(asked), strict=True)):
+        result, counted = _shown(store, meter, place, one, came)
+        results.append(result)
+        for name, count in counted.items():
+            figures[name] = figures.get(name, 0.0) + count
+    return answer(meter, ANSWERED(results=results, capacity=capacity(meter.units)), figures=figures)
+
+
+def bulk_append(
+    expected: ExpectedVersion,
+    wanted: StreamAppend,
+    sent: Mapping[str, Any],
+    condition: Mapping[str, Any],
+) -> BulkAppend:
+    """Build one append of a bulk request as the library takes it.
+
+    Args:
+        expected: the expected version, its token already checked against its seal.
+        sent: members of the append; the idempotency key is in `idempotencyKey`.
+        condition: append condition as keyword arguments, as `condition_of` returns it.
+    """
+    return BulkAppend(
+        stream=wanted.stream,
+        events=wanted.events,
+        unfolds=wanted.unfolds,
+        expected=expected,
+        idempotency_key=sent.get("idempotencyKey"),
+        **condition,
+    )
+
+
+def _shown(
+    store: Streams, meter: Meter, place: int, one: BulkAppend, came: Answer
+) -> tuple[Mapping[str, Any], Mapping[str, float]]:
+    """Show the outcome of one append of a bulk request; return its result object and its metrics.
+
+    Args:
+        place: offset of the append within the request.
+        came: outcome of the append, or the error it ended with.
+    """
+    try:
+        if isinstance(came, EpochalError):
+            raise came
+        found = made(store, meter, one.stream, came, {"takes": one.takes})
+    except (Problem, EpochalError) as error:
+        if isinstance(error, InvalidInput) and error.field == "idempotency_key":
+            error.call_it("idempotencyKey")
+        problem = problem_of(error)
+        tried = {"tried": False} if isinstance(error, NotTried) else {}
+        figures = {name: count for name, count in problem.figures.items() if name == "Conflicts"}
+        return {**_refused(place, one.stream, problem), **tried}, figures
+    view = {
+        "stream": one.stream,
+        "status": 201,
+        "first": found.first,
+        "version": found.version,
+        "token": found.token.text(),
+        "replayed": found.replayed,
+        **reached_by(found, store),
+    }
+    return view, {} if found.replayed else {"Appends": 1.0, "Events": float(len(one.events))}
+
+
+def _refused(place: int, stream: str, problem: Problem) -> Mapping[str, Any]:
+    """Show the problem of one append of a bulk request as a result object.
+
+    Args:
+        place: offset of the append within the request, with which field names are prefixed.
+    """
+    kind, members = problem.kind, dict(problem.members)
+    if "field" in members:
+        members["field"] = f"appends[{place}].{members['field']}"
+    said = {} if problem.detail is None else {"detail": problem.detail}
+    return {
+        "stream": stream,
+        "status": kind.status,
+        "type": kind.type,
+        "title": kind.title,
+        **said,
+        **members,
+    }

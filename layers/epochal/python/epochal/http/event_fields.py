@@ -1,0 +1,45 @@
+"""Fields that requests and answers about events have in common: their schemas and limits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from epochal.http import schemas
+from epochal.model.events import (
+    MAX_TAG_BYTES,
+)
+from epochal.model.versions import MAX_VERSION
+from epochal.plan.limits import TRANSACTION_ITEMS
+
+MAX_EVENTS: Final = 1_000
+MAX_UNFOLDS: Final = 100
+"""Most events or unfolds of an append: more than an item of 400 KB holds at usual sizes. Larger appends are refused by
+their bytes."""
+
+MAX_NAMED: Final = TRANSACTION_ITEMS
+"""Most items of a query, types and tags of an item, and heads that fence a query: the limit of one transaction."""
+
+MAX_POSITION_BYTES: Final = 1024 * 1024
+
+TAG: Final = schemas.text(
+    "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
+    most=MAX_TAG_BYTES,
+    pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
+    examples=["course:1"],
+)
+POSITION: Final = schemas.text(
+    "What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES
+)
+CONDITION: Final = {
+    "failIf": schemas.ref("EventQuery"),
+    "after": {
+        **POSITION,
+        "description": "Only events beyond this position are in the way; left out, any that match.",
+    },
+}
+INDEX: Final = schemas.whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
+
+OMITTED: Final = {
+    "const": True,
+    "description": "The answer had no room for the bodies: read the event alone.",
+}

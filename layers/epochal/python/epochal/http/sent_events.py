@@ -1,0 +1,143 @@
+"""Events and unfolds as requests send them: schemas and readers.
+
+{"type": "Moved", "data": {"to": "EWR"}, "meta": {"by": "ops"}, "timestamp": "2013-01-01T10:00:00Z",
+ "correlationId": "c-1", "causationId": "e-7"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from epochal.http import schemas
+from epochal.http.bodies import _uploaded
+from epochal.http.components import Component, Read
+from epochal.http.event_fields import MAX_NAMED, TAG
+from epochal.http.nodes import Node, json_body, time_of
+from epochal.model.events import (
+    MAX_ID_BYTES,
+    MAX_TAG_BYTES,
+    MAX_TYPE_BYTES,
+    Event,
+    Unfold,
+)
+
+_IDS: Final = {
+    "correlationId": schemas.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
+    "causationId": schemas.text("What caused it.", most=MAX_ID_BYTES),
+}
+ID: Final = schemas.text(
+    "The event's id, a UUID.",
+    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
+)
+_TAGGED: Final = {
+    "tags": schemas.array(TAG, "What it concerns: queries find it.", MAX_NAMED),
+    "id": {
+        **ID,
+        "description": "A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, "
+        "and finds the event. In a stream it goes without tags: a batch whose events all have ids is known by them if "
+        "it is sent again.",
+    },
+}
+
+
+def tag_of(node: Node) -> str:
+    """Read a tag.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
+    from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
+
+    return check_tag(node.text(MAX_TAG_BYTES), node.name)
+
+
+def event_id_of(node: Node) -> str:
+    """Read the id of an event.
+
+    Raises:
+        InvalidInput: the id is no UUID.
+    """
+    from epochal.model.tags import parse_event_id  # noqa: PLC0415  a function starts without it
+
+    return parse_event_id(node.text(64), node.name)
+
+
+def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
+    """Build the schema and reader of an event or unfold that is sent.
+
+    Args:
+        name: name of the schema in the OpenAPI document.
+        more: schemas of further members.
+    """
+    schema = schemas.record(
+        {
+            "type": schemas.text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
+            "data": {
+                "description": "The body: any JSON; of an event, what fits the schema of its type where the deployment "
+                "has one. Numbers are kept exactly as they are written."
+            },
+            "data64": schemas.base64("The body, where it is not JSON."),
+            "claim": schemas.ref("Claim"),
+            "meta": {"description": "Metadata: any JSON."},
+            "meta64": schemas.base64("Metadata, where it is not JSON."),
+            "timestamp": schemas.moment(
+                "When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset."
+            ),
+            **more,
+        },
+        required=("type",),
+    )
+    reads: dict[str, Read] = {
+        "data": json_body,
+        "claim": _uploaded,
+        "meta": json_body,
+        "timestamp": time_of,
+        "tags": tag_of,
+        "id": event_id_of,
+    }
+    return Component(name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64")))
+
+
+NEW_UNFOLD: Final = _sent("NewUnfold", {})
+NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
+NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", _IDS)
+_BOTH: Final = {"properties": {"tags": {"minItems": 1}}, "required": ["id", "tags"]}
+IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
+"""Schema of an event of a stream, which may have an id or tags, but not both."""
+
+
+def event_of(node: Node) -> Event:
+    """Read an event to append.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
+    sent = NEW_EVENT.read(node)
+    return Event(
+        **_contents(sent),
+        correlation_id=sent.get("correlationId"),
+        causation_id=sent.get("causationId"),
+        tags=sent.get("tags", ()),
+        id=sent.get("id"),
+    )
+
+
+def unfold_of(node: Node) -> Unfold:
+    """Read an unfold to store.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
+    return Unfold(**_contents(NEW_UNFOLD.read(node)))
+
+
+def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return type, data, metadata and timestamp of an event or unfold that was sent."""
+    return {
+        "type": sent["type"],
+        "data": sent.get("data", sent.get("data64", sent.get("claim", b""))),
+        "meta": sent.get("meta", sent.get("meta64", b"")),
+        "timestamp": sent.get("timestamp"),
+    }

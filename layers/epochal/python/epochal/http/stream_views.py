@@ -1,0 +1,114 @@
+"""The head of a stream, and pages of its events, as answers show them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from epochal.http import schemas
+from epochal.http.answer_size import AnswerSize
+from epochal.http.bodies import Link
+from epochal.http.components import Shown
+from epochal.http.event_fields import INDEX
+from epochal.http.events import event, event_frame, unfold, unfold_frame
+from epochal.http.stream_fields import _LOW_WATER, STREAM, TOKEN, VERSION
+from epochal.model.versions import (
+    MAX_VERSION,
+    Token,
+)
+from epochal.store.reading import Page
+from epochal.store.unopened import UnopenedHead, UnopenedUnfold
+
+STATE: Final = Shown(
+    "State",
+    {
+        "stream": (STREAM, "stream"),
+        "version": (VERSION, "version"),
+        "token": TOKEN,
+        "lowWater": (_LOW_WATER, "low_water"),
+        "headEvents": schemas.whole("How many of the last events its head carries."),
+        "unfolds": schemas.array(schemas.ref("Unfold"), "State derived from the events."),
+        "events": schemas.array(
+            schemas.ref("Event"), "Those that the head carries, where `events=true` asked for them."
+        ),
+    },
+    optional=("events",),
+)
+EVENT_PAGE: Final = Shown(
+    "EventPage",
+    {
+        "stream": STREAM,
+        "version": (VERSION, "version"),
+        "lowWater": (_LOW_WATER, "low_water"),
+        "events": schemas.array(schemas.ref("Event"), "In the order asked for."),
+        "next": schemas.or_null(INDEX, "`from` of the next page; null where there is none."),
+        "hole": schemas.record(
+            {
+                "first": schemas.whole("The first index that was asked for.", 0, MAX_VERSION),
+                "end": schemas.whole("The index after the last of them.", 0, MAX_VERSION),
+            },
+            description="Events that were asked for before these and have been pruned; absent where none have.",
+        ),
+    },
+    optional=("hole",),
+)
+
+
+def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
+    """Show the head of a stream: its token and unfolds, and its last events where they are asked for.
+
+    Events are opened only where `events` is true: they may be large.
+    """
+    unfolds = unopened.unfolds()
+    stored = [each.stored for each in unfolds]
+    outlines = [unfold_frame(each.version, each.type, each.timestamp) for each in stored]
+    frames = [*map(event_frame, unopened.outlines())] if events else []
+    # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
+    answer = AnswerSize([*outlines, *frames])
+    views = [
+        answer.put_opened(partial(_opened_unfold, each, link), frame, large=each.may_be_large)
+        for each, frame in zip(unfolds, outlines, strict=True)
+    ]
+    carried: dict[str, Any] = {}
+    if events:
+        carried = {
+            "events": [
+                answer.put_opened(
+                    partial(_opened, unopened, place, link), frame, large=unopened.may_be_large(place)
+                )
+                for place, frame in enumerate(frames)
+            ]
+        }
+    return STATE(unopened.head, token=token.text(), headEvents=unopened.count, unfolds=views, **carried)
+
+
+def _opened_unfold(unopened: UnopenedUnfold, link: Link, largest: int) -> dict[str, Any] | None:
+    """Show an unfold; None where its data or metadata exceed `largest` bytes."""
+    found = unopened.open(largest)
+    return None if found is None else unfold(found, link)
+
+
+def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dict[str, Any] | None:
+    """Show one event of a stream's head; None where its data or metadata exceed `largest` bytes.
+
+    Args:
+        place: offset of the event within the head.
+    """
+    found = unopened.event(place, largest)
+    return None if found is None else event(found, link)
+
+
+def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
+    """Show a page of a stream's events, cut short where the answer is full."""
+    answer, shown, following = AnswerSize(), list[Any](), found.next
+    for each in found.events:
+        if each.index in found.omitted:
+            shown.append(answer.omit(event_frame(each)))
+            continue
+        view = answer.fit(event(each, link)) if shown else answer.put(event(each, link), event_frame(each))
+        if view is None:
+            following = each.index
+            break
+        shown.append(view)
+    hole = {} if found.hole is None else {"hole": {"first": found.hole.first, "end": found.hole.end}}
+    return EVENT_PAGE(found, stream=stream, events=shown, next=following, **hole)

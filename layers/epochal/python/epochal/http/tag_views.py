@@ -1,0 +1,58 @@
+"""Tags and their entries as answers show them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.http import schemas
+from epochal.http.components import Members, Shown
+from epochal.http.event_fields import TAG
+from epochal.http.tagged_requests import _GOES_ON, PLACE
+from epochal.http.tagged_views import _STAMP
+from epochal.model.tags import (
+    TagCount,
+    TagEntry,
+    group_of,
+)
+
+_COUNTED: Final[Members] = {
+    "tag": (TAG, "tag"),
+    "events": (schemas.whole("How many events have it, also those that have expired."), "events"),
+}
+_ENTRY: Final[Members] = {
+    "id": (schemas.words("Its id."), "event_id"),
+    "place": (PLACE, "place"),
+    "type": (schemas.words("What kind of event it is."), "event_type"),
+    "timestamp": (_STAMP, "created_at"),
+}
+_INDEX: Final = {
+    "type": ["integer", "null"],
+    "description": "Its place among the tag's events, from 0; null where another library wrote it.",
+}
+
+TAG_COUNT: Final = Shown("", _COUNTED)
+_LATEST: Final = Shown("", _ENTRY, description="Its latest event.")
+ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
+
+TAG_PAGE: Final = Shown(
+    "TagPage",
+    {
+        "tags": schemas.array(TAG_COUNT.schema, "With their numbers of events."),
+        "next": (schemas.or_null(schemas.text(""), _GOES_ON), "next"),
+    },
+)
+TAG_SHOWN: Final = Shown(
+    "Tag", {**_COUNTED, "group": schemas.words("What precedes its first `:`."), "latest": _LATEST.schema}
+)
+ENTRIES: Final = Shown(
+    "TagEntries",
+    {
+        "entries": schemas.array(ENTRY.schema, "In order of their places."),
+        "next": (schemas.or_null(PLACE, _GOES_ON), "next"),
+    },
+)
+
+
+def tag_shown(found: TagCount, latest: TagEntry) -> dict[str, Any]:
+    """Show a tag with its number of events, its group and its latest event."""
+    return TAG_SHOWN(found, group=group_of(found.tag), latest=_LATEST(latest))

@@ -1,0 +1,152 @@
+"""Requests on tagged events: schemas and readers.
+
+    {"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}
+    {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
+
+The events have the form of stream events, with tags (`sent_events`). A query's items are alternatives; an event matches
+an item if it has one of the item's types and all of its tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from epochal.errors import InvalidInput, TooLarge
+from epochal.http import schemas
+from epochal.http.components import Component
+from epochal.http.event_fields import CONDITION, MAX_NAMED, MAX_POSITION_BYTES, POSITION, TAG
+from epochal.http.nodes import Node
+from epochal.http.sent_events import event_of as plain_event
+from epochal.http.sent_events import tag_of
+from epochal.lazy_dataclasses import replace
+from epochal.model.events import MAX_TYPE_BYTES, Event
+from epochal.model.tags import (
+    Query,
+    QueryItem,
+    check_type,
+    parse_event_id,
+    read_position,
+)
+from epochal.model.versions import Position
+from epochal.store.tagged import MAX_EVENTS, TaggedStore
+
+PLACE: Final = schemas.text(
+    "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
+)
+_TYPE: Final = schemas.text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
+_NEXT: Final = schemas.text(
+    "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
+)
+
+_GOES_ON: Final = "`from` of the page that goes on; null where there is none."
+
+
+def _type_of(node: Node) -> str:
+    """Read an event type of a query.
+
+    Raises:
+        InvalidInput: the value cannot be an event type.
+    """
+    return check_type(node.text(MAX_TYPE_BYTES), node.name)
+
+
+EVENT_QUERY_ITEM: Final = Component(
+    "EventQueryItem",
+    schemas.record(
+        {
+            "types": schemas.array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
+            "tags": schemas.array(
+                TAG,
+                "All of these. At least one, unless the deployment lets the types be asked for alone.",
+                MAX_NAMED,
+            ),
+        },
+        required=(),
+    ),
+    reads={"types": _type_of, "tags": tag_of},
+)
+
+
+def _item(node: Node) -> QueryItem:
+    """Read one item of a query: its event types and tags."""
+    return QueryItem(**{name: frozenset(values) for name, values in EVENT_QUERY_ITEM.read(node).items()})
+
+
+EVENT_QUERY: Final = Component(
+    "EventQuery",
+    schemas.record(
+        {
+            "items": {
+                **schemas.array(
+                    schemas.ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED
+                ),
+                "minItems": 1,
+            }
+        }
+    ),
+    reads={"items": _item},
+)
+APPEND: Final = Component(
+    "AppendTagged",
+    schemas.record(
+        {
+            "events": {
+                **schemas.array(schemas.ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                "minItems": 1,
+            },
+            **CONDITION,
+        },
+        required=("events",),
+        dependentRequired={"after": ["failIf"]},
+    ),
+)
+QUERY: Final = Component(
+    "QueryTagged",
+    schemas.record(
+        {
+            "query": schemas.ref("EventQuery"),
+            "after": {**POSITION, "description": "Only what is new since this position."},
+            "from": _NEXT,
+            "limit": schemas.whole("Events at most.", 1, schemas.MAX_LIMIT, default=schemas.DEFAULT_LIMIT),
+            "direction": schemas.direction(
+                "Backward: newest first. The first page then has the last events."
+            ),
+            "positions": {**schemas.flag("Whether each event tells its position."), "default": False},
+        },
+        required=("query",),
+    ),
+)
+
+
+def event_of(node: Node) -> Event:
+    """Read a tagged event to append.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+    """
+    event = plain_event(node)
+    check_type(event.type, node.below("type"))
+    return event if event.id is None else replace(event, id=parse_event_id(event.id, node.below("id")))
+
+
+def query_of(node: Node, store: TaggedStore) -> Query:
+    """Read a query and check that the store can watch its tags and types within one transaction.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule.
+        TooLarge: the query has too many different tags and types.
+    """
+    asked, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
+    try:
+        heads = store.heads_watched(asked)
+    except InvalidInput as error:
+        raise InvalidInput(place, error.rule) from error
+    if heads > MAX_NAMED:
+        raise TooLarge(place, heads, MAX_NAMED, "different tags and types to watch")
+    return asked
+
+
+def position_of(sent: Mapping[str, Any]) -> Position | None:
+    """Return the position to append or read after; None where the request has none."""
+    return read_position(sent["after"]) if "after" in sent else None

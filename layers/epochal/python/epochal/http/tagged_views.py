@@ -1,0 +1,234 @@
+"""Tagged events as answers show them, alone and in pages.
+
+Bodies in the bucket are answered with a link, since they may be larger than a function's memory. A page ends where the
+next event has no room, and says where the next page begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.http import answers, problems, schemas
+from epochal.http.answer_size import LARGEST, AnswerSize, body_bytes
+from epochal.http.bodies import Link, shown_bodies, with_bodies
+from epochal.http.components import Component, Shown
+from epochal.http.event_fields import INDEX, POSITION
+from epochal.http.events import IDS_SHOWN
+from epochal.http.problems import Problem
+from epochal.http.sent_events import ID
+from epochal.http.tag_pages import DatedPage
+from epochal.http.tagged_requests import _GOES_ON, _NEXT, PLACE
+from epochal.model.events import Recorded
+from epochal.model.tags import (
+    BackwardPage,
+    TaggedPage,
+    write_position,
+)
+from epochal.model.versions import Appended, Conflict
+from epochal.plan.values import Units
+
+_STAMP: Final = schemas.words("When it was appended.")
+
+EVENT: Final = Component(
+    "TaggedEvent",
+    schemas.record(
+        {
+            "id": schemas.words("Its id."),
+            "place": PLACE,
+            "type": schemas.words("What kind of event it is."),
+            "tags": schemas.array(schemas.words(), "What it concerns, in order."),
+            "stream": schemas.words("The stream that it was appended to, if it was to one, and"),
+            "index": {**INDEX, "description": "its index there."},
+            "timestamp": _STAMP,
+            **IDS_SHOWN,
+            "executedUser": schemas.words("Who did it, where that is kept."),
+            **shown_bodies(),
+            "position": {
+                **POSITION,
+                "description": "What had been seen with it, to append after; where `positions` were asked for; "
+                "of one event by its id its place in its first tag.",
+            },
+        },
+        required=("id", "place", "type", "tags", "timestamp"),
+    ),
+)
+
+
+class Listed:
+    """Collects events for an answer, up to a limit and as many as the answer has room for.
+
+    The store calls it with one event after the other.
+
+    Attributes:
+        views: JSON values of the collected events.
+    """
+
+    def __init__(
+        self, limit: int, link: Link, *, positions: bool = False, answer: AnswerSize | None = None
+    ) -> None:
+        """Start an empty list of events.
+
+        Args:
+            limit: most events to collect.
+            link: signer of download URLs for bodies in the bucket.
+            positions: whether each event shows its position.
+            answer: space that is left in the answer; None for an answer of its own.
+        """
+        self._limit = limit
+        self._link = link
+        self._positions = positions
+        self._answer = answer or AnswerSize()
+        self.views: list[Any] = []
+
+    def __call__(self, found: Recorded) -> bool:
+        """Add an event to the answer; return false if the limit is reached or the answer is full."""
+        if len(self.views) >= self._limit:
+            return False
+        frame = fields(found)
+        if self._positions and found.position is not None:
+            frame["position"] = write_position(found.position)
+        if body_bytes(found) > LARGEST:
+            view = None if self.views else self._answer.omit(frame)
+        else:
+            shown = with_bodies(frame, found, self._link)
+            view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
+        if view is not None:
+            self.views.append(view)
+        return view is not None
+
+    def refused(self, rejected: Conflict, units: Units) -> Problem:
+        """Return the problem of an append whose condition met the collected events.
+
+        With these events and the position a writer can decide again without another read.
+
+        Args:
+            rejected: the conflict.
+            units: capacity units that the request used.
+        """
+        return Problem(
+            problems.CONDITION_FAILED,
+            "events that match failIf have been appended: decide again with them, and append after this position",
+            figures={"Conflicts": 1.0, **answers.consumed(units)},
+            events=self.views,
+            position=write_position(rejected.position),
+            more=rejected.more,
+        )
+
+
+def shown(found: Recorded, link: Link) -> dict[str, Any]:
+    """Show an event, with its bodies in the bucket as links."""
+    return with_bodies(fields(found), found, link)
+
+
+def _single(found: Recorded, link: Link) -> Any:
+    """Show an event as an answer of its own, with its position in the tag that it was found by."""
+    frame = fields(found)
+    if found.position is not None:
+        frame["position"] = write_position(found.position)
+    if body_bytes(found) > LARGEST:
+        return AnswerSize().omit(frame)
+    return AnswerSize().put(with_bodies(frame, found, link), frame)
+
+
+def fields(found: Recorded) -> dict[str, Any]:
+    """Show an event without its bodies."""
+    ids = {"causationId": found.causation_id, "correlationId": found.correlation_id, **found.besides}
+    return {
+        "id": found.id,
+        "place": found.place,
+        "type": found.type,
+        "tags": list(found.tags),
+        "timestamp": found.timestamp,
+        **({"stream": found.stream, "index": found.index} if found.stream else {}),
+        **{name: value for name, value in ids.items() if value is not None},
+    }
+
+
+_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")})
+APPENDED: Final = Shown(
+    "AppendedTagged",
+    {
+        "events": schemas.array(_MADE.schema, "In the order sent."),
+        "position": schemas.or_null(
+            POSITION,
+            "To append after, under the same query; without `failIf` where the append is in the tags of its events."
+            " Of a replayed append it may be before the events, or null.",
+        ),
+        "versions": {
+            "type": "object",
+            "description": "How many events each tag of these events has with them; that of events without a tag "
+            'is "". Of a replayed append there may be later ones among them.',
+            "additionalProperties": {"type": "integer", "minimum": 1},
+        },
+        "replayed": (schemas.flag("Whether an earlier call had appended them."), "replayed"),
+        "capacity": schemas.CAPACITY,
+    },
+)
+EVENT_PAGE: Final = Shown(
+    "TaggedEventPage",
+    {
+        "events": schemas.array(
+            schemas.ref("TaggedEvent"), "In order of their places; backward, newest first."
+        ),
+        "position": schemas.or_null(
+            POSITION, "To append after; null until the last page, where it is not backward."
+        ),
+        "next": schemas.or_null(_NEXT, _GOES_ON),
+    },
+)
+LISTED: Final = Shown(
+    "ListedEvents",
+    {
+        "events": schemas.array(schemas.ref("TaggedEvent"), "In order of their places."),
+        "next": schemas.or_null(PLACE, _GOES_ON),
+    },
+)
+
+
+def appended(made: Appended, units: Units) -> dict[str, Any]:
+    """Build the answer to an append of tagged events.
+
+    A replayed append without a condition has read no tag, so its position is null.
+
+    Args:
+        units: capacity units that the request used.
+    """
+    return APPENDED(
+        made,
+        events=[_MADE(each) for each in made.events],
+        position=write_position(made.position) if made.position.seen else None,
+        versions=dict(made.versions),
+        capacity=answers.capacity(units),
+    )
+
+
+def _page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
+    """Build the answer to a page of a query.
+
+    Only the last page, or each page of a backward read, has the position to append after.
+    """
+    return EVENT_PAGE(
+        events=listed.views,
+        position=None if found.position is None else write_position(found.position),
+        next=None if found.rest is None else found.rest.text(),
+    )
+
+
+def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
+    """Build the answer to a page of listed events, cut short where the answer is full.
+
+    A page never ends between events of one place, since no next page could go on from there.
+    """
+    answer, views, last = AnswerSize(), list[Any](), ""
+    for each in found.items:
+        # A page never ends between events of one place: no next page could go on from there.
+        ends = bool(views) and each.place > last
+        if body_bytes(each) > LARGEST:
+            view = None if ends else answer.omit(fields(each))
+        else:
+            view = answer.fit(shown(each, link)) if ends else answer.put(shown(each, link), fields(each))
+        if view is None:
+            return LISTED(events=views, next=last)
+        views.append(view)
+        last = each.place
+    return LISTED(events=views, next=found.next)
