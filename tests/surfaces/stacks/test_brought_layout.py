@@ -22,16 +22,23 @@ from tests.unit.layout.test_toy_layout import TOY
 
 ROOT = Path(__file__).parents[3]
 HERE = Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
+TOY_MODULE = "tests.unit.layout.test_toy_layout"
 SHELF = f"""
+from epochal.deferred import DeferredModule
 from epochal.plugins import Layout, Plugin
-from {TOY.plugin.open_history.__module__} import PORT, open_history
+
+toy = DeferredModule("{TOY_MODULE}")
+
+def port():
+    from {TOY_MODULE} import PORT
+    return PORT
 
 ENTRY = Layout(
     name="shelf",
     base=70_000,
     table="{TOY.table}",
     partitions="{TOY.partitions}",
-    of=Plugin(port=lambda: PORT, open_history=open_history),
+    of=Plugin(port=port, open_history=toy.open_history),
 )
 """
 METADATA = """Metadata-Version: 2.1
