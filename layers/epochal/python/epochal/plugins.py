@@ -33,6 +33,8 @@ class Plugin:
     """The parts of a layout, in functions that import what they need when they are called (`deferred`).
 
     A layout has either `open_streams` or `open_history`. None or an empty text is a part that it does not have.
+    Settings load the plug-ins of other packages, so a plug-in that imports more of the library at once than its options
+    need is imported in a cycle.
 
     Attributes:
         port: returns the `layout.port.Port` that the feed, the indexer, care and a deployment use.
