@@ -24,15 +24,24 @@ from typing import Any, Final
 from epochal import extensions
 from epochal.deferred import loaded_function
 from epochal.http import (
+    appends,
+    bodies,
+    bulk_appends,
     declarations,
     events,
     feed,
+    feed_items,
     groups,
     health,
     problems,
+    sent_events,
     several,
+    stream_views,
     streams,
+    tag_views,
     tagged,
+    tagged_requests,
+    tagged_views,
     whole_feed,
 )
 from epochal.http.appends import APPEND, APPEND_UNTAGGED
@@ -156,7 +165,9 @@ def _components(served: Iterable[Operation]) -> dict[str, Schema]:
 
 def _declaring() -> Iterator[ModuleType]:
     """Yield the modules that declare schemas, those of layouts and optional packages included."""
-    yield from (events, feed, whole_feed, groups, health, streams, several, tagged)
+    yield from (bodies, sent_events, events, feed_items, feed, whole_feed, groups, health)
+    yield from (streams, stream_views, appends, several, bulk_appends)
+    yield from (tagged, tagged_requests, tagged_views, tag_views)
     yield from extensions.parts("documented")
     for own in (layout.plugin.operations for layout in layouts()):
         yield from map(import_module, sorted({each.module for each in (() if own is None else own())}))
