@@ -11,6 +11,7 @@ import pytest
 
 from epochal.errors import Unavailable
 from epochal.hosting.runner import ALIVE_SECONDS, BLOCKED_SECONDS, FORGOTTEN_SECONDS, Runner
+from epochal.index.failed_runs import FailedRun
 from epochal.index.groups import Sign, assign_units, read_signs, write_sign
 from epochal.model.moments import PER_SECOND, parse_time
 from epochal.plan.ops import Op
@@ -31,6 +32,11 @@ def runner(
     if on_turn is not None:
         found.on_turn = on_turn
     return found
+
+
+def blocked_runs(world: World) -> list[FailedRun]:
+    (figures,) = Groups(world.feeds.reader(world.feeds.streams)).standing("board")
+    return list(figures.blocked)
 
 
 def signs(world: World) -> dict[str, int]:
@@ -116,13 +122,33 @@ def test_a_blocked_partition_is_told_and_left_alone_for_a_while() -> None:
 def test_while_a_process_goes_on_its_next_run_is_expected_after_the_pause() -> None:
     world = World(told=Told(fails=lambda _: True))
     world.append("A-1")
-    found = runner(world, on_failure="block", attempts=1)
-    found.on_turn = lambda *_: found.stop.set()
+    found, runs = runner(world, on_failure="block", attempts=1), list[FailedRun]()
+
+    def look(*_: object) -> None:
+        runs.extend(blocked_runs(world))
+        found.stop.set()
+
+    found.on_turn = look
     found.run()
-    (figures,) = Groups(world.feeds.reader(world.feeds.streams)).standing("board")
-    (run,) = figures.blocked
+    (run,) = runs
     assert parse_time(run.due) - parse_time(run.last) == BLOCKED_SECONDS * PER_SECOND
     assert (run.stream, run.index, run.cause) == ("A-1", 0, "ValueError")
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_of_a_process_that_was_stopped_no_next_run_is_expected(members: int) -> None:
+    world = World(told=Told(fails=lambda _: True))
+    for number in range(6):
+        world.append(f"A-{number}")
+    found = runner(world, on_failure="block", attempts=1, members=members)
+    found.on_turn = lambda *_: found.stop.set() if len(blocked_runs(world)) == members else None
+    found.run()
+    ended = blocked_runs(world)
+    assert [(run.member, run.due, run.cause) for run in ended] == [
+        (member, "", "ValueError") for member in range(members)
+    ]
+    assert all("its process has ended" in run.words for run in ended)
+    assert all(run.last and run.runs == 1 for run in ended)
 
 
 def test_a_process_whose_failure_cannot_be_recorded_says_so_and_fails_as_before() -> None:
