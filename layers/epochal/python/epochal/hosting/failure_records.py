@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from epochal.dynamo.loggable_errors import describe_chain
-from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
+from epochal.index.failed_runs import FailedRun, digest_of, end_failed_run, record_failed_run
 from epochal.index.groups import Unit, group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
@@ -54,6 +54,14 @@ class FailureRecords:
         """
         cause = failure.cause if self.keeps_words else failure.cause.partition(":")[0]
         self._record(unit, cause, due, failure.stream, failure.index)
+
+    def record_end(self, unit: Unit) -> None:
+        """Record that the process ends, so that no next run is expected after one that failed."""
+        member = self.member
+        try:
+            self._driver.run(end_failed_run(member.table, member.reaction.name, unit))
+        except Exception as error:  # noqa: BLE001  a process that is told to end does so
+            self.on_unrecorded(describe_chain(error))
 
     def record_standstill(self, unit: Unit, due: float) -> None:
         """Record a run that had no time to handle anything. The next run is `due` in so many seconds."""

@@ -94,16 +94,14 @@ class Runner:
                         return
                     self.stop.wait(IDLE_SECONDS)
         finally:
-            self._leave()
+            self._leave(self._records() if not until_done else None)
 
     def _turn(self, unit: Unit, *, until_done: bool) -> bool:
         """Run one partition, or a share of it, for a few seconds, and return whether there may be more to do."""
         if self._blocked.get(unit, 0.0) > self.now():
             return False
         partition, share_ = unit
-        records = FailureRecords(
-            member=self.reactor.member, keeps_words=False, on_unrecorded=self.on_unrecorded
-        )
+        records = self._records()
         try:
             ran = self.reactor.run(
                 partition, share=share_, seconds=TURN_SECONDS, careful=unit in self._careful
@@ -152,6 +150,18 @@ class Runner:
             for unit in sharing.units(partition)
         ]
 
-    def _leave(self) -> None:
+    def _records(self) -> FailureRecords:
+        """What puts failed runs on record."""
+        return FailureRecords(member=self.reactor.member, keeps_words=False, on_unrecorded=self.on_unrecorded)
+
+    def _leave(self, records: FailureRecords | None) -> None:
+        """Take the sign of life away.
+
+        Args:
+            records: where it is recorded that no further run of what is blocked is expected, unless that is on record.
+        """
         member = self.reactor.member
+        if records is not None:
+            for unit in self._blocked:
+                records.record_end(unit)
         member.driver.run(remove_sign(member.table, member.reaction.name, self.owner))

@@ -14,10 +14,10 @@ import json
 from typing import Final
 
 from epochal.index.groups import GroupState, Unit
-from epochal.lazy_dataclasses import dataclass
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.quantities import quantity
 from epochal.plan.ops import Delete, Put, Query, Steps
-from epochal.plan.values import Key, number, read_number, read_text, text
+from epochal.plan.values import Item, Key, number, read_number, read_text, text
 
 MAX_CAUSE: Final = 400
 """Characters of a cause that are kept."""
@@ -86,21 +86,15 @@ def record_failed_run(table: str, group: str, partition: int, failed: FailedRun)
             break
     else:
         since, runs = failed.last, 1
-    item = {
-        **_key(group, Unit(partition, failed.member)),
-        "d": text(failed.state),
-        "x": text(failed.cause[:MAX_CAUSE] or "-"),
-        "s": text(since),
-        "t": text(failed.last),
-        "r": number(runs),
-    }
-    if failed.due:
-        item["u"] = text(failed.due)
-    if failed.stream:
-        item["w"] = text(failed.stream)
-    if failed.index is not None:
-        item["n"] = number(failed.index)
-    yield Put(table=table, item=item)
+    counted = replace(failed, since=since, runs=runs)
+    yield Put(table=table, item=_item(group, partition, counted))
+
+
+def end_failed_run(table: str, group: str, unit: Unit) -> Steps[None]:
+    """Record that no next run of a member is expected after its failed one, since its process has ended."""
+    for run in (yield from _read_runs(table, group, unit.partition)):
+        if run.member == unit.share and run.due:
+            yield Put(table=table, item=_item(group, unit.partition, replace(run, due="")))
 
 
 def read_failed_runs(
@@ -134,6 +128,25 @@ def _read_runs(table: str, group: str, partition: int) -> Steps[list[FailedRun]]
         )
         for item in reply.items
     ]
+
+
+def _item(group: str, partition: int, run: FailedRun) -> Item:
+    """Build the record of a failed run."""
+    item = {
+        **_key(group, Unit(partition, run.member)),
+        "d": text(run.state),
+        "x": text(run.cause[:MAX_CAUSE] or "-"),
+        "s": text(run.since),
+        "t": text(run.last),
+        "r": number(run.runs),
+    }
+    if run.due:
+        item["u"] = text(run.due)
+    if run.stream:
+        item["w"] = text(run.stream)
+    if run.index is not None:
+        item["n"] = number(run.index)
+    return item
 
 
 def _name(group: str, partition: int) -> str:
