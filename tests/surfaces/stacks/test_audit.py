@@ -41,6 +41,13 @@ def test_it_runs_every_hour_and_a_tick_that_failed_is_left_to_the_next(deployed:
     assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
 
 
+def test_lambda_repeats_no_audit_that_failed_nor_keeps_it_beyond_the_next(deployed: Deployment) -> None:
+    told = deployed.named("feed", "AWS::Lambda::EventInvokeConfig", "AuditAuditor")["Properties"]
+    (function,) = [id_ for id_ in deployed.of_type("feed", FUNCTION) if id_.startswith("AuditAuditor")]
+    assert told["FunctionName"] == {"Ref": function}
+    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (0, 3_600)
+
+
 def test_it_is_told_what_the_indexer_is_told(deployed: Deployment) -> None:
     def environment(name: str) -> dict[str, Any]:
         told = deployed.named("feed", FUNCTION, name)["Properties"]["Environment"]["Variables"]

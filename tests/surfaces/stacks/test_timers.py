@@ -152,6 +152,26 @@ def test_a_tick_fires_what_no_wake_up_came_for(deployed: Deployment) -> None:
     assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0}
 
 
+def test_lambda_repeats_no_tick_that_failed_nor_keeps_it_beyond_the_next(deployed: Deployment) -> None:
+    told = properties(deployed, "AWS::Lambda::EventInvokeConfig", "TimersFunction")
+    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (0, 900)
+
+
+def test_every_function_with_a_schedule_is_repeated_by_no_one(deployed: Deployment) -> None:
+    rules = [rule["Properties"] for rule in deployed.of_type("feed", "AWS::Events::Rule").values()]
+    scheduled = {target["Arn"]["Fn::GetAtt"][0] for rule in rules for target in rule["Targets"]}
+    configs = deployed.of_type("feed", "AWS::Lambda::EventInvokeConfig").values()
+    told = {each["Properties"]["FunctionName"]["Ref"]: each["Properties"] for each in configs}
+    assert len(scheduled) >= 3
+    assert told.keys() == scheduled
+    assert {each["MaximumRetryAttempts"] for each in told.values()} == {0}
+    targets = [target for rule in rules for target in rule["Targets"]]
+    assert {
+        target["RetryPolicy"]["MaximumRetryAttempts"] for target in targets if "RetryPolicy" in target
+    } == {0}
+    assert all("RetryPolicy" in target for target in targets)
+
+
 def test_schedules_of_the_group_and_no_others_may_send_to_the_queue_and_do_nothing_else(
     deployed: Deployment,
 ) -> None:
