@@ -27,12 +27,10 @@ from aws_cdk import (
     Duration,
 )
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants, iam_statements
@@ -57,6 +55,7 @@ from epochal.cdk.parts.functions import (
     wake_up_queues,
 )
 from epochal.cdk.parts.resource_names import function_of, queue_of
+from epochal.cdk.parts.schedules import run_on_schedule
 from epochal.cdk.reaction_code import declared_name
 from epochal.cdk.rules import BadSetting
 from epochal.cdk.stages import Stage
@@ -235,8 +234,7 @@ class Reaction(Construct):
         )
         first = waker.wake(self, "FirstWakeUp", queue=self.queue, entry=entry, layers=layers)
         first.node.add_dependency(mapping, subscription, self.queue)
-        rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(schedule))
-        rule.add_target(LambdaFunction(self.function))
+        run_on_schedule(self, "Schedule", self.function, schedule)
         self._watch(Alarms(self, stage), name)
         self.outputs: Final = self._outputs(name)
 

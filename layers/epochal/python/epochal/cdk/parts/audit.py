@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Duration
-from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants, iam_statements
@@ -21,6 +19,7 @@ from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.function_settings import settings_of
 from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.notices import Notices
+from epochal.cdk.parts.schedules import run_on_schedule
 from epochal.cdk.stages import Stage
 from epochal.lazy_dataclasses import replace
 
@@ -72,9 +71,7 @@ class AuditResources(Construct):
                 notices.publishing,
             ],
         ).function
-        rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
-        # The next scheduled audit makes up for a failed one.
-        rule.add_target(LambdaFunction(self.function, retry_attempts=0))
+        run_on_schedule(self, "Schedule", self.function, SCHEDULE)
         self._watch(Alarms(self, stage), stage)
 
     def _watch(self, alarms: Alarms, stage: Stage) -> None:

@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Aws, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants, iam_statements
@@ -40,6 +38,7 @@ from epochal.cdk.parts.alarms import (
 from epochal.cdk.parts.function_settings import settings_of
 from epochal.cdk.parts.functions import Function, Shared, wake_up_queues
 from epochal.cdk.parts.notices import Notices
+from epochal.cdk.parts.schedules import run_on_schedule
 from epochal.cdk.reaction import Reaction
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
 from epochal.layout.tables import TIMERS
@@ -195,9 +194,7 @@ class Timers(Construct):
             function_response_types=["ReportBatchItemFailures"],
             scaling_config=lambda_.CfnEventSourceMapping.ScalingConfigProperty(maximum_concurrency=at_once),
         )
-        sweep = events.Rule(self, "Sweep", schedule=events.Schedule.rate(SWEEP))
-        # The next sweep makes up for one that failed.
-        sweep.add_target(LambdaFunction(function, retry_attempts=0))
+        run_on_schedule(self, "Sweep", function, SWEEP)
         return function
 
     def _reaction(self, store: Store, settings: Settings, allowed: Sequence[iam.PolicyStatement]) -> Reaction:
