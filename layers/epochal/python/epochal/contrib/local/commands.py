@@ -8,11 +8,11 @@ import heapq
 import os
 import re
 import shlex
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from epochal.contrib.local import cdk, deploy, ministack
 from epochal.contrib.local.deploy import API_URL, LocalDeployment, LocalStore
 from epochal.contrib.local.endpoint import SECRET, Endpoint
 from epochal.contrib.local.errors import TooManyFiles
+from epochal.contrib.local.installed_from import WHEELS, Requirement, requirement_of_project
 from epochal.contrib.local.opened import open_local
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places, here
@@ -308,19 +309,25 @@ def new(name: str) -> None:
         )
     if folder.exists():
         raise InvalidInput("NAME", f"{folder} is there already")
-    files = [str(each) for each in _write(folder, {"name": name, "version": version("epochal")})]
+    files = [str(each) for each in _write(folder, name, requirement_of_project())]
     lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]
     output.document({"folder": name, "files": files}, lines)
 
 
-def _write(folder: Path, words: dict[str, str]) -> Iterator[Path]:
-    """Write the files of a project from their templates, with `words` filled in; yield each path."""
+def _write(folder: Path, name: str, library: Requirement) -> Iterator[Path]:
+    """Write the files of a project from their templates, and the library's wheel if it needs that; yield each path."""
+    words = {"name": name, "requirement": library.line}
     for template in sorted(PROJECT.rglob(f"*{SUFFIX}")):
         parts = template.relative_to(PROJECT).with_suffix("").parts
         file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
         file.parent.mkdir(parents=True, exist_ok=True)
         text = re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text("utf-8"))
         file.write_text(text, "utf-8")
+        yield file
+    if library.wheel is not None:
+        file = folder / WHEELS / library.wheel.name
+        file.parent.mkdir()
+        shutil.copyfile(library.wheel, file)
         yield file
 
 
