@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.endpoint import REGION
 from epochal.contrib.local.processes import free_port
 from epochal.contrib.local.programs import Places
 from tests.deploy.commands import epochal
@@ -95,9 +96,11 @@ def test_the_stack_of_the_api_is_not_the_one_that_holds_the_tables(deployment: L
 def test_a_table_that_is_not_there_is_an_error_in_one_line(deployment: LocalDeployment) -> None:
     tables = ("--streams-table", "missing-streams", "--index-table", "missing-index")
     ran = epochal(*tables, "--endpoint", deployment.endpoint.url, "read", "Cart-1")
+    place = f"in {REGION} ({deployment.endpoint.url})"
+    advice = "deploy first, or check the settings and the region"
     assert (ran.returncode, ran.stderr) == (
         1,
-        "epochal: table missing-streams does not exist here: deploy first, or check the settings and the region\n",
+        f"epochal: table missing-streams does not exist {place}: {advice}\n",
     )
 
 

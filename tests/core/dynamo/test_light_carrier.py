@@ -37,7 +37,7 @@ from epochal.dynamo.wire import environment
 from epochal.dynamo.wire.environment import Service as Found
 from epochal.dynamo.wire.environment import service_from_environment
 from epochal.dynamo.wire.http import HttpAnswer, NoAnswer
-from epochal.errors import Misconfigured
+from epochal.errors import Misconfigured, MissingTable
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Put, Query
 from tests.core.dynamo.test_errors import OPS
@@ -221,6 +221,33 @@ def test_what_something_in_between_answers_tells_nothing_of_a_write(
     execute = carrier_interpreter(way(Service(body=body, headers={"Content-Type": "text/html"})))
     with pytest.raises(Lost):
         execute(OPS[operation])
+
+
+@WAYS
+@pytest.mark.parametrize("where", ["", "eu-west-1 (https://here)"])
+def test_a_table_that_is_missing_is_missing_somewhere(way: Callable[[Service], Carrier], where: str) -> None:
+    body = told("x#ResourceNotFoundException", message="Requested resource not found")
+    execute = carrier_interpreter(way(Service(400, body)), lambda: where)
+    with pytest.raises(MissingTable) as missing:
+        execute(OPS["put"])
+    assert missing.value.where == where
+    assert f"table tips does not exist {f'in {where}' if where else 'here'}: deploy first" in str(
+        missing.value
+    )
+
+
+@pytest.mark.parametrize("carrier", ["light", "boto3"])
+def test_a_carrier_knows_where_it_sends_to(carrier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PLAIN.items():
+        monkeypatch.setenv(name, value)
+    places: list[str] = []
+    monkeypatch.setattr(interpreter, "carrier_interpreter", lambda _, where: places.append(where()))
+    interpreter.execute_through(carrier)
+    interpreter.execute_through(carrier, endpoint="http://127.0.0.1:8000", region="us-west-2")
+    assert places == [
+        f"{REGION} (https://dynamodb.{REGION}.amazonaws.com)",
+        "us-west-2 (http://127.0.0.1:8000)",
+    ]
 
 
 COST = {"TableName": "t", "CapacityUnits": 1.0}
@@ -543,7 +570,7 @@ def test_a_client_is_made_where_it_is_asked_for_or_needed(
     for name, value in (PLAIN | told).items():
         monkeypatch.setenv(name, value)
     made: list[Callable[[DynamoRequest], dict[str, Any]]] = []
-    monkeypatch.setattr(interpreter, "carrier_interpreter", made.append)
+    monkeypatch.setattr(interpreter, "carrier_interpreter", lambda carrier, _: made.append(carrier))
     monkeypatch.setattr(interpreter, "interpreter", lambda _: None)
     interpreter.execute_through(carrier)
     assert bool(made) is light

@@ -262,13 +262,19 @@ class MissingBody(EpochalError, LookupError):
 
 
 class MissingTable(EpochalError, LookupError):
-    """A table named by the settings does not exist in this account and region."""
+    """A table named by the settings does not exist in this account and region.
 
-    def __init__(self, table: str) -> None:
+    Attributes:
+        where: region and address of the database; empty where there is none, as in memory.
+    """
+
+    def __init__(self, table: str, where: str = "") -> None:
+        place = f"in {where}" if where else "here"
         super().__init__(
-            f"table {table} does not exist here: deploy first, or check the settings and the region"
+            f"table {table} does not exist {place}: deploy first, or check the settings and the region"
         )
         self.table = table
+        self.where = where
 
 
 class Misconfigured(EpochalError):

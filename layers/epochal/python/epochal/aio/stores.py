@@ -16,7 +16,7 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, Party
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
-from epochal.dynamo.interpreter import carrier_interpreter
+from epochal.dynamo.interpreter import carrier_interpreter, place_of
 from epochal.dynamo.protocol.messages import MEDIA, body_of, read_answer, target_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.stores import Place
@@ -52,6 +52,7 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class _Connections:
     carrier: Callable[[DynamoRequest], dict[str, Any]] | None = None
+    where: str = ""
     left: AsyncExitStack = field(default_factory=AsyncExitStack)
 
 
@@ -87,6 +88,7 @@ class AsyncPlace(Place):
             region=client.meta.region_name,
             credentials=found_credentials,
         )
+        self._connections.where = place_of(client.meta.region_name, client.meta.endpoint_url)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -96,7 +98,7 @@ class AsyncPlace(Place):
 
     def execute(self) -> Execute:
         """Build an interpreter whose requests wait within what `bridge.run` runs."""
-        return carrier_interpreter(self._carry)
+        return carrier_interpreter(self._carry, lambda: self._connections.where)
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """Open a deployment at this place, whose pauses and bucket do not block the event loop."""

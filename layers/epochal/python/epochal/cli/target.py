@@ -21,6 +21,7 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
+from epochal.dynamo.interpreter import place_of
 from epochal.dynamo.stores import Place
 from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
@@ -234,7 +235,7 @@ def _size(dynamodb: Any, name: str) -> TableSize:
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
             raise
-        raise MissingTable(name) from error
+        raise MissingTable(name, place_of(dynamodb.meta.region_name, dynamodb.meta.endpoint_url)) from error
     return TableSize(name=name, items=table["ItemCount"], bytes=table["TableSizeBytes"])
 
 

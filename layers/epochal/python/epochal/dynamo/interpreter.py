@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -24,6 +24,7 @@ from epochal.dynamo.protocol.conversations import conversation
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.wire.environment import Service, find_client_patch, service_from_environment
 from epochal.dynamo.wire.http import NoAnswer, Unsent
+from epochal.errors import MissingTable
 from epochal.lazy_dataclasses import dataclass
 from epochal.named_objects import load_object
 from epochal.plan import limits
@@ -47,11 +48,27 @@ def interpreter(client: DynamoDBClient) -> Execute:
     """
     from epochal.dynamo.boto3_carrier import boto3_carrier  # noqa: PLC0415  functions do without
 
-    return carrier_interpreter(boto3_carrier(client))
+    return carrier_interpreter(
+        boto3_carrier(client), partial(place_of, client.meta.region_name, client.meta.endpoint_url)
+    )
 
 
-def carrier_interpreter(carry: Carrier) -> Execute:
-    """Build an interpreter that performs plans by sending their requests through a carrier."""
+def place_of(region: str, address: str) -> str:
+    """Name a database by its region and address, for error messages."""
+    return f"{region} ({address.rstrip('/')})"
+
+
+def _nowhere() -> str:
+    """Return empty text: the carrier's address is not known."""
+    return ""
+
+
+def carrier_interpreter(carry: Carrier, where: Callable[[], str] = _nowhere) -> Execute:
+    """Build an interpreter that performs plans by sending their requests through a carrier.
+
+    Args:
+        where: names the region and address that the carrier sends to, for error messages.
+    """
     answered = False
 
     def execute(op: Op) -> Reply:
@@ -62,7 +79,10 @@ def carrier_interpreter(carry: Carrier) -> Execute:
             reply = _run_conversation(carry, op)
         except DynamoFault as fault:
             answered = True
-            return reply_to(fault, op)
+            try:
+                return reply_to(fault, op)
+            except MissingTable as error:
+                raise MissingTable(error.table, where()) from fault
         except Unsent as error:
             if answered or not error.nowhere:  # what has answered before has the right address
                 raise NotApplied(str(error)) from error
@@ -101,7 +121,7 @@ def execute_through(carrier: str, *, endpoint: str | None = None, region: str | 
     if carrier == LIGHT:
         service = _find_service(endpoint, region)
         if isinstance(service, Service):
-            return carrier_interpreter(LightCarrier(service))
+            return carrier_interpreter(LightCarrier(service), partial(place_of, service.region, service.url))
         _warn_once(service)
     from epochal.dynamo.clients import dynamodb_client  # noqa: PLC0415  likewise
 

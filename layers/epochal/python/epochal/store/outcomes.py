@@ -147,7 +147,7 @@ def explain_also_errors(also: Also) -> Iterator[None]:
             raise
         tables = ", ".join(sorted({also[place].table for place in places}))
         if isinstance(error, MissingTable):
-            raise MissingTable(tables) from error
+            raise MissingTable(tables, error.where) from error
         field = f"also[{places[0]}]" if len(places) == 1 else "also"
         raise InvalidInput(field, f"the key is not that of table {tables}") from error
 
