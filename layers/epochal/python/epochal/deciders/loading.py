@@ -36,7 +36,7 @@ from epochal.layout.streams import Head, Settled, Unknown, Written
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
-from epochal.store.streams import token_of
+from epochal.store.answers import token_of
 
 # A bounded cache of states, in this process.
 #

@@ -44,10 +44,11 @@ from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
+from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
-from epochal.store.streams import Streams, token_of
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, TaggedStore
 
 E = TypeVar("E")

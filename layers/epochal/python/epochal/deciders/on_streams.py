@@ -67,11 +67,12 @@ from epochal.model.versions import (
     meets,
 )
 from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.store.answers import token_of
 from epochal.store.appending import several
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
 from epochal.store.outcomes import append_error
-from epochal.store.streams import Streams, token_of
+from epochal.store.streams import Streams
 
 C = TypeVar("C")
 S = TypeVar("S")

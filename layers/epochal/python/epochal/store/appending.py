@@ -47,9 +47,10 @@ from epochal.pages.tags.append import MixedResult, TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
+from epochal.store.answers import outcome_of, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, combine_outcomes, condition_error, explain_also_errors
-from epochal.store.streams import Streams, outcome_of, refusals_of, token_of
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 
 

@@ -58,9 +58,10 @@ from epochal.model.versions import (
 )
 from epochal.plan.ops import Several, Steps
 from epochal.settings import REQUEST_SECONDS
+from epochal.store.answers import outcome_of, refusals_of
 from epochal.store.driver import SIDE_BY_SIDE, pool
 from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, shares
-from epochal.store.streams import Streams, outcome_of, refusals_of
+from epochal.store.streams import Streams
 
 T = TypeVar("T")
 

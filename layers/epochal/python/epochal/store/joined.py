@@ -25,9 +25,10 @@ from epochal.layout.streams import Batch, Head, JoinedWriters, Result, Written
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
+from epochal.store.answers import outcome_of
 from epochal.store.driver import Turn, turn
 from epochal.store.outcomes import append_error
-from epochal.store.streams import Streams, outcome_of
+from epochal.store.streams import Streams
 
 JOINED_BYTES: Final = 32 * 1024
 """Largest bytes of events in one write, unless a single append has more. Each KB costs a unit, joined or not."""

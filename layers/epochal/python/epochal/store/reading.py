@@ -33,7 +33,7 @@ from epochal.layout.streams import (
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Recorded, RecordedUnfold
-from epochal.model.kinds import must_be_names
+from epochal.model.kinds import must_be_names, must_be_whole
 from epochal.model.moments import Ticks, parse_time, read_moment
 from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
@@ -648,3 +648,12 @@ def _size(event: Recorded) -> int:
     """Estimate the bytes of an event: its bodies, and 200 for the other fields."""
     bodies = sum(body.size if isinstance(body, Claim) else len(body) for body in (event.data, event.meta))
     return _FIELDS + bodies
+
+
+def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
+    """Raise `InvalidInput` unless `start`, `limit` and `direction` can be arguments of a read."""
+    for name, number, least in (("start", start, 0), ("limit", limit, 1)):
+        if number is not None:
+            must_be_whole(number, name, least)
+    if direction not in ("forward", "backward"):
+        raise InvalidInput("direction", "must be forward or backward")

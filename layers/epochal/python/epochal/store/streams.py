@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from math import inf
 from typing import TYPE_CHECKING
 
 from epochal.codec.bodies import MAX_DECODED
@@ -32,9 +31,6 @@ from epochal.layout.streams import (
     Rejected,
     Result,
     TaggedStreams,
-    Unknown,
-    Unmet,
-    Written,
     decision_id,
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -51,13 +47,12 @@ from epochal.model.versions import (
     Outcome,
     Position,
     StreamAppend,
-    Token,
-    Undetermined,
     check_expected,
 )
 from epochal.plan.ops import Steps
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
+from epochal.store.answers import Refusal, conflict_of, outcome_of, refusals_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
     BodyCodec,
@@ -69,7 +64,7 @@ from epochal.store.encoding import (
     store_unfolds,
     whose,
 )
-from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selection, StreamState
+from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selection, StreamState, check_range
 
 if TYPE_CHECKING:
     from epochal.index.checkpoints import Moment
@@ -684,7 +679,7 @@ class Streams:
             from epochal.store.outcomes import back_off  # noqa: PLC0415  few are refused
 
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
-            refusal: _Refused | None = refused.refused
+            refusal: Refusal | None = refused.refused
             if refusal is not None:
                 if refusal.head is not None and refusal.head.stream != stream:
                     raise InvalidInput("refused", f"is of another stream: {refusal.head.stream}")
@@ -737,11 +732,6 @@ def keyed(layout: AnyStreamLayout) -> KeyedStreams:
     raise InvalidInput("idempotency_key", f"must not be given where streams are stored as {layout.name}")
 
 
-def token_of(known: Known[Head]) -> Token | None:
-    """Return the token of a known head, without its events; None if there is no stream."""
-    return known if known is None or isinstance(known, Token) else known.token()
-
-
 def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
     """Return the layout, if it can prune.
 
@@ -783,67 +773,6 @@ def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) ->
         rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
         raise InvalidInput("before", rule)
     return reached
-
-
-def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
-    """Raise `InvalidInput` unless `start`, `limit` and `direction` can be arguments of a read."""
-    for name, number, least in (("start", start, 0), ("limit", limit, 1)):
-        if number is not None:
-            must_be_whole(number, name, least)
-    if direction not in ("forward", "backward"):
-        raise InvalidInput("direction", "must be forward or backward")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Refused:
-    """The head that came with a conflict, the number of refusals in a row, and when the append began.
-
-    Attributes:
-        head: the current head; None if there is no stream.
-        times: number of refusals in a row.
-        since: clock reading before the append.
-    """
-
-    head: Head | None
-    times: int
-    since: float
-
-
-def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
-    """Return how often appends were refused up to an expected version, and the version without that."""
-    if not isinstance(expected, Token) or not expected.refused:
-        return 0, expected
-    return expected.refused, replace(expected, refused=0)
-
-
-def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
-    """Convert a layout's answer to an append to an outcome.
-
-    Args:
-        since: clock reading before the append.
-        refused: number of refusals before.
-    """
-    match result:
-        case Written(first=first, version=version, token=token, replayed=replayed):
-            return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)
-        case Rejected(head=head):
-            conflict = conflict_of(head, capacity)
-            refusal = _Refused(head=head, times=refused + 1, since=since)
-            newest = None if conflict.token is None else replace(conflict.token, refused=refusal.times)
-            return replace(conflict, token=newest, refused=refusal)
-        case Unknown(first=first):
-            return Undetermined(first=first, capacity=capacity)
-        case Unmet():
-            from epochal.store.outcomes import also_conflict  # noqa: PLC0415  few appends have anything with them
-
-            return also_conflict(result, capacity)
-
-
-def conflict_of(head: Head | None, capacity: Capacity) -> Conflict:
-    """Make the conflict of an append with a head that does not have the expected version."""
-    if head is None:
-        return Conflict(version=0, capacity=capacity)
-    return Conflict(version=head.version, token=head.token(), deleted=head.deleted, capacity=capacity)
 
 
 def _pruned(pruned: PruneProgress, capacity: Capacity) -> Pruned:

@@ -54,8 +54,9 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
+from epochal.store.reading import check_range
 from epochal.store.seals import Seals
-from epochal.store.streams import Streams, check_range, streams_of
+from epochal.store.streams import Streams, streams_of
 
 MAX_FIELD_BYTES: Final = 1024
 """Largest bytes of a causation id or correlation id."""
