@@ -9,8 +9,10 @@ import pytest
 from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.indexer import Record
+from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import binary, number, text
+from epochal.testing.stores import memory_deployment, memory_tables
 from tests.unit.feed.layouts import ALICE, HEADS, JOURNAL, START, Layouts
 
 
@@ -173,3 +175,27 @@ def test_what_there_is_not_is_refused_by_name(layouts: Layouts, source: str, ind
     with pytest.raises(InvalidInput) as refusal:
         records(layouts).discard(source, index)
     assert refusal.value.field == field
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_retry_indexes_no_stream_that_the_feed_leaves_out(everything: bool) -> None:
+    tables = memory_tables()
+    options = {"tagged_everything": True} if everything else {"tagged_types": ("Placed",)}
+    place = memory_deployment(tables, **options)
+    place.tagged.append([Event(type="Placed", tags=("order:1",))])
+    place.indexer.register()
+    broken = [
+        Record(table="streams", sequence_number=str(at), image={**image, "f": number(1)})
+        for at, image in enumerate(tables.changes("streams"))
+        if image["p"]["S"].startswith("$tag-")
+    ]
+    assert place.indexer.index(broken).set_aside == 2
+    quarantine = PoisonRecords(indexer=place.indexer)
+    for record in list(quarantine.waiting()):
+        if record.key["p"] == text("$tag-order:1"):
+            assert quarantine.retry(record.source, record.index).events == 1
+        else:
+            with pytest.raises(CorruptData, match=r"\$tag-\$"):
+                quarantine.retry(record.source, record.index)
+            quarantine.discard(record.source, record.index)
+    assert [item.stream for item in place.feed.page(30_000).items] == ["$tag-order:1"]
