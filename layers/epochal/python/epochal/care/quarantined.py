@@ -88,7 +88,9 @@ class PoisonRecords:
         if ingested is None and record.omitted is None:
             ingested = self.indexer.index_now(of.table, record.image)
         if ingested is None:
-            raise CorruptData(f"neither the head of {record.key} nor what was kept of it tells of any event")
+            raise CorruptData(
+                f"neither the head of {record.key} nor what was kept of it tells of any event of the feed"
+            )
         self._resolve(of, index, "retried")
         return ingested
 

@@ -276,7 +276,7 @@ class Indexer(IndexWriter):
         """
         source = self._source(table)
         change = source.appended(image)
-        if change is None:
+        if change is None or not is_fed(change.stream):
             return None
         ingested = self.ingest(source.heal, _partition(source, change.stream), [change])
         if change.stream in ingested.unhealed:
