@@ -19,7 +19,13 @@ from epochal import Event
 from epochal.contrib.transfer.export import files, origins, parts
 from epochal.contrib.transfer.export.files import FORMATS, Format, arrow_schema
 from epochal.contrib.transfer.export.origins import FeedOrigin, begin_feed, ranges_of, run_feed
-from epochal.contrib.transfer.export.parts import EventExport, ExportCounts, ExportScope, FeedRange
+from epochal.contrib.transfer.export.parts import (
+    EventExport,
+    ExportCounts,
+    ExportPart,
+    ExportScope,
+    FeedRange,
+)
 from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
@@ -590,3 +596,20 @@ def test_a_stream_whose_events_lie_all_over_a_feed_is_read_once(tmp_path: Path) 
     run_feed(begin_feed(reader, tmp_path / "out", ExportScope(source="here")), lambda: reader)
     assert asked.count("streams") < 4 * 20
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
+
+
+def test_notes_are_not_read_again_after_each_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, heard, read = filled(), list[int](), list[FeedRange]()
+    load = EventExport._part  # noqa: SLF001  it reads a note
+
+    def counted(export: EventExport, left: FeedRange) -> ExportPart | None:
+        read.append(left)
+        return load(export, left)
+
+    monkeypatch.setattr(EventExport, "_part", counted)
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    counts = run_feed(export, lambda: feed.reader, file_rows=1, told=lambda counts: heard.append(counts.rows))
+    assert heard == sorted(heard)
+    assert heard[-1] == counts.rows
+    assert len(heard) > 20
+    assert len(read) < 5 * len(heard)
