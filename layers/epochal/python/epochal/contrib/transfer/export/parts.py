@@ -369,9 +369,11 @@ def run(
         return _checked(export)
     with locked(_notes(export.folder) / RUN):
         if workers == 1:
+            counts = export.counts
             for each in export.ranges:
-                for _ in write_range(export, each, opener, file_rows):
-                    told(export.counts)
+                for part in write_range(export, each, opener, file_rows):
+                    counts.add(part.counts)
+                    told(replace(counts))
         else:
             _side_by_side(export, opener, workers, file_rows, told)
         counts = _checked(export)
