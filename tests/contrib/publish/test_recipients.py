@@ -185,6 +185,76 @@ def message(group: str) -> Message:
     return Message(id="1", source="shop", type="Placed", group=group, text="{}")
 
 
+UNDELIVERABLE = [*map(chr, range(32)), *map(chr, range(127, 160)), "\ufffe", "\uffff"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "attribute"),
+    [
+        ("Placed", "Placed"),
+        ("Order placed: 100 %", "Order placed: 100 %"),
+        ("Bestätigt ✓ \U0001f600", "Bestätigt ✓ \U0001f600"),
+        ("a\tb", "a%09b"),
+        ("a\r\nb", "a%0D%0Ab"),
+        ("\uffff", "%EF%BF%BF"),
+        ("\x85\x00", "%C2%85%00"),
+    ],
+)
+def test_a_topic_gets_an_attribute_that_it_delivers(kind: str, attribute: str) -> None:
+    client = Client()
+    recipient("topic", PLACES["topic"], client=client)([replace(EVENTS[0], type=kind)])
+    (entry,) = client.entries
+    assert entry["MessageAttributes"]["type"]["StringValue"] == attribute
+
+
+def test_no_character_that_a_topic_does_not_deliver_is_in_an_attribute() -> None:
+    client = Client()
+    recipient("topic", PLACES["topic"], client=client)([replace(EVENTS[0], type="".join(UNDELIVERABLE))])
+    told = client.entries[0]["MessageAttributes"]["type"]["StringValue"]
+    assert not set(told) & set(UNDELIVERABLE)
+
+
+class Shards:
+    """A stream of Kinesis that numbers its records, and knows the numbers of its last shards alone."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.since = 0
+
+    def put_record(self, **asked: Any) -> dict[str, Any]:
+        after = asked.get("SequenceNumberForOrdering")
+        if after is not None and int(after) < self.since:
+            raise ClientError({"Error": {"Code": "InvalidArgumentException", "Message": "no"}}, "PutRecord")
+        self.entries.append(asked)
+        return {"ShardId": "0", "SequenceNumber": str(100 + len(self.entries))}
+
+    def after(self, group: str) -> list[str | None]:
+        """The record after which each of a group is to come."""
+        return [
+            each.get("SequenceNumberForOrdering") for each in self.entries if each["PartitionKey"] == group
+        ]
+
+
+def test_each_record_of_a_stream_names_the_one_of_its_group_that_it_comes_after() -> None:
+    client = Shards()
+    send = recipient("stream", PLACES["stream"], client=client)
+    send(EVENTS[:3])
+    send(EVENTS[3:5])
+    assert client.after("Order-0") == [None, "101", "103"]
+    assert client.after("Order-1") == [None, "102"]
+
+
+def test_a_record_whose_shard_does_not_know_the_one_before_is_sent_without_it() -> None:
+    client = Shards()
+    send = recipient("stream", PLACES["stream"], client=client)
+    send(EVENTS[:1])
+    client.since = 200
+    send(EVENTS[2:3])
+    client.since = 0
+    send(EVENTS[4:5])
+    assert client.after("Order-0") == [None, None, "102"]
+
+
 class Sized:
     """A queue or a topic that says what it takes, or lets nobody look."""
 
