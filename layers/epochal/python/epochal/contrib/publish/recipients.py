@@ -11,17 +11,20 @@ a topic takes 256 KiB unless its `MaximumMessageSize` says more, an older queue 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
+from urllib.parse import quote
 
 from epochal.contrib.publish.cloudevents import Message
+from epochal.contrib.publish.sequence_numbers import SequenceNumbers
 from epochal.contrib.publish.webhook import Proof, to_webhook
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.lazy_clients import lazily
-from epochal.errors import EpochalError, InvalidInput, Unavailable
+from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
 from epochal.lazy_dataclasses import dataclass, replace
 
 Send = Callable[[Sequence[Message]], None]
@@ -132,6 +135,8 @@ def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None 
     if kind == "webhook":
         return to_webhook(place, proof or Proof())
     service, send = _SENDERS[kind]
+    if kind == "stream":
+        send = partial(send, numbers=SequenceNumbers())
     return partial(send, client or lazily(partial(service_client, service)), place)
 
 
@@ -175,17 +180,30 @@ def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
         _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
 
-def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
+def _to_stream(client: Any, arn: str, events: Sequence[Message], *, numbers: SequenceNumbers) -> None:
     """Send messages to a Kinesis stream one by one, so that the order within each group is kept.
 
-    In a batch, a later record could be accepted when an earlier one is not. A shard keeps records of one partition key
-    in the order of the requests.
+    In a batch, a later record could be accepted when an earlier one is not. Each record names the one before it of its
+    partition key, without which Kinesis orders them only roughly, by the time of their arrival.
     """
     for event in events:
-        with translate_errors("PutRecord"):
-            client.put_record(
-                StreamARN=arn, PartitionKey=event.group[:PARTITION_KEY], Data=event.text.encode()
-            )
+        key = event.group[:PARTITION_KEY]
+        put = partial(client.put_record, StreamARN=arn, PartitionKey=key, Data=event.text.encode())
+        answer = _put_after(put, numbers.last(key))
+        numbers.keep(key, answer["SequenceNumber"])
+
+
+def _put_after(put: Callable[..., dict[str, Any]], last: str | None) -> dict[str, Any]:
+    """Put a record after the one with a sequence number, or without it if its shard does not take that number."""
+    if last is not None:
+        try:
+            with translate_errors("PutRecord"):
+                return put(SequenceNumberForOrdering=last)
+        except InvalidRequest as error:  # the shard was split or merged since
+            if error.code != "InvalidArgumentException":
+                raise
+    with translate_errors("PutRecord"):
+        return put()
 
 
 def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
@@ -213,7 +231,7 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
 AGAIN: Final = (0.1, 0.4, 1.6)
 """Seconds between attempts to send records that Firehose rejects because its limit per second is exceeded."""
 
-_SENDERS: Final[dict[str, tuple[str, Callable[[Any, str, Sequence[Message]], None]]]] = {
+_SENDERS: Final[dict[str, tuple[str, Callable[..., None]]]] = {
     "bus": ("events", _to_bus),
     "queue": ("sqs", _to_queue),
     "topic": ("sns", _to_topic),
@@ -228,12 +246,21 @@ def _attributes(event: Message | None = None) -> dict[str, Any]:
 
     Subscriptions of a topic filter by the type.
     """
-    told = {"content-type": CONTENT_TYPE} | ({"type": event.type} if event else {})
+    told = {"content-type": CONTENT_TYPE} | ({"type": _deliverable(event.type)} if event else {})
     return {
         "MessageAttributes": {
             name: {"DataType": "String", "StringValue": value} for name, value in told.items()
         }
     }
+
+
+_UNDELIVERABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
+"""Characters of an attribute for which SNS drops a message on its way to a queue, after it has accepted it."""
+
+
+def _deliverable(text: str) -> str:
+    """Return a text as an attribute that SNS delivers: control characters are percent-encoded."""
+    return _UNDELIVERABLE.sub(lambda found: quote(found[0]), text)
 
 
 def _requests(events: Sequence[Message], place: str) -> Iterable[Sequence[Message]]:
