@@ -39,7 +39,7 @@ from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -31,7 +31,7 @@ from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.dynamo.interpreter import interpreter
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 

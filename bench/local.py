@@ -21,7 +21,7 @@ from epochal.contrib.local.programs import here
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.streams import AnyStreamLayout
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

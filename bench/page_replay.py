@@ -32,7 +32,7 @@ from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -34,7 +34,7 @@ from epochal.model.moments import format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
 from epochal.pages.frames import Frame, pack_events, read_frame, stamp_of
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.values import item_size
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

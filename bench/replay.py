@@ -34,7 +34,7 @@ from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.pages.frames import Frame, pack_events, stamp_of
 from epochal.pages.items import Page, write_page
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.values import AttributeValue, Item, number, text
 from epochal.store.encoding import BodyCodec, store_events
 

@@ -20,7 +20,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.streams import AnyStreamLayout
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 

@@ -16,7 +16,7 @@ from bench.report import Report
 from epochal.model.events import Event
 from epochal.model.versions import Appended
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.joined import Line, Waiting, Writes

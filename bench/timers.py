@@ -32,7 +32,7 @@ from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Put, Reply
 from epochal.plan.values import NONE, Units
 from epochal.reactions.handling import Member

@@ -31,7 +31,7 @@ from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache,
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.plan.values import Units, item_size
 from epochal.store.driver import Driver, Meter

@@ -27,8 +27,8 @@ from epochal.layout.changes import Span
 from epochal.layout.tables import INDEX
 from epochal.model.events import Unfold
 from epochal.pages.items import STREAMS
+from epochal.pages.layout import Pages
 from epochal.pages.port import pages_source
-from epochal.pages.streams import Pages
 from epochal.plan.values import Item, number, read_number, sequence, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

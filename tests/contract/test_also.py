@@ -15,7 +15,7 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable, TooLarge
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.pages.tags.entries import TagStreams
 from epochal.plan.ops import Execute, Get, Put
 from epochal.plan.tables import KeyAttribute, TableSpec

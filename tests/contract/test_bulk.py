@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from epochal import NO_STREAM, Appended, AtVersion, Event
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

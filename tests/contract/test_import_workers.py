@@ -24,7 +24,7 @@ from epochal.contrib.transfer.importing.writing import (
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import MissingTable
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contrib.transfer.importing.test_importer import contents, interleaved, row, wanted

@@ -8,7 +8,7 @@ from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Row
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
 from epochal.model.events import Event
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

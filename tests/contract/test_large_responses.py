@@ -12,7 +12,7 @@ from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.model.versions import Capacity, Conflict
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.conditions import Absent, Present
 from epochal.plan.failures import Lost
 from epochal.plan.limits import ITEM_BYTES, RESPONSE_BYTES

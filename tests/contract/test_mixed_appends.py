@@ -9,7 +9,7 @@ import pytest
 
 from epochal import NO_STREAM, Event, Query, QueryItem
 from epochal.model.versions import Appended
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

@@ -12,7 +12,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.layout.streams import Rejected, Written
 from epochal.model.versions import Appended, Conflict
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

@@ -18,7 +18,7 @@ from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Execute
 from epochal.scheduling import in_, later
 from epochal.store.driver import Driver, Meter

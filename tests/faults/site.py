@@ -17,7 +17,7 @@ from epochal.contrib.sekiban.items import tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.settings import Settings
 from epochal.store.streams import Streams
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from epochal.model.versions import Token
 from epochal.pages.frames import read_frame
 from epochal.pages.items import STREAMS, is_page, read_page
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.plan.values import AttributeValue, Item
 from tests.simulation.stream_items import EventSeen, HeadSeen, Sent, same

@@ -20,7 +20,7 @@ from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.pages.tags.entries import TagStreams
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update

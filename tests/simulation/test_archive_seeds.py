@@ -19,7 +19,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.feed.history import StreamHistory
 from epochal.layout.streams import AnyStreamLayout
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams

@@ -10,8 +10,9 @@ import pytest
 
 from epochal.layout.streams import Rejected
 from epochal.model.versions import UNREAD, Undetermined, version_of
-from epochal.pages import streams as pages
-from epochal.pages.streams import Pages, append_on
+from epochal.pages import appending, layout
+from epochal.pages.appending import append_on
+from epochal.pages.layout import Pages
 from epochal.pages.writes import Planned, head_from, joined, packed, write
 from epochal.plan.ops import Steps
 from epochal.store import bulk
@@ -66,7 +67,7 @@ def an_answer_that_was_lost_is_taken_for_a_refusal(patch: Patch) -> None:
             return sent.written
         return Rejected(head=(yield from head_from(table, whole.stream, sent.page)))
 
-    patch.setattr(pages, "append_whole", refused)
+    patch.setattr(layout, "append_whole", refused)
 
 
 @mutant(begin=106)
@@ -74,7 +75,7 @@ def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     def by_its_last(self: Pages, table: str, batches: Any, known: Any) -> Steps[Any]:
         del self
         packs = [packed(batch) for batch in batches]
-        return tuple(pages._told(packs, (yield from append_on(table, joined(packs), known))))
+        return tuple(appending.results_of_joined(packs, (yield from append_on(table, joined(packs), known))))
 
     patch.setattr(Pages, "append_together_on", by_its_last)
 

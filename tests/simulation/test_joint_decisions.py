@@ -18,7 +18,7 @@ from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended
 from epochal.pages import commit, writes
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.conditions import Absent, AnyOf, Present
 from epochal.plan.ops import Check, Execute, Steps
 from epochal.store.streams import Streams

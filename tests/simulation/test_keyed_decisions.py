@@ -32,7 +32,7 @@ from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.pages.tags import append as tagged_append
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.streams import Streams

@@ -12,7 +12,7 @@ import pytest
 from epochal.layout import once
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
-from epochal.pages import evidence, pruning, reading, several, streams, writes
+from epochal.pages import appending, evidence, pruning, reading, several, writes
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
 from epochal.pages.frames import refer_to
 from epochal.pages.items import Page
@@ -456,7 +456,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(streams, "result_after_refusal", unasked)
+    patch.setattr(appending, "result_after_refusal", unasked)
 
 
 def an_index_that_was_pruned_counts_as_never_written(patch: Patch) -> None:
@@ -479,7 +479,7 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
 
 
 def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) -> None:
-    sound = streams.result_under_key
+    sound = appending.result_under_key
 
     def as_planned(*given: Any, refused: Blocked | None = None, **how: Any) -> Steps[Any]:
         result = yield from sound(*given, refused=refused, **how)
@@ -487,7 +487,7 @@ def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) 
             return replace(result, token=refused.planned.token)
         return result
 
-    patch.setattr(streams, "result_under_key", as_planned)
+    patch.setattr(appending, "result_under_key", as_planned)
 
 
 def a_key_is_not_looked_for(patch: Patch) -> None:
@@ -495,12 +495,12 @@ def a_key_is_not_looked_for(patch: Patch) -> None:
         yield from ()
 
     patch.setattr(several, "result_under_key", unasked)
-    patch.setattr(streams, "result_under_key", unasked)
+    patch.setattr(appending, "result_under_key", unasked)
 
 
 def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
     def unrecorded(given: Any, expected: Any, _record: Any) -> Steps[Any]:
-        return streams.append(given.table, given.batch, expected)
+        return appending.append(given.table, given.batch, expected)
 
     patch.setattr(once, "unfold_once", unrecorded)
 
@@ -520,7 +520,7 @@ def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
 
 
 def what_went_out_together_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(streams, "own_result", lambda *_: None)
+    patch.setattr(appending, "own_result", lambda *_: None)
 
 
 def what_went_out_together_is_taken_for_made_by_less_than_all(patch: Patch) -> None:

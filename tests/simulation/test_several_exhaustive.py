@@ -11,8 +11,8 @@ import pytest
 
 from epochal.layout import key_records
 from epochal.pages import commit, evidence, several, writes
+from epochal.pages.appending import append
 from epochal.pages.several import SeveralKey
-from epochal.pages.streams import append
 from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.model.moments import Ticks
-from epochal.pages import evidence, several, streams, writes
+from epochal.pages import appending, evidence, several, writes
 from epochal.pages.evidence import KeyedAppend, LookFurther, NotApplied, Verdict, find_by_key
 from epochal.pages.items import Page
 from epochal.pages.writes import Packed
@@ -202,7 +202,7 @@ def stamps_are_not_above_the_moment(patch: Patch) -> None:
 
 
 def what_is_written_a_moment_later_is_as_old_as_the_key(patch: Patch) -> None:
-    sound = streams.is_new
+    sound = appending.is_new
     patch.setattr(several, "is_new", lambda known, above: sound(known, above and Ticks(above + 99_999)))
 
 
@@ -223,7 +223,7 @@ def a_refused_append_is_looked_for_at_its_place_alone(patch: Patch) -> None:
         yield from ()
         return applied and applied.written(replayed=True)
 
-    patch.setattr(streams, "result_under_key", at_its_place)
+    patch.setattr(appending, "result_under_key", at_its_place)
     patch.setattr(several, "result_under_key", at_its_place)
 
 

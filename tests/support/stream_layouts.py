@@ -10,7 +10,7 @@ from typing import Final
 from epochal.contrib.equinox.append import ByCost, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 
 LAYOUTS: Final[dict[str, AnyStreamLayout]] = {"tips": Tips(), "pages": Pages()}
 """Each with the choices that it makes by itself."""

@@ -16,7 +16,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, Token, parse_token
 from epochal.pages import items, port, pruning, reading, writes
 from epochal.pages.items import STREAMS, page_key, state_of
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan import values
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import Item

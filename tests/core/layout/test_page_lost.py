@@ -11,8 +11,8 @@ import pytest
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import Appended, Conflict, Undetermined
 from epochal.pages.items import STREAMS, state_of
+from epochal.pages.layout import Pages
 from epochal.pages.reading import load_head
-from epochal.pages.streams import Pages
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.plan.values import text

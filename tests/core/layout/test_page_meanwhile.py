@@ -14,9 +14,9 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Appended, Conflict, parse_token
 from epochal.pages import pruning, writes
 from epochal.pages.items import STREAMS
+from epochal.pages.layout import Pages
 from epochal.pages.port import heal_pages
 from epochal.pages.reading import Cursor, advance, load_head, load_page, stand
-from epochal.pages.streams import Pages
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter

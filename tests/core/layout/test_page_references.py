@@ -10,7 +10,7 @@ import pytest
 from epochal.errors import CorruptData
 from epochal.model.events import Event, Unfold
 from epochal.pages.items import STREAMS, Page, page_key, read_page
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Delete, Op, Reply, Update
 from epochal.plan.values import binary
 from epochal.store.driver import Driver, Meter

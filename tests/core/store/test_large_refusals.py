@@ -11,7 +11,7 @@ from epochal import Event, StreamAppend
 from epochal.errors import InvalidRequest
 from epochal.model.versions import Appended, Capacity, Conflict
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import (
     Delete,

@@ -21,8 +21,8 @@ from epochal.layout.source import Source
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.pages.items import STREAMS
+from epochal.pages.layout import Pages
 from epochal.pages.port import pages_source
-from epochal.pages.streams import Pages
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.store.streams import Streams

@@ -16,7 +16,7 @@ from epochal.care.partial_replication import Replica
 from epochal.care.torn import Torn
 from epochal.errors import EpochalError
 from epochal.pages.items import STREAMS
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Reply, TransactGet
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

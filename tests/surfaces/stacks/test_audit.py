@@ -11,8 +11,8 @@ from epochal.care.auditor import Auditor
 from epochal.care.mender import Mender
 from epochal.care.retention import rules_of
 from epochal.model.events import Event
+from epochal.pages.layout import Pages
 from epochal.pages.port import pages_source
-from epochal.pages.streams import Pages
 from epochal.plan.ops import Op, Reply
 from epochal.settings import variable
 from epochal.store.driver import Driver, Meter

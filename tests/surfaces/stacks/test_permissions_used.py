@@ -43,8 +43,8 @@ from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.pages.items import STREAMS
+from epochal.pages.layout import Pages
 from epochal.pages.port import heal_pages
-from epochal.pages.streams import Pages
 from epochal.plan import ops
 from epochal.plan.failures import Lost
 from epochal.plan.tables import TableSpec

@@ -22,7 +22,7 @@ from epochal.errors import (
     Unavailable,
 )
 from epochal.model.events import Unfold
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Put, Update
 from tests.unit.deciders.tally import CODEC, STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add, total
 

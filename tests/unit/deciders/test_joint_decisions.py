@@ -16,7 +16,7 @@ from epochal.layout.streams import Rejected, Written
 from epochal.model.events import Event
 from epochal.model.versions import Capacity, StreamAppend, Token
 from epochal.pages import writes
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
 from epochal.testing.stores import memory_streams
 from tests.support.lagging import Lagging, oldest

@@ -18,7 +18,7 @@ from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooL
 from epochal.errors import Refused as Denied
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import StreamAppend
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS
 from tests.unit.deciders.tally import (

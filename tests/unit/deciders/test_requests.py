@@ -13,7 +13,7 @@ from epochal.deciders.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, cu
 from epochal.deciders.loading import ASSUME_EMPTY, AllowStale, Cache
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.versions import Capacity
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.plan.values import item_size
 from tests.unit.deciders.tally import (

@@ -21,7 +21,7 @@ from epochal.model.moments import Ticks
 from epochal.model.versions import ANY, AtVersion, ExpectedVersion
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import STREAMS, Page, read_page, write_page
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.pages.writes import packed
 from epochal.plan.ops import Op, Put, Refusal, Steps, Transact, Update
 from epochal.testing.memory import MemoryTables

@@ -8,7 +8,7 @@ from epochal.layout import registry
 from epochal.model.events import Event, Unfold
 from epochal.pages import writes
 from epochal.pages.items import page_key
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver

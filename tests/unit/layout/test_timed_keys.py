@@ -19,7 +19,7 @@ from epochal.model.moments import from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Capacity, Outcome, Token, parse_token
 from epochal.pages import writes
-from epochal.pages.streams import Pages
+from epochal.pages.layout import Pages
 from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.context import new_key
 from epochal.store.streams import Streams

@@ -5,13 +5,14 @@ items          a page as an item; its etag and its token
 reading        the last page, and a stream from either end
 writes         a batch, and the writes that append it; when a page is full
 evidence       was an append applied, whose answer was lost, or that another process may have made?
-streams        one append, what can come back of it, and what the store asks of the layout
+appending      one append to the last page, and what can come back of it
+identified     appends of events whose ids were appended before
 commit         writes to several streams, all or nothing
 several        appends to several streams, decisions on them, and appends under a key
 tags/entries   what an event of a tag says of itself
 tags/append    appends that a query may forbid, and those of streams whose events have tags
 tags/reading   what a query matches; a tag's events
 pruning        emptying pages, ending streams, archives
-seals          what lets a token from outside begin a page
 port           pages as the feed sees them
+layout         what the store asks of the layout
 """

@@ -37,8 +37,7 @@ from epochal.pages.evidence import (
 )
 from epochal.pages.items import Page, page_key
 from epochal.pages.reading import load_head, query, sound, whole
-from epochal.pages.streams import ANYWHERE
-from epochal.pages.writes import Packed
+from epochal.pages.writes import ANYWHERE, Packed
 from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
 

@@ -43,6 +43,7 @@ from epochal.layout.streams import (
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
+from epochal.pages.appending import append_on, is_new, result_after_refusal, result_under_key
 from epochal.pages.commit import (
     Commit,
     Heads,
@@ -58,7 +59,6 @@ from epochal.pages.evidence import KeyedAppend, Unknowable, was_applied
 from epochal.pages.frames import ByteReader, Writer, time_of
 from epochal.pages.items import Page, page_key, state_of
 from epochal.pages.reading import load_head
-from epochal.pages.streams import append_on, is_new, result_after_refusal, result_under_key
 from epochal.pages.writes import Blocked, Packed, head_from
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
 
@@ -391,7 +391,7 @@ class PageAttempts:
         return load_head(self.table, self.batch.stream)
 
     def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Answer[Page]]:
-        """See `streams.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
+        """See `appending.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
         part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
@@ -402,11 +402,11 @@ class PageAttempts:
         return cast("Answer[Page]", part.results(came)[0])
 
     def is_new(self, known: Known[Page]) -> bool | None:
-        """See `streams.is_new`."""
+        """See `appending.is_new`."""
         return is_new(known, self.batch.above)
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-        """See `streams.result_under_key`."""
+        """See `appending.result_under_key`."""
         return result_under_key(self.batch, head, since, later=repeatable)
 
     def unfold_on(

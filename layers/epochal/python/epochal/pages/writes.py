@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.streams import IDENTIFIED, NEVER, Batch, EncodedEvent, Known, Written
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import PER_SECOND, Ticks
-from epochal.model.versions import MAX_VERSION, Token, version_of
+from epochal.model.versions import MAX_VERSION, Expected, Token, version_of
 from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, refer_to, stamp_of, time_of
 from epochal.pages.items import (
     REMOVING,
@@ -43,6 +43,9 @@ WHOSE: Final = 5
 
 MARK_BYTES: Final = 8
 """Bytes of an etag that tell writes without events apart."""
+
+ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
+"""Expectations of no place: on whatever comes back the append goes on."""
 
 AHEAD: Final = PER_SECOND
 """By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """Open the streams of a deployment, with their archive if the settings name one."""
-    from epochal.pages.streams import Pages  # noqa: PLC0415  other layouts do without
+    from epochal.pages.layout import Pages  # noqa: PLC0415  other layouts do without
 
     layout, archive = Pages(), settings.streams_archive_table
     return Streams(

@@ -43,7 +43,7 @@ from epochal.model.tags import (
     type_tag,
 )
 from epochal.model.versions import Appended, Conflict, Position, Reached, Token
-from epochal.pages.streams import COMPRESS_FROM, Pages
+from epochal.pages.layout import COMPRESS_FROM, Pages
 from epochal.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.pages.tags.reading import PageReads, events_between, heads_of

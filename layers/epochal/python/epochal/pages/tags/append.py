@@ -48,12 +48,12 @@ from epochal.model.moments import Ticks, format_ticks, unix_seconds
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import own_tags, repeats
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Position, Reached
+from epochal.pages.appending import is_new, result_under_key
 from epochal.pages.commit import Commit, Heads, Made, Writes, commit
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import load_head, query, stand
 from epochal.pages.several import SeveralKey, StreamsEnd, StreamsPart, searched
-from epochal.pages.streams import is_new, result_under_key
 from epochal.pages.tags.entries import (
     EventOfTag,
     Label,

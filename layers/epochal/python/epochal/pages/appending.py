@@ -18,31 +18,22 @@ Several appends to the end of one stream as one write, a frame each, and what ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from epochal.layout.streams import (
-    Also,
-    Answer,
-    Batch,
-    DecidedBefore,
-    EncodedUnfold,
     Known,
     Rejected,
     Result,
-    Results,
     Settled,
     Unknown,
-    Unmet,
     Written,
     accepts,
 )
-from epochal.lazy_dataclasses import dataclass, replace
+from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks
 from epochal.model.versions import (
-    ANY,
     UNREAD,
-    Expected,
     ExpectedVersion,
     Token,
     Unread,
@@ -62,31 +53,20 @@ from epochal.pages.evidence import (
     was_applied,
 )
 from epochal.pages.items import Page, state_of
-from epochal.pages.reading import advance, begin, load_head, load_whole, stand
+from epochal.pages.reading import load_head
 from epochal.pages.writes import (
-    ROOM,
+    ANYWHERE,
     Blocked,
     Packed,
     Planned,
     head_from,
-    joined,
-    packed,
     place_of,
     write,
 )
-from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
-from epochal.plugins import deferred
 
 if TYPE_CHECKING:
     from epochal.layout.decision_keys import DecisionKey
-    from epochal.layout.queries import Condition
-    from epochal.pages.tags.append import MixedResult, TaggedBatch
-    from epochal.pages.tags.entries import TagStreams
-
-
-ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
-"""Expectations of no place: on whatever comes back the append goes on."""
 
 
 def append(
@@ -242,7 +222,8 @@ def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[
     return Rejected(head=head) if result is None else result
 
 
-def _told(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
+def results_of_joined(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
+    """Yield the result of each of the joined batches, from that of the write that they went out in."""
     if isinstance(result, Rejected):
         yield from (result for _ in batches)
         return
@@ -262,129 +243,3 @@ def _overtaken(token: Token, version: int, later: int) -> Token:
     if state is None:
         return Token(version=version, etag=token.etag)
     return Token(version=version, etag=replace(state, full=False, time=Ticks(state.time - later)).etag())
-
-
-# What the store asks of the layout (see `epochal.layout.streams`).
-
-T = TypeVar("T")
-
-COMPRESS_FROM: Final = 4 * 1024
-"""Bodies of an append are compressed together, which a larger one does not gain from: it has enough of its own."""
-
-_FIELDS: Final = 32
-"""Bytes that an unfold takes besides its type and bodies, at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pages:
-    """Streams as chains of pages."""
-
-    name = "pages"
-    compress_from = COMPRESS_FROM
-    keeps_unfolds = True
-    keeps_ids = True
-
-    def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
-        """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
-        return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
-
-    def append(
-        self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
-    ) -> Steps[Answer[Page]]:
-        """See `append`, and of a keyed one `several.append_once`."""
-        if key is None:
-            return (yield from append(table, packed(batch), expected))
-        from epochal.pages import several  # noqa: PLC0415  a function starts without it: 2 ms
-
-        return (yield from several.append_once(table, packed(batch), expected, key))
-
-    def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
-        """See `append_on`."""
-        return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
-
-    decided = staticmethod(decided)
-    told_by = staticmethod(deferred("epochal.layout.key_moments:told_by"))
-    is_new = staticmethod(is_new)
-    decided_all = staticmethod(deferred("epochal.pages.several:decided_all"))
-    prune = staticmethod(deferred("epochal.pages.pruning:prune"))
-    delete = staticmethod(deferred("epochal.pages.pruning:delete"))
-    begin_pruned = staticmethod(deferred("epochal.pages.pruning:begin_pruned"))
-    archive = staticmethod(deferred("epochal.pages.pruning:archive"))
-
-    def append_all(
-        self,
-        table: str,
-        appends: Sequence[tuple[Batch, ExpectedVersion]],
-        key: str | None = None,
-        also: Also = (),
-    ) -> Steps[Results[Page] | Unmet]:
-        """See `several`."""
-        from epochal.pages import several  # noqa: PLC0415  likewise
-
-        return (yield from several.append_all(table, _all_packed(appends), key, also))
-
-    def append_all_on(
-        self,
-        table: str,
-        appends: Sequence[tuple[Batch, Known[Page]]],
-        reads: Sequence[tuple[str, Known[Page]]],
-        key: str | None = None,
-        also: Also = (),
-    ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
-        """See `several`."""
-        from epochal.pages import several  # noqa: PLC0415  likewise
-
-        return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
-
-    def append_tagged(
-        self,
-        site: TagStreams,
-        appends: Sequence[tuple[Batch, ExpectedVersion]],
-        tagged: TaggedBatch,
-        condition: Condition | None,
-        key: str | None,
-        *,
-        reads: Mapping[str, Known[Page]] | None = None,
-        decided: bool = False,
-    ) -> Steps[MixedResult | Unmet]:
-        """See `tags.append`."""
-        from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
-
-        batches = _all_packed(appends)
-        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))
-
-    def append_together(
-        self, table: str, batches: Sequence[Batch], start: Token | None
-    ) -> Steps[tuple[Result[Page], ...]]:
-        """Append all of them in their order, or none, whatever the stream's version is. Raises as `append` does."""
-        packs = [packed(batch) for batch in batches]
-        result = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
-        return tuple(_told(packs, result))
-
-    def append_together_on(
-        self, table: str, batches: Sequence[Batch], known: Known[Page]
-    ) -> Steps[tuple[Result[Page], ...]]:
-        """See `append_whole`."""
-        packs = [packed(batch) for batch in batches]
-        result = yield from append_whole(table, joined(packs), known)
-        return tuple(_told(packs, result))
-
-    def load(
-        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
-    ) -> Steps[Page | None]:
-        """The last page, and where all are wanted those of a short stream with it."""
-        load = load_whole if whole else load_head
-        return load(table, stream, consistent=consistent)
-
-    begin = staticmethod(begin)
-    stand = staticmethod(stand)
-    advance = staticmethod(advance)
-
-
-def _all_packed(appends: Sequence[tuple[Batch, T]]) -> list[tuple[Packed, T]]:
-    return [(packed(batch), expected) for batch, expected in appends]
-
-
-def _unfold_size(unfold: EncodedUnfold) -> int:
-    bodies = len(unfold.data.data) + len(unfold.meta.data)
-    return _FIELDS + len(unfold.type.encode()) + bodies

@@ -1,0 +1,155 @@
+"""Named streams as chains of pages: what the store asks of the layout (see `epochal.layout.streams`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from epochal.layout.streams import (
+    Also,
+    Answer,
+    Batch,
+    DecidedBefore,
+    EncodedUnfold,
+    Known,
+    Result,
+    Results,
+    Unmet,
+)
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.versions import ANY, UNREAD, ExpectedVersion, Token
+from epochal.pages.appending import append, append_on, append_whole, decided, is_new, results_of_joined
+from epochal.pages.items import Page
+from epochal.pages.reading import advance, begin, load_head, load_whole, stand
+from epochal.pages.writes import ROOM, Packed, joined, packed
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Steps
+from epochal.plugins import deferred
+
+if TYPE_CHECKING:
+    from epochal.layout.queries import Condition
+    from epochal.pages.tags.append import MixedResult, TaggedBatch
+    from epochal.pages.tags.entries import TagStreams
+
+T = TypeVar("T")
+
+COMPRESS_FROM: Final = 4 * 1024
+"""Bodies of an append are compressed together, which a larger one does not gain from: it has enough of its own."""
+
+_FIELDS: Final = 32
+"""Bytes that an unfold takes besides its type and bodies, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Streams as chains of pages."""
+
+    name = "pages"
+    compress_from = COMPRESS_FROM
+    keeps_unfolds = True
+    keeps_ids = True
+
+    def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
+        """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
+        return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
+
+    def append(
+        self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
+    ) -> Steps[Answer[Page]]:
+        """See `append`, and of a keyed one `several.append_once`."""
+        if key is None:
+            return (yield from append(table, packed(batch), expected))
+        from epochal.pages import several  # noqa: PLC0415  a function starts without it: 2 ms
+
+        return (yield from several.append_once(table, packed(batch), expected, key))
+
+    def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
+        """See `append_on`."""
+        return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
+
+    decided = staticmethod(decided)
+    told_by = staticmethod(deferred("epochal.layout.key_moments:told_by"))
+    is_new = staticmethod(is_new)
+    decided_all = staticmethod(deferred("epochal.pages.several:decided_all"))
+    prune = staticmethod(deferred("epochal.pages.pruning:prune"))
+    delete = staticmethod(deferred("epochal.pages.pruning:delete"))
+    begin_pruned = staticmethod(deferred("epochal.pages.pruning:begin_pruned"))
+    archive = staticmethod(deferred("epochal.pages.pruning:archive"))
+
+    def append_all(
+        self,
+        table: str,
+        appends: Sequence[tuple[Batch, ExpectedVersion]],
+        key: str | None = None,
+        also: Also = (),
+    ) -> Steps[Results[Page] | Unmet]:
+        """See `several`."""
+        from epochal.pages import several  # noqa: PLC0415  likewise
+
+        return (yield from several.append_all(table, _all_packed(appends), key, also))
+
+    def append_all_on(
+        self,
+        table: str,
+        appends: Sequence[tuple[Batch, Known[Page]]],
+        reads: Sequence[tuple[str, Known[Page]]],
+        key: str | None = None,
+        also: Also = (),
+    ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
+        """See `several`."""
+        from epochal.pages import several  # noqa: PLC0415  likewise
+
+        return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
+
+    def append_tagged(
+        self,
+        site: TagStreams,
+        appends: Sequence[tuple[Batch, ExpectedVersion]],
+        tagged: TaggedBatch,
+        condition: Condition | None,
+        key: str | None,
+        *,
+        reads: Mapping[str, Known[Page]] | None = None,
+        decided: bool = False,
+    ) -> Steps[MixedResult | Unmet]:
+        """See `tags.append`."""
+        from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
+
+        batches = _all_packed(appends)
+        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))
+
+    def append_together(
+        self, table: str, batches: Sequence[Batch], start: Token | None
+    ) -> Steps[tuple[Result[Page], ...]]:
+        """Append all of them in their order, or none, whatever the stream's version is. Raises as `append` does."""
+        packs = [packed(batch) for batch in batches]
+        result = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
+        return tuple(results_of_joined(packs, result))
+
+    def append_together_on(
+        self, table: str, batches: Sequence[Batch], known: Known[Page]
+    ) -> Steps[tuple[Result[Page], ...]]:
+        """See `append_whole`."""
+        packs = [packed(batch) for batch in batches]
+        result = yield from append_whole(table, joined(packs), known)
+        return tuple(results_of_joined(packs, result))
+
+    def load(
+        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
+    ) -> Steps[Page | None]:
+        """The last page, and where all are wanted those of a short stream with it."""
+        load = load_whole if whole else load_head
+        return load(table, stream, consistent=consistent)
+
+    begin = staticmethod(begin)
+    stand = staticmethod(stand)
+    advance = staticmethod(advance)
+
+
+def _all_packed(appends: Sequence[tuple[Batch, T]]) -> list[tuple[Packed, T]]:
+    return [(packed(batch), expected) for batch, expected in appends]
+
+
+def _unfold_size(unfold: EncodedUnfold) -> int:
+    bodies = len(unfold.data.data) + len(unfold.meta.data)
+    return _FIELDS + len(unfold.type.encode()) + bodies
