@@ -117,8 +117,8 @@ def a_key_is_not_remembered(patch: Patch) -> None:
     def forgetful(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(key_records, "remember", forgetful)
-    patch.setattr(key_records, "recall", forgetful)
+    patch.setattr(once, "remember", forgetful)
+    patch.setattr(once, "recall", forgetful)
 
 
 @mutant()
@@ -154,7 +154,7 @@ def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) ->
         yield from ()
         return seen
 
-    patch.setattr(key_records, "lower", as_it_is)
+    patch.setattr(once, "lower", as_it_is)
 
 
 @mutant(dear=True)
@@ -185,7 +185,7 @@ def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
 
 @mutant(begin=66)
 def unfolds_alone_are_remembered_without_their_contents(patch: Patch) -> None:
-    patch.setattr(key_records, "check_contents", lambda *_: None)
+    patch.setattr(once, "check_contents", lambda *_: None)
 
 
 @mutant(begin=57)
