@@ -32,7 +32,7 @@ def _broken(stage: Stage) -> Iterator[tuple[str, str]]:
         yield "jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
     if stage.api == "urls":
         of_gateway = ("jwt_issuer", "route_limits", "domain_name")
-        yield from _without_gateway({key: getattr(stage, key) for key in of_gateway})
+        yield from need_gateway({key: getattr(stage, key) for key in of_gateway})
     if bool(stage.domain_name) != bool(stage.domain_certificate):
         yield "domain_certificate", "must be set with domain_name, and not without"
     try:
@@ -77,15 +77,17 @@ def _of_plugins(stage: Stage) -> Iterator[tuple[str, str]]:
             yield error.field, error.rule
 
 
-def _without_gateway(asked: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def need_gateway(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield each setting of the gateway that is set although `api` is `urls`, and its rule.
 
     A limit would seem to exist without a gateway to enforce it.
 
     Args:
-        asked: values of the gateway's settings, by name.
+        settings: values of the gateway's settings, by name.
     """
-    return ((key, "means nothing with api urls: it is the gateway's to do") for key in asked if asked[key])
+    return (
+        (key, "means nothing with api urls: it is the gateway's to do") for key in settings if settings[key]
+    )
 
 
 def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -96,23 +98,25 @@ def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
     if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         yield "read_models", f"must be true for {whose}, which needs their table"
-    there = stage.deployed_layouts()
+    deployed = stage.deployed_layouts()
     if stage.timers and TIMERS.kind in stage.reactions:
         yield "reactions", f"must not be called {TIMERS.kind}, as the one that timers have"
     if not stage.timers and stage.existing(TIMERS.kind):
         yield "timers", "must be true with existing_timers, which means nothing without"
-    tables = {spec.kind for spec in (*store_tables(there), *archives(there), READ_MODELS, TIMERS)}
+    tables = {spec.kind for spec in (*store_tables(deployed), *archives(deployed), READ_MODELS, TIMERS)}
     if unused := sorted(stage.existing_tables.keys() - tables):
         name = unused[0].replace("-", "_")
         yield "layouts", f"must have the layout of existing_{name}, which means nothing without"
-    made = {spec.kind for spec in stage.tables()}
+    created = {spec.kind for spec in stage.tables()}
     for kind in stage.infrequent_access or ():
-        if kind not in made or stage.existing(kind):
+        if kind not in created or stage.existing(kind):
             yield "infrequent_access", f"must be of tables that the stage makes, and it makes no {kind}"
-    if not stage.archive and (kept := [spec.kind for spec in archives(there) if stage.existing(spec.kind)]):
+    if not stage.archive and (
+        existing := [spec.kind for spec in archives(deployed) if stage.existing(spec.kind)]
+    ):
         yield (
             "archive",
-            f"must be true with existing_{kept[0].replace('-', '_')}, which means nothing without",
+            f"must be true with existing_{existing[0].replace('-', '_')}, which means nothing without",
         )
 
 
@@ -129,10 +133,10 @@ def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
         "domain_certificate",
         "alarm_topic",
     ):
-        there, here = _region(getattr(stage, key)), stage.region or _region(stage.kms_key)
-        if there and here and there != here:
-            yield key, f"must be in {here}, where the stage is, not in {there}"
-    replica, own = stage.replica_region, _region(stage.kms_key)
+        arn_region, stage_region = _region(getattr(stage, key)), stage.region or _region(stage.kms_key)
+        if arn_region and stage_region and arn_region != stage_region:
+            yield key, f"must be in {stage_region}, where the stage is, not in {arn_region}"
+    replica, key_region = stage.replica_region, _region(stage.kms_key)
     if replica and replica == stage.region:
         yield "replica_region", f"must be another region than {stage.region}"
     if stage.replica_kms_key and not (replica and stage.kms_key):
@@ -140,7 +144,7 @@ def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
     if replica and stage.kms_key and _region(stage.replica_kms_key) != replica:
         rule = "must be a key in replica_region where there is a kms_key, which is of one region"
         yield "replica_kms_key", rule
-    if replica and replica == own:
+    if replica and replica == key_region:
         yield "replica_region", "must be another region than that of kms_key, where the tables are"
 
 

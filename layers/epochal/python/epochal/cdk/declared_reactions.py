@@ -10,10 +10,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from epochal.cdk.rules import _chosen, _members, _rules, a_flag, a_list, a_map, a_number, a_text, wrong
+from epochal.cdk.rules import (
+    a_flag,
+    a_list,
+    a_map,
+    a_number,
+    a_text,
+    declared_rules,
+    parse_members,
+    setting_field,
+    wrong,
+)
 from epochal.lazy_dataclasses import dataclass, field
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _REACTION: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
 _MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -53,7 +63,7 @@ def _an_allow(value: object) -> Allow:
     text = a_text(r"\S+", "text without spaces")
     action = a_text(r"[a-z0-9-]+:[A-Za-z0-9*]+", "an action such as dynamodb:PutItem")
     rules = {"actions": a_list(action, least=1), "resources": a_list(text, least=1)}
-    fields = _members(rules, value)
+    fields = parse_members(rules, value)
     if fields.keys() != rules.keys():
         raise wrong("an object with actions and resources", value)
     return Allow(**fields)
@@ -77,15 +87,17 @@ class Declared:
     """
 
     entry: str = field(metadata={"rule": a_text(r"\S(.*\S)?", "a folder")})
-    handler: str = _chosen("handler.handler", a_text(r"\w+[.:]\w+", "module:reaction or module.function"))
-    memory_mb: int | None = _chosen(None, a_number(128, 10_240))
-    timeout_seconds: int | None = _chosen(None, a_number(10, 900))
-    batch_size: int | None = _chosen(None, a_number(1, 10))
-    reserved_concurrency: int | None = _chosen(None, a_number(1, 100_000))
-    environment: Mapping[str, str] = _chosen(_NOTHING, _an_environment)
-    allow: tuple[Allow, ...] = _chosen((), a_list(_an_allow))
-    read_models: tuple[str, ...] = _chosen((), a_list(a_text(_MODEL, "the name of a read model")))
-    process: bool = _chosen(False, a_flag)
+    handler: str = setting_field(
+        "handler.handler", a_text(r"\w+[.:]\w+", "module:reaction or module.function")
+    )
+    memory_mb: int | None = setting_field(None, a_number(128, 10_240))
+    timeout_seconds: int | None = setting_field(None, a_number(10, 900))
+    batch_size: int | None = setting_field(None, a_number(1, 10))
+    reserved_concurrency: int | None = setting_field(None, a_number(1, 100_000))
+    environment: Mapping[str, str] = setting_field(NOTHING, _an_environment)
+    allow: tuple[Allow, ...] = setting_field((), a_list(_an_allow))
+    read_models: tuple[str, ...] = setting_field((), a_list(a_text(_MODEL, "the name of a read model")))
+    process: bool = setting_field(False, a_flag)
 
 
 def _a_reaction(value: object) -> Declared:
@@ -94,7 +106,7 @@ def _a_reaction(value: object) -> Declared:
     Raises:
         ValueError: a member breaks its rule, or `entry` is missing.
     """
-    fields = _members(_rules(Declared), value)
+    fields = parse_members(declared_rules(Declared), value)
     if "entry" not in fields:
         raise wrong("an object with an entry", value)
     return Declared(**fields)
@@ -106,7 +118,7 @@ def reactions(value: object) -> Mapping[str, Declared]:
     Raises:
         ValueError: a name or a member breaks its rule.
     """
-    found: Mapping[str, Declared] = a_map(_a_reaction)(value)
-    for name in found:
+    declared: Mapping[str, Declared] = a_map(_a_reaction)(value)
+    for name in declared:
         a_text(_REACTION, "reactions named with letters, digits and hyphens")(name)
-    return found
+    return declared

@@ -21,9 +21,11 @@ INSTEAD = (
 
 def refuse_elsewhere(store: Construct, scope: Construct) -> None:
     """Raise `BadSetting` if `scope` is deployed to another account or region than `store`."""
-    there = Stack.of(store)
-    for what, its, own in _differing(Stack.of(scope), there.account, there.region):
-        rule = f"is in {what} {its}, and {scope.node.path} in {own}: a store is used where it is; {INSTEAD}"
+    store_stack = Stack.of(store)
+    for what, its, actual in _differing(Stack.of(scope), store_stack.account, store_stack.region):
+        rule = (
+            f"is in {what} {its}, and {scope.node.path} in {actual}: a store is used where it is; {INSTEAD}"
+        )
         raise BadSetting(f"store {store.node.path}", rule)
 
 
@@ -31,15 +33,13 @@ def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
     """Raise `BadSetting` if an existing table is in another account or region than the stack."""
     for kind, arn in stage.existing_tables.items():
         _, _, _, region, account, *_ = arn.split(":")
-        for what, its, own in _differing(Stack.of(scope), account, region):
-            rule = (
-                f"must be in {what} {own}, where the stack goes, not in {its}: functions know it by its name"
-            )
+        for what, its, actual in _differing(Stack.of(scope), account, region):
+            rule = f"must be in {what} {actual}, where the stack goes, not in {its}: functions know it by its name"
             raise BadSetting(f"existing_{kind.replace('-', '_')}", rule)
 
 
 def _differing(stack: Stack, account: str, region: str) -> Iterator[tuple[str, str, str]]:
     """Yield `account` and `region` where a place and a stack differ, with both values."""
-    for what, its, own in (("account", account, stack.account), ("region", region, stack.region)):
-        if its != own and not Token.is_unresolved(its) and not Token.is_unresolved(own):
-            yield what, its, own
+    for what, its, actual in (("account", account, stack.account), ("region", region, stack.region)):
+        if its != actual and not Token.is_unresolved(its) and not Token.is_unresolved(actual):
+            yield what, its, actual

@@ -50,29 +50,41 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
     module = module_of(entry, handler)
     if not module.is_file():
         raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
-    named, sign, wanted = _parts(handler)
+    named, sign, function = _parts(handler)
     try:
         read = ast.parse(module.read_bytes())
     except SyntaxError:  # the module may be for a newer Python
         read = ast.parse("from unread import *")
-    nodes, found = [*ast.walk(read)], dict(_reactions(read.body, decorator))
+    nodes, declared_names = [*ast.walk(read)], dict(_reactions(read.body, decorator))
     words = {
         getattr(node, field, "") for node in nodes for field in ("id", "name", "asname", "attr", "value")
     }
-    if words.isdisjoint({wanted, *_OPEN}):
-        known = f": {known_are(handler, [f'{named}:{each}' for each in found])}" if found else ""
-        raise refused("handler", f"must be in {module}, which has no {wanted}{known}")
-    given = re.compile(rf"{re.escape(wanted)} = [\w.]*lambda_handler\((\w+)\)")
-    assigned = [given.fullmatch(ast.unparse(each)) for each in read.body if isinstance(each, ast.Assign)]
-    of = next((each[1] for each in assigned if each and _bound(nodes, wanted) == [-1]), wanted)
-    if of in found and _bound(nodes, of) == [1]:
-        if sign == "." and of == wanted:
-            raise refused("handler", f"must be {named}:{wanted}, with a colon: {handler} is a {decorator}")
-        if name not in (None, found[of]):
-            raise refused("name", f"must be {found[of]}, as the decorator in {module} has it, not {name}")
-    if decorator and sign == ":" and _bound(nodes, wanted) == [0] and words.isdisjoint(_OPEN):
-        raise refused("handler", f"must have the decorator {decorator}: {wanted} in {module} has none")
-    names = [found[of]] if of in found else [] if sign == ":" else list(found.values())
+    if words.isdisjoint({function, *_OPEN}):
+        alternatives = (
+            f": {known_are(handler, [f'{named}:{name}' for name in declared_names])}"
+            if declared_names
+            else ""
+        )
+        raise refused("handler", f"must be in {module}, which has no {function}{alternatives}")
+    handler_pattern = re.compile(rf"{re.escape(function)} = [\w.]*lambda_handler\((\w+)\)")
+    assigned = [
+        handler_pattern.fullmatch(ast.unparse(statement))
+        for statement in read.body
+        if isinstance(statement, ast.Assign)
+    ]
+    of = next((match[1] for match in assigned if match and _bound(nodes, function) == [-1]), function)
+    if of in declared_names and _bound(nodes, of) == [1]:
+        if sign == "." and of == function:
+            raise refused("handler", f"must be {named}:{function}, with a colon: {handler} is a {decorator}")
+        if name not in (None, declared_names[of]):
+            raise refused(
+                "name", f"must be {declared_names[of]}, as the decorator in {module} has it, not {name}"
+            )
+    if decorator and sign == ":" and _bound(nodes, function) == [0] and words.isdisjoint(_OPEN):
+        raise refused("handler", f"must have the decorator {decorator}: {function} in {module} has none")
+    names = (
+        [declared_names[of]] if of in declared_names else [] if sign == ":" else list(declared_names.values())
+    )
     if not name and len(names) != 1:
         rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"
         raise refused("name", rule)
@@ -102,10 +114,10 @@ def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str
         body: statements of the module.
         name: name of the decorator.
     """
-    for each in body:
-        for decorator in getattr(each, "decorator_list", ()):
+    for statement in body:
+        for decorator in getattr(statement, "decorator_list", ()):
             called = getattr(decorator, "func", None)
             if name in (getattr(called, "id", ""), getattr(called, "attr", "")):
                 for keyword in decorator.keywords:
                     if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
-                        yield each.name, str(keyword.value.value)
+                        yield statement.name, str(keyword.value.value)

@@ -17,9 +17,9 @@ from epochal.lazy_dataclasses import field, fields
 Rule = Callable[[Any], Any]
 
 
-def wrong(expected: str, found: object) -> ValueError:
-    """Return the error that says `expected` where `found` breaks a rule."""
-    return ValueError(f"must be {expected}, not {found!r}")
+def wrong(expected: str, value: object) -> ValueError:
+    """Return the error that says `expected` where `value` breaks a rule."""
+    return ValueError(f"must be {expected}, not {value!r}")
 
 
 def a_flag(value: object) -> bool:
@@ -105,23 +105,25 @@ def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
     return rule
 
 
-def _chosen(default: Any, rule: Rule) -> Any:
+def setting_field(default: Any, rule: Rule) -> Any:
     """Declare a dataclass field that is a setting, with its default and its rule."""
     if isinstance(default, Mapping):
         return field(default_factory=lambda: default, metadata={"rule": rule})
     return field(default=default, metadata={"rule": rule})
 
 
-def _rules(settings: type) -> dict[str, Rule]:
-    """Return the rules of the settings that a class declares with `_chosen`, by name."""
-    return {each.name: each.metadata["rule"] for each in fields(settings) if "rule" in each.metadata}
+def declared_rules(settings: type) -> dict[str, Rule]:
+    """Return the rules of the settings that a class declares with `setting_field`, by name."""
+    return {
+        setting.name: setting.metadata["rule"] for setting in fields(settings) if "rule" in setting.metadata
+    }
 
 
-def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
+def parse_members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
     """Parse the members of an object, each by its own rule; refuse members without a rule."""
-    a_map(lambda each: each, keys=rules)(value)
+    a_map(lambda element: element, keys=rules)(value)
     assert isinstance(value, dict)  # noqa: S101  # the rule above says so
-    return {name: rules[name](each) for name, each in value.items()}
+    return {name: rules[name](element) for name, element in value.items()}
 
 
 class BadSetting(ValueError):
@@ -138,8 +140,8 @@ class BadSetting(ValueError):
         self.rule = rule
 
 
-def known_are(name: str, known: Iterable[str]) -> str:
+def known_are(name: str, allowed: Iterable[str]) -> str:
     """Return the part of an error message that lists known names, the nearest to `name` first."""
-    names = list(known)
+    names = list(allowed)
     nearest = get_close_matches(name, names, n=1)
     return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"

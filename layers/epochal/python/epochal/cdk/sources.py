@@ -71,8 +71,8 @@ class Sources:
         """Return the sources installed with this package; entries are relative to the working directory."""
         cache = user_cache()
         # Each installation of the library has its own cache.
-        own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
-        library = partial(prepared, _PACKAGE, cache=own, below="python/epochal")
+        folder = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
+        library = partial(prepared, _PACKAGE, cache=folder, below="python/epochal")
         return cls._fetched(library, cache, _shipped, Path.cwd())
 
     @classmethod

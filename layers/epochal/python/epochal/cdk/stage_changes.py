@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from epochal.cdk.coherence import _without_gateway, coherent
+from epochal.cdk.coherence import coherent, need_gateway
 from epochal.cdk.rules import BadSetting, known_are
 from epochal.cdk.stage_rules import EXISTING, OF_LAYOUTS
 from epochal.cdk.stages import RULES, Stage
@@ -31,17 +31,17 @@ def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -
         raise BadSetting(where, f"must be an object, not {changes!r}")
     parsed = {key: _parsed(where, key, value) for key, value in changes.items()}
     if parsed.get("api") == "urls":
-        for key, rule in _without_gateway({key: parsed.get(key) for key in _OF_GATEWAY}):
+        for key, rule in need_gateway({key: parsed.get(key) for key in _OF_GATEWAY}):
             raise BadSetting(f"{where}.{key}", rule)
     tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
-    own = {key: each for key, each in parsed.items() if key in OF_LAYOUTS}
-    others = {key: parsed[key] for key in parsed.keys() - own.keys() - EXISTING.keys()}
+    layout_settings = {key: value for key, value in parsed.items() if key in OF_LAYOUTS}
+    others = {key: parsed[key] for key in parsed.keys() - layout_settings.keys() - EXISTING.keys()}
     return coherent(
         where,
         replace(
             stage,
             existing_tables=tables,
-            of_layouts={**stage.of_layouts, **own},
+            of_layouts={**stage.of_layouts, **layout_settings},
             **others,
             **besides,
         ),

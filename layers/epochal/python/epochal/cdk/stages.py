@@ -15,27 +15,38 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from epochal.cdk.declared_reactions import _NOTHING, Declared, reactions
-from epochal.cdk.rules import Rule, _chosen, _rules, a_flag, a_list, a_map, a_number, a_text, one_of, or_null
+from epochal.cdk.declared_reactions import NOTHING, Declared, reactions
+from epochal.cdk.rules import (
+    Rule,
+    a_flag,
+    a_list,
+    a_map,
+    a_number,
+    a_text,
+    declared_rules,
+    one_of,
+    or_null,
+    setting_field,
+)
 from epochal.cdk.stage_rules import (
-    _CERTIFICATE,
-    _DOMAIN,
-    _KEY,
-    _LOG_DAYS,
-    _REGION,
-    _STREAM,
-    _TABLE,
-    _TABLES,
-    _TOPIC,
-    _WORD,
+    CERTIFICATE,
+    DOMAIN,
     EXISTING,
     FUNCTIONS,
+    KEY,
     LIMITS,
+    LOG_DAYS,
     OF_LAYOUTS,
+    REGION,
     ROUTE_KEYS,
     SCOPES,
-    _rule,
-    _tags,
+    STREAM,
+    TABLE,
+    TABLES,
+    TOPIC,
+    WORD,
+    check_tags,
+    rule_of,
 )
 from epochal.layout.registry import layout_names
 from epochal.layout.tables import READ_MODELS, TIMERS, archives, store_tables
@@ -121,83 +132,89 @@ class Stage(Options):
     """
 
     name: str
-    account: str = _chosen("", a_text(r"(\d{12})?", "an account's 12 digits"))
-    region: str = _chosen("", _REGION)
+    account: str = setting_field("", a_text(r"(\d{12})?", "an account's 12 digits"))
+    region: str = setting_field("", REGION)
     # With 18 characters, the longest name, that of a bucket with account and region, still has at most 63 characters.
-    prefix: str = _chosen(
+    prefix: str = setting_field(
         "epochal",
         a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
     )
-    tags: Mapping[str, str] = _chosen(_NOTHING, _tags)
-    retain: bool = _chosen(False, a_flag)
-    deletion_protection: bool = _chosen(False, a_flag)
-    recovery_days: int = _chosen(0, a_number(0, 35))
-    boto3: Literal["runtime", "tested"] = _chosen("runtime", one_of("runtime", "tested"))
-    billing: Literal["on-demand", "provisioned"] = _chosen("on-demand", one_of("on-demand", "provisioned"))
-    min_read_units: int = _chosen(5, a_number(1, 40_000))
-    min_write_units: int = _chosen(5, a_number(1, 40_000))
-    max_read_units: int = _chosen(0, a_number(0, 1_000_000))
-    max_write_units: int = _chosen(0, a_number(0, 1_000_000))
-    warm_read_units: int = _chosen(0, a_number(0, 1_000_000))
-    warm_write_units: int = _chosen(0, a_number(0, 1_000_000))
-    log_days: int = _chosen(7, _LOG_DAYS)
-    log_kms_key: str = _chosen("", _KEY)
-    log_level: str = _chosen("INFO", one_of("DEBUG", "INFO", "WARNING", "ERROR"))
-    api: Literal["gateway", "urls"] = _chosen("gateway", one_of("gateway", "urls"))
-    domain_name: str = _chosen("", _DOMAIN)
-    domain_certificate: str = _chosen("", _CERTIFICATE)
-    access_logs: bool = _chosen(True, a_flag)
-    access_log_class: Literal["infrequent", "standard"] = _chosen(
+    tags: Mapping[str, str] = setting_field(NOTHING, check_tags)
+    retain: bool = setting_field(False, a_flag)
+    deletion_protection: bool = setting_field(False, a_flag)
+    recovery_days: int = setting_field(0, a_number(0, 35))
+    boto3: Literal["runtime", "tested"] = setting_field("runtime", one_of("runtime", "tested"))
+    billing: Literal["on-demand", "provisioned"] = setting_field(
+        "on-demand", one_of("on-demand", "provisioned")
+    )
+    min_read_units: int = setting_field(5, a_number(1, 40_000))
+    min_write_units: int = setting_field(5, a_number(1, 40_000))
+    max_read_units: int = setting_field(0, a_number(0, 1_000_000))
+    max_write_units: int = setting_field(0, a_number(0, 1_000_000))
+    warm_read_units: int = setting_field(0, a_number(0, 1_000_000))
+    warm_write_units: int = setting_field(0, a_number(0, 1_000_000))
+    log_days: int = setting_field(7, LOG_DAYS)
+    log_kms_key: str = setting_field("", KEY)
+    log_level: str = setting_field("INFO", one_of("DEBUG", "INFO", "WARNING", "ERROR"))
+    api: Literal["gateway", "urls"] = setting_field("gateway", one_of("gateway", "urls"))
+    domain_name: str = setting_field("", DOMAIN)
+    domain_certificate: str = setting_field("", CERTIFICATE)
+    access_logs: bool = setting_field(True, a_flag)
+    access_log_class: Literal["infrequent", "standard"] = setting_field(
         "infrequent", one_of("infrequent", "standard")
     )
-    requests_per_second: int = _chosen(1_000, a_number(1, 100_000))
-    burst: int = _chosen(500, a_number(1, 50_000))
-    route_limits: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 50_000), keys=ROUTE_KEYS))
+    requests_per_second: int = setting_field(1_000, a_number(1, 100_000))
+    burst: int = setting_field(500, a_number(1, 50_000))
+    route_limits: Mapping[str, int] = setting_field(NOTHING, a_map(a_number(1, 50_000), keys=ROUTE_KEYS))
     # Lambda waits at most 300 seconds.
-    feed_window_seconds: int = _chosen(1, a_number(0, 300))
+    feed_window_seconds: int = setting_field(1, a_number(0, 300))
     # An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two. Lambda
     # cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each.
-    feed_batch_size: int = _chosen(1_000, a_number(1, 10_000))
+    feed_batch_size: int = setting_field(1_000, a_number(1, 10_000))
     # The default quota of an account in most regions.
-    feed_kinesis_shards: int = _chosen(0, a_number(0, 200))
-    reserved_concurrency: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 100_000), keys=FUNCTIONS))
-    kms_key: str = _chosen("", _KEY)
-    queue_kms_key: str = _chosen("", _KEY)
-    environment_kms_key: str = _chosen("", _KEY)
-    replica_region: str = _chosen("", _REGION)
-    replica_kms_key: str = _chosen("", _KEY)
-    jwt_issuer: str = _chosen("", a_text(r"(https://\S+)?", "an https:// address"))
-    jwt_audience: tuple[str, ...] = _chosen((), a_list(_WORD))
+    feed_kinesis_shards: int = setting_field(0, a_number(0, 200))
+    reserved_concurrency: Mapping[str, int] = setting_field(
+        NOTHING, a_map(a_number(1, 100_000), keys=FUNCTIONS)
+    )
+    kms_key: str = setting_field("", KEY)
+    queue_kms_key: str = setting_field("", KEY)
+    environment_kms_key: str = setting_field("", KEY)
+    replica_region: str = setting_field("", REGION)
+    replica_kms_key: str = setting_field("", KEY)
+    jwt_issuer: str = setting_field("", a_text(r"(https://\S+)?", "an https:// address"))
+    jwt_audience: tuple[str, ...] = setting_field((), a_list(WORD))
     # An empty list would let any token through.
-    jwt_scopes: Mapping[str, tuple[str, ...]] = _chosen(_NOTHING, a_map(a_list(_WORD, least=1), keys=SCOPES))
-    monthly_budget: int = _chosen(0, a_number(0, 1_000_000))
-    alarm_topic: str = _chosen("", _TOPIC)
+    jwt_scopes: Mapping[str, tuple[str, ...]] = setting_field(
+        NOTHING, a_map(a_list(WORD, least=1), keys=SCOPES)
+    )
+    monthly_budget: int = setting_field(0, a_number(0, 1_000_000))
+    alarm_topic: str = setting_field("", TOPIC)
     # A request is decided within 25 seconds.
-    latency_ms: int = _chosen(0, a_number(0, 25_000))
-    layouts: tuple[str, ...] | None = _chosen(None, or_null(a_list(one_of(*layout_names()), least=1)))
-    archive: bool = _chosen(False, a_flag)
-    reactions: Mapping[str, Declared] = _chosen(_NOTHING, reactions)
-    read_models: bool = _chosen(False, a_flag)
-    timers: bool = _chosen(False, a_flag)
-    event_schemas: str = _chosen("", a_text(r"(\S(.*\S)?)?", "a file"))
-    infrequent_access: tuple[str, ...] | None = _chosen(None, or_null(a_list(one_of(*_TABLES))))
-    existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    existing_bucket: str = _chosen("", a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"))
+    latency_ms: int = setting_field(0, a_number(0, 25_000))
+    layouts: tuple[str, ...] | None = setting_field(None, or_null(a_list(one_of(*layout_names()), least=1)))
+    archive: bool = setting_field(False, a_flag)
+    reactions: Mapping[str, Declared] = setting_field(NOTHING, reactions)
+    read_models: bool = setting_field(False, a_flag)
+    timers: bool = setting_field(False, a_flag)
+    event_schemas: str = setting_field("", a_text(r"(\S(.*\S)?)?", "a file"))
+    infrequent_access: tuple[str, ...] | None = setting_field(None, or_null(a_list(one_of(*TABLES))))
+    existing_tables: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    existing_bucket: str = setting_field("", a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"))
     tls_only: bool = True
     batches_named: bool = False
 
     def named(self, kind: str) -> str:
         """Return the name of this stage's resource of a kind, such as `epochal-prod-tips`."""
-        return "-".join(each for each in (self.prefix, self.name, kind) if each)
+        return "-".join(part for part in (self.prefix, self.name, kind) if part)
 
     def deployed_layouts(self) -> tuple[Layout, ...]:
         """Return the stage's layouts, in the order of their partitions."""
-        return tuple(each for each in layouts() if self.layouts is None or each.name in self.layouts)
+        return tuple(layout for layout in layouts() if self.layouts is None or layout.name in self.layouts)
 
     def brought_layouts(self) -> tuple[str, ...]:
         """Return the names of the stage's layouts that come from other packages."""
-        there = brought()
-        return tuple(each.name for each in self.deployed_layouts() if each in there)
+        packages = brought()
+        return tuple(layout.name for layout in self.deployed_layouts() if layout in packages)
 
     def limits(self) -> Mapping[str, int]:
         """Return the requests per second of each route that has its own limit, by route key."""
@@ -211,10 +228,10 @@ class Stage(Options):
 
     def tables(self) -> tuple[TableSpec, ...]:
         """Return the specifications of the stage's tables."""
-        there = self.deployed_layouts()
+        deployed = self.deployed_layouts()
         return (
-            *store_tables(there),
-            *(archives(there) if self.archive else ()),
+            *store_tables(deployed),
+            *(archives(deployed) if self.archive else ()),
             *((READ_MODELS,) if self.read_models else ()),
             *((TIMERS,) if self.timers else ()),
         )
@@ -232,16 +249,20 @@ class Stage(Options):
         """
         if not self.feed_kinesis_shards:
             return ()
-        heads = (each.port.heads.kind for each in self.deployed_layouts())
+        heads = (layout.port.heads.kind for layout in self.deployed_layouts())
         return tuple(kind for kind in heads if not self.existing(kind))
 
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
-        **{name: _rule(each) for name, each in OF_LAYOUTS.items()},
-        **_rules(Stage),
-        **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
+        **{
+            setting.name: rule_of(DECLARED[setting.name])
+            for setting in fields(Options)
+            if setting.name in DECLARED
+        },
+        **{name: rule_of(setting) for name, setting in OF_LAYOUTS.items()},
+        **declared_rules(Stage),
+        **{name: STREAM if TABLES[kind].stream else TABLE for name, kind in EXISTING.items()},
     }
 )
 """Rule of each setting, by name."""

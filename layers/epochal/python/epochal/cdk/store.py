@@ -356,10 +356,10 @@ class EventStore(Store):
         """
         if self._is_around(scope):
             return self._stores
-        found = super().stores(scope)
+        stores = super().stores(scope)
         # Names make no dependency between stacks.
         Stack.of(scope).add_stack_dependency(Stack.of(self))
-        return found
+        return stores
 
     def topic_arn(self, scope: Construct) -> str:
         """Return the ARN of the topic that publishes which partitions have new events."""

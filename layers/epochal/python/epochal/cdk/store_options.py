@@ -97,8 +97,10 @@ def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
     if preset not in STAGES:
         raise BadSetting("preset", f"must be one of {', '.join(STAGES)}, not {preset!r}")
     values = _named(options)
-    later = {key: each for key, each in values.items() if isinstance(each, str) and Token.is_unresolved(each)}
-    now = {"layouts": [NATIVE], **{key: each for key, each in values.items() if key not in later}}
+    later = {
+        key: value for key, value in values.items() if isinstance(value, str) and Token.is_unresolved(value)
+    }
+    now = {"layouts": [NATIVE], **{key: value for key, value in values.items() if key not in later}}
     return changed(STAGES[preset], now, where="EventStore", **later, name=name, prefix="")
 
 
@@ -125,21 +127,23 @@ def _named(options: Mapping[str, Any]) -> dict[str, Any]:
     for key, instead in _SAID_ELSEWHERE.items():
         if key in options:
             raise BadSetting(f"EventStore.{key}", f"is a setting of cdk.json alone: {instead}")
-    there = {each.name: each for each in layouts()}
-    values = {key: _plain(each) for key, each in options.items() if key not in ("existing", "partitions")}
+    layouts_by_name = {layout.name: layout for layout in layouts()}
+    values = {key: _plain(option) for key, option in options.items() if key not in ("existing", "partitions")}
     for kind, arn in _mapping(options, "existing", "by the kinds of tables, as {'streams': arn}").items():
         values[f"existing_{kind.replace('-', '_')}"] = arn
     for name, count in _mapping(options, "partitions", "by the names of layouts, as {'pages': 4}").items():
-        if name not in there:
-            raise BadSetting("EventStore.partitions", f"are of no layout {name}; {known_are(name, there)}")
-        values[there[name].partitions] = count
+        if name not in layouts_by_name:
+            raise BadSetting(
+                "EventStore.partitions", f"are of no layout {name}; {known_are(name, layouts_by_name)}"
+            )
+        values[layouts_by_name[name].partitions] = count
     chosen_layouts = values.get("layouts")
-    for place, each in enumerate(chosen_layouts if isinstance(chosen_layouts, list) else ()):
-        layout = next((one for one in there.values() if one.plugin.options is type(each)), None)
+    for place, choice in enumerate(chosen_layouts if isinstance(chosen_layouts, list) else ()):
+        layout = next((one for one in layouts_by_name.values() if one.plugin.options is type(choice)), None)
         if layout is not None:
             values["layouts"][place] = layout.name
             chosen = (name for name, one in own_settings(layout).items() if one.chosen)
-            values |= {name: _plain(getattr(each, name)) for name in chosen}
+            values |= {name: _plain(getattr(choice, name)) for name in chosen}
     return values
 
 
@@ -164,5 +168,5 @@ def _plain(value: Any) -> Any:
         if hasattr(value, attribute):
             return getattr(value, attribute)
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(element) for key, element in value.items()}
     return [*value] if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -49,14 +49,14 @@ def target_from(name: object) -> Target:
         ) from None
 
 
-def architecture(target: Target, wanted: lambda_.Architecture | None = None) -> lambda_.Architecture:
+def architecture(target: Target, processor: lambda_.Architecture | None = None) -> lambda_.Architecture:
     """Return the processor architecture of functions: the wanted one, else ARM.
 
     Graviton costs a fifth less for the same work. Functions of the embedded AWS run on this machine's processor.
     """
     if target is Target.EMBEDDED and platform.machine() in ("x86_64", "AMD64"):
         return lambda_.Architecture.X86_64
-    return wanted if wanted and target is Target.AWS else lambda_.Architecture.ARM_64
+    return processor if processor and target is Target.AWS else lambda_.Architecture.ARM_64
 
 
 def known_python(where: str, python: str) -> str:
@@ -84,11 +84,11 @@ def lambda_platform(python: str, processor: lambda_.Architecture) -> Platform:
 
 
 def wheels(
-    target: Target, python: str = LAMBDA_PYTHON, wanted: lambda_.Architecture | None = None
+    target: Target, python: str = LAMBDA_PYTHON, processor: lambda_.Architecture | None = None
 ) -> Platform:
     """Return the platform that the second layer's wheels must fit."""
     if target is Target.AWS:
-        return lambda_platform(python, architecture(target, wanted))
+        return lambda_platform(python, architecture(target, processor))
     return Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
 
 

@@ -12,8 +12,8 @@ CACHE = "EPOCHAL_CACHE"
 
 def user_cache() -> Path:
     """Return the folder for fetched packages, shared by all projects of this user."""
-    if own := os.environ.get(CACHE):
-        return Path(own)
+    if folder := os.environ.get(CACHE):
+        return Path(folder)
     if caches := os.environ.get("XDG_CACHE_HOME"):
         return Path(caches) / "epochal"
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "epochal"

@@ -93,12 +93,12 @@ class Waker(Construct):
     def of(cls, scope: Construct, store: Construct, shared: Shared) -> Waker:
         """Return the waker of a store in the stack of `scope`; make it on first use."""
         stack, id_ = Stack.of(scope), f"EpochalWaker{store.node.addr[-8:]}"
-        found = stack.node.try_find_child(id_)
-        if isinstance(found, cls):
-            return found
-        made = cls(stack, id_, shared)
-        _KEPT.append(made)
-        return made
+        existing = stack.node.try_find_child(id_)
+        if isinstance(existing, cls):
+            return existing
+        waker = cls(stack, id_, shared)
+        _KEPT.append(waker)
+        return waker
 
     def wake(
         self, scope: Construct, id_: str, *, queue: sqs.Queue, entry: Path, layers: Layers
@@ -123,6 +123,6 @@ class Waker(Construct):
             properties={
                 "Queue": queue.queue_url,
                 "Code": code,
-                "Layers": [each.layer_version_arn for each in layers.versions],
+                "Layers": [version.layer_version_arn for version in layers.versions],
             },
         )

@@ -63,7 +63,7 @@ def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any
     """Do what a checked request asks for, and answer as JSON."""
     match command.name:
         case "parked":
-            return {"parked": [parked_view(each) for each in parking.streams(command.partition)]}
+            return {"parked": [parked_view(parked) for parked in parking.streams(command.partition)]}
         case "replay":
             return _replayed(parking.replay(command.partition, command.stream, seconds=seconds))
         case "discard":

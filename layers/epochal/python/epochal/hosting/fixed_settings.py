@@ -30,7 +30,7 @@ from epochal.settings import DECLARED
 def fixed(layout: Layout) -> Iterator[Setting]:
     """The settings that stored events of a layout depend on, except for the number of partitions."""
     of_tags = DECLARED.values() if layout.name == NATIVE else ()
-    return (each for each in (*of_tags, *own_settings(layout).values()) if each.broken is not None)
+    return (setting for setting in (*of_tags, *own_settings(layout).values()) if setting.broken is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,29 +68,30 @@ def check_settings(
 
     def read() -> tuple[dict[str, int], set[str]]:
         series = deployment.driver.run(read_series(deployment.settings.index_table))
-        filled = {each for each in {each.layout for each in broken} if _has_events(deployment, each)}
+        filled = {
+            layout for layout in {layout.layout for layout in broken} if _has_events(deployment, layout)
+        }
         return series.partitions, filled
 
     recorded, filled = patiently(read, seconds - SPARED_SECONDS)
     _check_partitions(now, recorded)
-    for each in broken:
-        if each.layout in filled:
-            rule = (
-                f"{each.rule}, not become {each.now or 'unset'}: the table {_table(deployment, each.layout)} "
-            )
-            raise InvalidInput(each.setting, f"{rule}has events that depend on it")
+    for setting in broken:
+        if setting.layout in filled:
+            rule = f"{setting.rule}, not become {setting.now or 'unset'}"
+            table = _table(deployment, setting.layout)
+            raise InvalidInput(setting.setting, f"{rule}: the table {table} has events that depend on it")
 
 
 def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[_Broken]:
     """Yield the rules that changed settings break, layout by layout."""
     were = before.get("Layouts", {})
     for layout in layouts():
-        old, new = (each.get(layout.name, {}).get("Settings", {}) for each in (were, now["Layouts"]))
-        for each in fixed(layout):
-            if each.broken is None or each.name not in old or each.name not in new:
+        old, new = (record.get(layout.name, {}).get("Settings", {}) for record in (were, now["Layouts"]))
+        for setting in fixed(layout):
+            if setting.broken is None or setting.name not in old or setting.name not in new:
                 continue
-            if rule := each.broken(old[each.name], new[each.name]):
-                yield _Broken(layout=layout.name, setting=each.name, rule=rule, now=new[each.name])
+            if rule := setting.broken(old[setting.name], new[setting.name]):
+                yield _Broken(layout=layout.name, setting=setting.name, rule=rule, now=new[setting.name])
 
 
 def _check_partitions(now: Mapping[str, Any], recorded: Mapping[str, int]) -> None:

@@ -55,7 +55,9 @@ def lambda_handler(
     metrics, deployment = metrics_of(service, environment), HERE.deployment(settings)
     if composite := composite_of(reaction):
         reactions = composite.reactions(deployment.streams, partial(_count_passed, metrics))
-        reaction = next((each for each in reactions if each.name == settings.reaction), reactions[0])
+        reaction = next(
+            (reaction for reaction in reactions if reaction.name == settings.reaction), reactions[0]
+        )
     must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
     assert isinstance(reaction, Reaction)  # noqa: S101  as was asked
     if settings.reaction != reaction.name:

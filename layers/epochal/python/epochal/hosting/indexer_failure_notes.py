@@ -40,7 +40,7 @@ class FailureNotes:
     def raised(self, error: Exception, records: Sequence[dict[str, Any]]) -> None:
         """Record that a batch raised an error; the caller raises the same error afterwards."""
         first = numbers_of(records[:1])
-        tables = {table_of(str(each.get("eventSourceARN", ""))) for each in records[:1]}
+        tables = {table_of(str(record.get("eventSourceARN", ""))) for record in records[:1]}
         every = [source.name for source in self.indexer.sources]
         # A Kinesis stream has the changes of all tables.
         named = [source.name for source in self.indexer.sources if source.table in tables] or every

@@ -127,27 +127,27 @@ class Leases:
             remaining: seconds until Lambda ends the function.
             work: waits for the lease before it calls what may take the process with it.
         """
-        failed: Collection[str] = {each["messageId"] for each in records}
+        failed: Collection[str] = {record["messageId"] for record in records}
         beat = self.beats(partial(self._renew, records, remaining))
         try:
             answer = work(beat)
-            failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
+            failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         finally:
             beat.stop()
-            self.put_back([each for each in records if each["messageId"] in failed])
+            self.put_back([record for record in records if record["messageId"] in failed])
         return answer
 
     def _renew(self, records: Sequence[Mapping[str, Any]], remaining: Callable[[], float]) -> None:
         """Hide the messages for another lease, but not for longer than the function can run."""
-        if (left := remaining()) > 0:
-            seconds = min(LEASE_SECONDS, int(left) + GRACE_SECONDS)
-            self._hide([(each, seconds) for each in records])
+        if (remaining_seconds := remaining()) > 0:
+            seconds = min(LEASE_SECONDS, int(remaining_seconds) + GRACE_SECONDS)
+            self._hide([(record, seconds) for record in records])
 
     def put_back(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Let messages come again after a pause, which is longer after each failure."""
         if not records:
             return
-        pauses = [(each, pause_after(_receives(each))) for each in records]
+        pauses = [(record, pause_after(_receives(record))) for record in records]
         self.logger.warning(
             "wake-ups failed and come again",
             messages=len(records),

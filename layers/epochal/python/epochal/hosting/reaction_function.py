@@ -129,8 +129,8 @@ class ReactionFunction:
 
         def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
             partition, share = unit
-            messages = [each for each in here if each.unit == unit]
-            due = pause_after(max(each.receives for each in messages))
+            messages = [wake_up for wake_up in assigned if wake_up.unit == unit]
+            due = pause_after(max(message.receives for message in messages))
             try:
                 ran = self.reactor.run(
                     partition,
@@ -145,32 +145,34 @@ class ReactionFunction:
                 raise
             if ran.blocked is not None:
                 self._failures.record_blocked(unit, ran.blocked, due)
-            elif ran.stands_still and ran.checkpoint < max(each.position for each in messages):
+            elif ran.stands_still and ran.checkpoint < max(message.position for message in messages):
                 self._failures.record_standstill(unit, due)
             return ran
 
-        wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
+        wake_ups = [
+            wake_up for wake_up in read_wake_ups(event["Records"]) if self._concerned(wake_up.partition)
+        ]
         self._tell_members(wake_ups)
         members = self.reactor.member.reaction.members
-        here = [each for each in wake_ups if each.unit.share < members]
-        here = self._without_running(here, remaining)
-        woken = wake(here, remaining, run, self._again)
+        assigned = [wake_up for wake_up in wake_ups if wake_up.unit.share < members]
+        assigned = self._without_running(assigned, remaining)
+        woken = wake(assigned, remaining, run, self._again)
         self._emit(woken)
-        return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
+        return {"batchItemFailures": [{"itemIdentifier": message} for message in woken.failed]}
 
     def _without_running(self, wake_ups: list[WakeUp], remaining: Callable[[], float]) -> list[WakeUp]:
         """Drop wake-ups sent aside for partitions that another process is running now.
 
         That run reads the changed state itself, and two runs would do everything twice.
         """
-        aside = {each.partition for each in wake_ups if each.aside}
+        aside = {wake_up.partition for wake_up in wake_ups if wake_up.aside}
         if not aside:
             return wake_ups
         member = self.reactor.member
-        before = {each: member.load(each).state for each in aside}
+        before = {partition: member.load(partition).state for partition in aside}
         member.driver.sleep(min(WATCH_SECONDS, remaining() / 4))
-        running = {each for each in aside if member.load(each).state != before[each]}
-        return [each for each in wake_ups if not (each.aside and each.partition in running)]
+        running = {partition for partition in aside if member.load(partition).state != before[partition]}
+        return [wake_up for wake_up in wake_ups if not (wake_up.aside and wake_up.partition in running)]
 
     def _tell_members(self, wake_ups: list[WakeUp]) -> None:
         """Wake the other members of partitions, since notices of the indexer wake only the first member.
@@ -180,18 +182,19 @@ class ReactionFunction:
         """
         member = self.reactor.member
         sharing = member.reaction.sharing
-        gone = {each.partition for each in wake_ups if each.unit.share >= sharing.members}
-        told = {
-            each.partition: each
-            for each in sorted(wake_ups, key=lambda each: each.position)
-            if each.unit.share >= sharing.members or (each.tells_all and sharing.members > 1)
+        shrunk = {wake_up.partition for wake_up in wake_ups if wake_up.unit.share >= sharing.members}
+        latest = {
+            wake_up.partition: wake_up
+            for wake_up in sorted(wake_ups, key=lambda wake_up: wake_up.position)
+            if wake_up.unit.share >= sharing.members or (wake_up.tells_all and sharing.members > 1)
         }
-        for partition, last in told.items():
+        for partition, last in latest.items():
             state = member.load(partition).state or GroupState()
             late = (
                 unit
                 for unit in sharing.units(partition)
-                if (unit.share or partition in gone) and sharing.checkpoint(state, unit.share) < last.position
+                if (unit.share or partition in shrunk)
+                and sharing.checkpoint(state, unit.share) < last.position
             )
             self.queue.send(WakeUpCall(unit=unit, position=last.position, occasion=last.id) for unit in late)
 
@@ -206,7 +209,7 @@ class ReactionFunction:
     def _wake_all(self) -> int:
         """Send a wake-up for every partition that the reaction reads, and return how many were sent."""
         tails = self.reactor.member.reader.partitions()
-        return self.queue.send(tick((each for each in tails if self._concerned(each.partition)), self.now()))
+        return self.queue.send(tick((tail for tail in tails if self._concerned(tail.partition)), self.now()))
 
     def _concerned(self, partition: int) -> bool:
         """Whether the reaction reads the source of a partition."""
@@ -263,7 +266,7 @@ class ReactionFunction:
 
     def _tell_of_unmet(self) -> None:
         """Warn of categories and types of which nothing has come since the group began: they may be misspelt."""
-        found = unmet_filters(self.reactor.member)
-        if found:
-            self.logger.warning("nothing has come of these names", names=list(map(" ".join, found)))
-        self.metrics.add(counts={"Reaction.unmet": len(found)}, urgent=True)
+        names = unmet_filters(self.reactor.member)
+        if names:
+            self.logger.warning("nothing has come of these names", names=list(map(" ".join, names)))
+        self.metrics.add(counts={"Reaction.unmet": len(names)}, urgent=True)

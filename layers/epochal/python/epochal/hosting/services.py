@@ -54,7 +54,7 @@ def reactions_of(client: Any, prefix: str) -> list[str]:
     with translate_errors("ListQueues"):
         urls = client.list_queues(QueueNamePrefix=begins, MaxResults=1000).get("QueueUrls", ())
     names = {url.rpartition("/")[2].removeprefix(begins).removesuffix(".fifo") for url in urls}
-    return sorted(each for each in names if each.removesuffix("-failed") not in names - {each})
+    return sorted(name for name in names if name.removesuffix("-failed") not in names - {name})
 
 
 IDLE: Final = ("Disabling", "Disabled", "Deleting")
@@ -63,7 +63,7 @@ IDLE: Final = ("Disabling", "Disabled", "Deleting")
 
 def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
     """The mappings that bring no changes to their function any more, or are gone."""
-    return [each for each in mappings if _state(client, each) in IDLE]
+    return [mapping for mapping in mappings if _state(client, mapping) in IDLE]
 
 
 def _state(client: LambdaClient, mapping: str) -> str:
@@ -107,7 +107,7 @@ def measuring(client: Any) -> Measure:
             )
         sums_by_query: dict[str, dict[float, float]] = {}
         for result in answer["MetricDataResults"]:
-            sums = zip((at.timestamp() for at in result["Timestamps"]), result["Values"], strict=True)
+            sums = zip((moment.timestamp() for moment in result["Timestamps"]), result["Values"], strict=True)
             sums_by_query.setdefault(result["Id"], {}).update(sums)
         return [sums_by_query.get(f"m{number}", {}) for number in range(len(metrics))]
 

@@ -75,14 +75,15 @@ class WakeUpCall:
 
     def entry(self, id_: str) -> SendMessageBatchRequestEntryTypeDef:
         """The entry of this wake-up in a request to SQS."""
-        at = self.standing
+        standstill = self.standing
         group = f"{self.unit}{ASIDE}{self.occasion}" if self.aside else str(self.unit)
-        told = {} if at is None else {"At": int(at.at), "Hops": at.hops}
+        attributes = {} if standstill is None else {"At": int(standstill.at), "Hops": standstill.hops}
         return {
             "Id": id_,
             "MessageBody": str(int(self.position)),
             "MessageAttributes": {
-                name: {"DataType": "Number", "StringValue": str(each)} for name, each in told.items()
+                name: {"DataType": "Number", "StringValue": str(number)}
+                for name, number in attributes.items()
             },
             "MessageGroupId": group,
             "MessageDeduplicationId": f"{group}-{int(self.position)}-{self.occasion}",
@@ -93,7 +94,7 @@ def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
     """Make the wake-ups of a schedule; those within the same minute count as one."""
     minute = int(now // TICK_SECONDS)
     return (
-        WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=f"tick-{minute}") for each in tails
+        WakeUpCall(unit=Unit(tail.partition), position=tail.tail, occasion=f"tick-{minute}") for tail in tails
     )
 
 
@@ -103,9 +104,9 @@ def steered(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCal
     Each partition has two. One goes with the others of its partition. One goes aside, since the others wait where a
     run has failed; where none has, it finds nothing left to do.
     """
-    for each in tails:
+    for tail in tails:
         for aside in (False, True):
-            yield WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=occasion, aside=aside)
+            yield WakeUpCall(unit=Unit(tail.partition), position=tail.tail, occasion=occasion, aside=aside)
 
 
 @dataclass(frozen=True, slots=True)

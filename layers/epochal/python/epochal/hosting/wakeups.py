@@ -45,9 +45,9 @@ class Standstill:
     at: Checkpoint = BEGINNING
     hops: int = 0
 
-    def then(self, at: Checkpoint) -> Standstill:
-        """The count for the next wake-up, of a group whose checkpoint is `at` by now."""
-        return Standstill(at, self.hops + 1 if at <= self.at else 1)
+    def then(self, checkpoint: Checkpoint) -> Standstill:
+        """The count for the next wake-up, of a group whose checkpoint is `checkpoint` by now."""
+        return Standstill(checkpoint, self.hops + 1 if checkpoint <= self.at else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,26 +106,28 @@ Again = Callable[[Unit, Checkpoint, Standstill], None]
 def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, again: Again) -> Woken:
     """Run every partition that was woken, the time that remains divided among them."""
     by_unit: dict[Unit, list[WakeUp]] = {}
-    for each in wake_ups:
-        by_unit.setdefault(each.unit, []).append(each)
+    for wake_up in wake_ups:
+        by_unit.setdefault(wake_up.unit, []).append(wake_up)
     failed: list[str] = []
     runs: dict[Unit, Ran] = {}
     stuck: dict[Unit, Standstill] = {}
     for done, (unit, messages) in enumerate(by_unit.items()):
         position = max(message.position for message in messages)
         careful = any(message.careful for message in messages)
-        stood = max((message.standing for message in messages), key=lambda each: (each.at, each.hops))
+        stood = max(
+            (message.standing for message in messages), key=lambda standing: (standing.at, standing.hops)
+        )
         seconds = remaining() / (len(by_unit) - done)
         ran = None if seconds < WORTHWHILE_SECONDS else run(unit, seconds, careful)
         if ran is not None:
             runs[unit] = ran
             if ran.at_tail or ran.paused or ran.checkpoint >= position:
                 continue
-        stands = stood.then(stood.at if ran is None else ran.checkpoint)
-        if stands.hops > MOST_HOPS:
-            stuck[unit] = stands
+        standstill = stood.then(stood.at if ran is None else ran.checkpoint)
+        if standstill.hops > MOST_HOPS:
+            stuck[unit] = standstill
         elif ran is None or (ran.blocked is None and ran.moved):
-            again(unit, position, stands)
+            again(unit, position, standstill)
             continue
         # What came aside has another one with the others, which comes again.
         failed += [message.id for message in messages if not message.aside]

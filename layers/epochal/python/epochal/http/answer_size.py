@@ -32,12 +32,12 @@ OPENED: Final = 2 * RESPONSE_BYTES
 spaces in a few bytes."""
 
 
-def body_bytes(found: Recorded | FeedEvent) -> int:
+def body_bytes(event: Recorded | FeedEvent) -> int:
     """Return the bytes of an event's bodies that are not in the bucket.
 
     An answer that shows these bodies has at least as many bytes.
     """
-    return sum(len(body) for body in (found.data, found.meta) if isinstance(body, bytes))
+    return sum(len(body) for body in (event.data, event.meta) if isinstance(body, bytes))
 
 
 class AnswerSize:
@@ -89,8 +89,8 @@ class AnswerSize:
             frame: the object without its bodies.
             large: whether the bodies may be large.
         """
-        left = self._left + _size_of(frame)
-        room = min(left, OPENED - self._opened) if large else left
+        available = self._left + _size_of(frame)
+        room = min(available, OPENED - self._opened) if large else available
         view = open_view(room) if room > 0 else None
         if large:
             self._opened += room if view is None else _size_of(view)

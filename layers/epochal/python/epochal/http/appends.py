@@ -15,8 +15,8 @@ from epochal.http.nodes import Node
 from epochal.http.preconditions import EXPECTATIONS, expectation_of
 from epochal.http.problems import Problem
 from epochal.http.sent_events import IN_STREAM, event_of, unfold_of
-from epochal.http.stream_fields import _EXPECTED_TOKEN, FIRST, REPLAYED, STREAM, TOKEN, VERSION
-from epochal.http.stream_problems import _refused
+from epochal.http.stream_fields import EXPECTED_TOKEN, FIRST, REPLAYED, STREAM, TOKEN, VERSION
+from epochal.http.stream_problems import conflict_problem
 from epochal.lazy_dataclasses import replace
 from epochal.model.stream_names import no_step, stream_name
 from epochal.model.versions import (
@@ -46,12 +46,12 @@ REACHED: Final = {
 }
 
 
-def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
+def contents_of(node: Node, members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the events and unfolds of an append request; refuse a request that has neither.
 
     Args:
         node: the request's JSON object.
-        sent: its members as `Component.read` returns them.
+        members: its members as `Component.read` returns them.
 
     Returns:
         `events`, and `unfolds`, which is None where the append leaves the stored unfolds unchanged.
@@ -59,7 +59,7 @@ def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput: there is no event and no unfold.
     """
-    events, unfolds = sent.get("events", ()), sent.get("unfolds")
+    events, unfolds = members.get("events", ()), members.get("unfolds")
     if not events and not unfolds:
         raise InvalidInput(node.below("events"), "at least one event, or one unfold, is required")
     return {"events": events, "unfolds": unfolds}
@@ -81,7 +81,7 @@ def append_form(
     stream: Mapping[str, schemas.Schema],
     condition: Mapping[str, schemas.Schema],
     event: schemas.Schema = IN_STREAM,
-    **rest: Any,
+    **keywords: Any,
 ) -> Component:
     """Build the schema and reader of an append to one stream.
 
@@ -90,9 +90,9 @@ def append_form(
         stream: the `stream` member and its schema; empty where the path names the stream.
         condition: the members `failIf` and `after` and their schemas; empty where the append takes no condition.
         event: schema of an event.
-        rest: further JSON Schema keywords of the object.
+        keywords: further JSON Schema keywords of the object.
     """
-    choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, _EXPECTED_TOKEN]
+    choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, EXPECTED_TOKEN]
     schema = schemas.record(
         {
             **stream,
@@ -111,7 +111,7 @@ def append_form(
         required=tuple(stream),
         description="At least one event or unfold.",
         anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
-        **rest,
+        **keywords,
     )
     reads: dict[str, Read] = {
         "stream": lambda node: no_step(stream_name(node.value, node.name), node.name),
@@ -141,12 +141,12 @@ APPENDED: Final = Shown(
 )
 
 
-def verify_token(store: Streams, wanted: StreamAppend) -> ExpectedVersion:
+def verify_token(store: Streams, append: StreamAppend) -> ExpectedVersion:
     """Return the expected version of an append, with a token trusted only as far as its seal goes."""
-    expected = wanted.expected
+    expected = append.expected
     if not isinstance(expected, Token):
         return expected
-    return Seals.of(store, writes=True).verify_token(wanted.stream, expected)
+    return Seals.of(store, writes=True).verify_token(append.stream, expected)
 
 
 def made(
@@ -176,7 +176,7 @@ def made(
         case Conflict():
             if outcome.token is not None:
                 outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
-            raise _refused(stream, outcome, meter.units, in_header=in_header)
+            raise conflict_problem(stream, outcome, meter.units, in_header=in_header)
         case Undetermined(first=first):
             raise Problem(
                 problems.UNDETERMINED,
@@ -188,7 +188,7 @@ def made(
 
 
 def condition_of(
-    sent: Mapping[str, Any],
+    members: Mapping[str, Any],
     store: Streams,
     link: Link,
     limit: int = schemas.DEFAULT_LIMIT,
@@ -199,16 +199,16 @@ def condition_of(
     The argument `takes` collects the conflicting events for the answer.
 
     Args:
-        sent: members of the request; the condition is in `failIf` and `after`.
+        members: members of the request; the condition is in `failIf` and `after`.
         limit: most conflicting events to answer with.
         room: space that is left in the answer; None for an answer of its own.
 
     Raises:
         InvalidInput: `after` is sent without `failIf`, or the store has no tags.
     """
-    if "after" in sent and "failIf" not in sent:
+    if "after" in members and "failIf" not in members:
         raise InvalidInput("after", "needs a query to go with")
-    if "failIf" not in sent:
+    if "failIf" not in members:
         return {}
     from epochal.http import tagged_requests, tagged_views  # noqa: PLC0415  most appends have none
 
@@ -216,21 +216,21 @@ def condition_of(
         tagged = store.tagged
     except InvalidInput as error:
         raise InvalidInput("failIf", error.rule) from error
-    after = tagged_requests.position_of(sent)
+    after = tagged_requests.position_of(members)
     return {
-        "fail_if": tagged_requests.query_of(sent["failIf"], tagged),
+        "fail_if": tagged_requests.query_of(members["failIf"], tagged),
         "after": None if after is None else tagged.verify_seals(after),
         "takes": tagged_views.Listed(limit, link, answer=room),
     }
 
 
-def reached_by(made: Appended, store: Streams) -> dict[str, Any]:
+def reached_by(outcome: Appended, store: Streams) -> dict[str, Any]:
     """Return the answer's `position` member after an append; empty where the append concerned no tags."""
-    if not made.position.seen:
+    if not outcome.position.seen:
         return {}
     from epochal.model.tags import write_position  # noqa: PLC0415  most appends concern none
 
-    return {"position": write_position(store.tagged.sealed(made.position, writes=True))}
+    return {"position": write_position(store.tagged.sealed(outcome.position, writes=True))}
 
 
 def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter) -> Problem:

@@ -53,15 +53,15 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 CODINGS: Final = {DIRECT: "identity", DEFLATE: "deflate-raw", BROTLI: "br"}
 
-_SHA256: Final = schemas.text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
-_BYTES: Final = schemas.whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
+SHA256: Final = schemas.text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
+BYTES: Final = schemas.whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
 
 CLAIM: Final = Shown(
     "Claim",
     {
         "key": (schemas.text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
-        "sha256": (_SHA256, "sha256"),
-        "bytes": (_BYTES, "size"),
+        "sha256": (SHA256, "sha256"),
+        "bytes": (BYTES, "size"),
     },
     description="Content that has been uploaded (see `POST /bodies`).",
 )
@@ -71,8 +71,8 @@ LINK: Final = Component(
         {
             "url": schemas.text("Where to get the content, without further credentials.", format="uri"),
             "expiresIn": schemas.whole("Seconds for which the URL works."),
-            "sha256": _SHA256,
-            "bytes": _BYTES,
+            "sha256": SHA256,
+            "bytes": BYTES,
             "encoding": {"enum": list(CODINGS.values()), "description": "How the content encodes the body."},
         },
         description="A body too large for an answer.",
@@ -80,7 +80,7 @@ LINK: Final = Component(
 )
 
 
-def members(name: str, body: Body, link: Link) -> dict[str, Any]:
+def show_body(name: str, body: Body, link: Link) -> dict[str, Any]:
     """Return the JSON member that shows a body; none for an empty body.
 
     The member is `<name>Url` for a body in the bucket, `<name>` for JSON, and else `<name>64`.
@@ -89,7 +89,7 @@ def members(name: str, body: Body, link: Link) -> dict[str, Any]:
         name: `data` or `meta`.
     """
     if isinstance(body, Claim):
-        return {f"{name}Url": claimed(body, link)}
+        return {f"{name}Url": show_claim(body, link)}
     if not body:
         return {}
     text = json_text(body)
@@ -97,17 +97,17 @@ def members(name: str, body: Body, link: Link) -> dict[str, Any]:
 
 
 def with_bodies(
-    frame: Mapping[str, Any], found: Recorded | FeedEvent | RecordedUnfold, link: Link
+    frame: Mapping[str, Any], recorded: Recorded | FeedEvent | RecordedUnfold, link: Link
 ) -> dict[str, Any]:
     """Add the bodies of an event or unfold to the JSON object that shows the rest.
 
     Args:
         frame: the event or unfold without its bodies.
     """
-    return {**frame, **members("data", found.data, link), **members("meta", found.meta, link)}
+    return {**frame, **show_body("data", recorded.data, link), **show_body("meta", recorded.meta, link)}
 
 
-def claimed(claim: Claim, link: Link) -> dict[str, Any]:
+def show_claim(claim: Claim, link: Link) -> dict[str, Any]:
     """Show a body in the bucket: its download URL, SHA-256, size and encoding."""
     return {
         "url": link(claim, LINK_SECONDS),
@@ -134,34 +134,34 @@ def json_text(body: bytes) -> str | None:
     return None if body.startswith(MARK) or nests_too_deep(body) else body.decode()
 
 
-def _uploaded(node: Node) -> Claim:
+def read_claim(node: Node) -> Claim:
     """Read a claim, which names a body that has been uploaded.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.
     """
-    sent = CLAIM.read(node)
-    key, claim = sent["key"], claim_of(sent)
+    members = CLAIM.read(node)
+    key, claim = members["key"], claim_of(members)
     # The key follows from the hash: no claim can reach another object of the bucket.
     if key.value != claim.key:
         raise InvalidInput(key.name, f"must be {PREFIX} followed by sha256")
     return claim
 
 
-def claim_of(sent: Mapping[str, Any]) -> Claim:
+def claim_of(members: Mapping[str, Any]) -> Claim:
     """Build the claim of a body from its SHA-256 and its size.
 
     Args:
-        sent: members `sha256` and `bytes`.
+        members: members `sha256` and `bytes`.
 
     Raises:
         InvalidInput: the hash is not 64 lower-case hex digits.
     """
-    sha256: Node = sent["sha256"]
+    sha256: Node = members["sha256"]
     digest = sha256.text(64)
     if not _DIGEST.fullmatch(digest):
         raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
-    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=sent["bytes"])
+    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=members["bytes"])
 
 
 def shown_bodies() -> dict[str, schemas.Schema]:

@@ -73,10 +73,10 @@ def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     Raises:
         InvalidInput: naming the field that breaks a rule.
     """
-    sent = EACH_APPEND.read(node)
-    if "after" in sent and "failIf" not in sent:
+    members = EACH_APPEND.read(node)
+    if "after" in members and "failIf" not in members:
         raise InvalidInput(node.below("after"), "needs a query to go with")
-    return stream_append(node, sent), sent
+    return stream_append(node, members), members
 
 
 APPEND_EACH: Final = Component(
@@ -142,24 +142,24 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
     be there. Appends to one stream are made in their order, as one write where they can be; others side by side. What
     is malformed is refused before anything is written.
     """
-    for given in ("If-Match", "If-None-Match", "Idempotency-Key"):
-        if request.header(given) is not None:
-            raise InvalidInput(given, "is of one append: each has its own `expected` and `idempotencyKey`")
-    sent = APPEND_EACH.read(document(request))["appends"]
-    conditions = sum("failIf" in members for _, members in sent)
+    for header in ("If-Match", "If-None-Match", "Idempotency-Key"):
+        if request.header(header) is not None:
+            raise InvalidInput(header, "is of one append: each has its own `expected` and `idempotencyKey`")
+    requested = APPEND_EACH.read(document(request))["appends"]
+    conditions = sum("failIf" in members for _, members in requested)
     if conditions > MAX_CONDITIONS:
         raise TooLarge("appends", conditions, MAX_CONDITIONS, "items with `failIf`")
     store, meter = streams_for(on.streams, request)
     room, limit = AnswerSize(), schemas.DEFAULT_LIMIT // max(1, conditions)
-    asked = [
+    appends = [
         bulk_append(
-            verify_token(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
+            verify_token(store, append), append, members, condition_of(members, store, on.link, limit, room)
         )
-        for wanted, members in sent
+        for append, members in requested
     ]
     results, figures = list[Mapping[str, Any]](), dict[str, float]()
-    for place, (one, came) in enumerate(zip(asked, Bulk(store).append(asked), strict=True)):
-        result, counted = _shown(store, meter, place, one, came)
+    for place, (one, outcome) in enumerate(zip(appends, Bulk(store).append(appends), strict=True)):
+        result, counted = _shown(store, meter, place, one, outcome)
         results.append(result)
         for name, count in counted.items():
             figures[name] = figures.get(name, 0.0) + count
@@ -168,40 +168,40 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
 
 def bulk_append(
     expected: ExpectedVersion,
-    wanted: StreamAppend,
-    sent: Mapping[str, Any],
+    append: StreamAppend,
+    members: Mapping[str, Any],
     condition: Mapping[str, Any],
 ) -> BulkAppend:
     """Build one append of a bulk request as the library takes it.
 
     Args:
         expected: the expected version, its token already checked against its seal.
-        sent: members of the append; the idempotency key is in `idempotencyKey`.
+        members: members of the append; the idempotency key is in `idempotencyKey`.
         condition: append condition as keyword arguments, as `condition_of` returns it.
     """
     return BulkAppend(
-        stream=wanted.stream,
-        events=wanted.events,
-        unfolds=wanted.unfolds,
+        stream=append.stream,
+        events=append.events,
+        unfolds=append.unfolds,
         expected=expected,
-        idempotency_key=sent.get("idempotencyKey"),
+        idempotency_key=members.get("idempotencyKey"),
         **condition,
     )
 
 
 def _shown(
-    store: Streams, meter: Meter, place: int, one: BulkAppend, came: Answer
+    store: Streams, meter: Meter, place: int, one: BulkAppend, outcome: Answer
 ) -> tuple[Mapping[str, Any], Mapping[str, float]]:
     """Show the outcome of one append of a bulk request; return its result object and its metrics.
 
     Args:
         place: offset of the append within the request.
-        came: outcome of the append, or the error it ended with.
+        outcome: outcome of the append, or the error it ended with.
     """
     try:
-        if isinstance(came, EpochalError):
-            raise came
-        found = made(store, meter, one.stream, came, {"takes": one.takes})
+        if isinstance(outcome, EpochalError):
+            raise outcome
+        appended = made(store, meter, one.stream, outcome, {"takes": one.takes})
     except (Problem, EpochalError) as error:
         if isinstance(error, InvalidInput) and error.field == "idempotency_key":
             error.call_it("idempotencyKey")
@@ -212,13 +212,13 @@ def _shown(
     view = {
         "stream": one.stream,
         "status": 201,
-        "first": found.first,
-        "version": found.version,
-        "token": found.token.text(),
-        "replayed": found.replayed,
-        **reached_by(found, store),
+        "first": appended.first,
+        "version": appended.version,
+        "token": appended.token.text(),
+        "replayed": appended.replayed,
+        **reached_by(appended, store),
     }
-    return view, {} if found.replayed else {"Appends": 1.0, "Events": float(len(one.events))}
+    return view, {} if appended.replayed else {"Appends": 1.0, "Events": float(len(one.events))}
 
 
 def _refused(place: int, stream: str, problem: Problem) -> Mapping[str, Any]:

@@ -51,8 +51,8 @@ def checked(perform: Callable[[Request], Response], settings: Settings) -> Calla
             root = document(request)
         except InvalidInput:
             return perform(request)  # the operation refuses the body itself, or takes none
-        for each in _events(root):
-            _check(each, schemas, refuses=refuses)
+        for event in _events(root):
+            _check(event, schemas, refuses=refuses)
         return perform(request)
 
     return performed
@@ -88,33 +88,33 @@ def _check(event: Node, schemas: Any, *, refuses: bool) -> None:
         InvalidInput: the event is refused because it cannot be checked.
         UnknownName: the body does not fit its schema.
     """
-    kind, sent = event.value["type"], event.value
+    kind, value = event.value["type"], event.value
     key = schemas.KEYS.get(kind)
-    if key is None or "claim" in sent:
+    if key is None or "claim" in value:
         if refuses and key is None:
             raise InvalidInput(event.below("type"), "must be one that has a schema here")
         if refuses:
             raise InvalidInput(event.below("claim"), f"must not be: the body has to fit the schema of {kind}")
         return
-    place = event.below("data64" if "data64" in sent else "data")
+    place = event.below("data64" if "data64" in value else "data")
     try:
-        schemas.validate({key: _body(sent, place, kind)})
+        schemas.validate({key: _body(value, place, kind)})
     except Unfit as unfit:
         field = place + unfit.name.removeprefix(f"data.{key}")
         raise UnknownName(place, field, f"{unfit.rule}, as the schema of {kind} says") from None
 
 
-def _body(sent: Any, place: str, kind: str) -> Any:
+def _body(value: Any, place: str, kind: str) -> Any:
     """Return the JSON value of an event's body, or raise `InvalidInput` where it is no JSON.
 
     Args:
-        sent: the event as it was sent.
+        value: the event as it was sent.
         place: place of the body in the request.
         kind: type of the event.
     """
-    if "data" in sent:
-        return sent["data"]
+    if "data" in value:
+        return value["data"]
     try:
-        return json.loads(binascii.a2b_base64(sent.get("data64", ""), strict_mode=True))
+        return json.loads(binascii.a2b_base64(value.get("data64", ""), strict_mode=True))
     except (ValueError, TypeError):
         raise InvalidInput(place, f"must be JSON that fits the schema of {kind}") from None

@@ -54,28 +54,31 @@ _REFUSAL: Final[Schema] = {
 def client_profile(document: Document) -> Document:
     """Reduce an OpenAPI document with all rules to the shapes that generators of clients understand."""
     components = document["components"]
-    sent = _reached(
+    requested = _reached(
         components["schemas"],
-        [each["requestBody"] for each in _operations(document) if "requestBody" in each],
+        [operation["requestBody"] for operation in _operations(document) if "requestBody" in operation],
     )
-    found = {name: _shape(each, closed=name in sent) for name, each in components["schemas"].items()}
-    found["Problem"]["properties"]["type"]["x-extensible-enum"] = _types(components["responses"])
-    found |= {"GatewayMessage": _GATEWAY_MESSAGE, "Refusal": _REFUSAL}
+    schemas = {
+        name: _shape(schema, closed=name in requested) for name, schema in components["schemas"].items()
+    }
+    schemas["Problem"]["properties"]["type"]["x-extensible-enum"] = _types(components["responses"])
+    schemas |= {"GatewayMessage": _GATEWAY_MESSAGE, "Refusal": _REFUSAL}
     paths = {
-        path: {method: _operation(each) for method, each in methods.items()}
+        path: {method: _operation(operation) for method, operation in methods.items()}
         for path, methods in document["paths"].items()
     }
     responses = {
-        name: _problem(each, _status(document, name)) for name, each in components["responses"].items()
+        name: _problem(response, _status(document, name))
+        for name, response in components["responses"].items()
     }
     responses |= {f"gateway-{status}": _by_the_gateway(said) for status, said in _OF_THE_GATEWAY.items()}
-    reached = _reached(found, [paths, responses])
+    reached = _reached(schemas, [paths, responses])
     return {
         **document,
         "paths": paths,
         "components": {
             **components,
-            "schemas": {name: each for name, each in sorted(found.items()) if name in reached},
+            "schemas": {name: schema for name, schema in sorted(schemas.items()) if name in reached},
             "responses": dict(sorted(responses.items())),
         },
     }
@@ -89,14 +92,15 @@ def _operations(document: Document) -> Iterator[Document]:
 
 def _operation(operation: Document) -> Document:
     """Reduce one operation: the schemas of its parameters, and the gateway's own answers added."""
-    made = {**operation}
+    profile = {**operation}
     if "parameters" in operation:
-        made["parameters"] = [
-            {**each, "schema": _shape(each["schema"], closed=True)} for each in operation["parameters"]
+        profile["parameters"] = [
+            {**parameter, "schema": _shape(parameter["schema"], closed=True)}
+            for parameter in operation["parameters"]
         ]
     gateway = {status: {"$ref": f"#/components/responses/gateway-{status}"} for status in _OF_THE_GATEWAY}
-    made["responses"] = dict(sorted({**operation["responses"], **gateway}.items()))
-    return made
+    profile["responses"] = dict(sorted({**operation["responses"], **gateway}.items()))
+    return profile
 
 
 def _problem(response: Document, status: str) -> Document:
@@ -118,19 +122,19 @@ def _status(document: Document, response: str) -> str:
         response: name of the response in the document.
     """
     where = {"$ref": f"#/components/responses/{response}"}
-    found: str = next(
+    chosen: str = next(
         status
         for operation in _operations(document)
-        for status, each in operation["responses"].items()
-        if each == where
+        for status, response in operation["responses"].items()
+        if response == where
     )
-    return found
+    return chosen
 
 
 def _types(responses: Document) -> list[str]:
     """Return the sorted types of problems that these responses may have."""
-    schemas = [each["content"][PROBLEM]["schema"]["allOf"][1] for each in responses.values()]
-    return sorted({kind for each in schemas for kind in each["properties"]["type"]["enum"]})
+    schemas = [response["content"][PROBLEM]["schema"]["allOf"][1] for response in responses.values()]
+    return sorted({kind for schema in schemas for kind in schema["properties"]["type"]["enum"]})
 
 
 def _shape(schema: Schema, *, closed: bool) -> Schema:
@@ -139,28 +143,32 @@ def _shape(schema: Schema, *, closed: bool) -> Schema:
     Args:
         closed: whether the schema refuses further fields.
     """
-    made = {name: each for name, each in schema.items() if name not in _RULES}
-    if "properties" in made:
-        made = {name: each for name, each in made.items() if name not in _CHOICES}
-        made["properties"] = {name: _shape(each, closed=closed) for name, each in made["properties"].items()}
+    shape = {name: value for name, value in schema.items() if name not in _RULES}
+    if "properties" in shape:
+        shape = {name: value for name, value in shape.items() if name not in _CHOICES}
+        shape["properties"] = {
+            name: _shape(schema, closed=closed) for name, schema in shape["properties"].items()
+        }
         if not closed:
-            made.pop("additionalProperties", None)
-        if not made["required"]:
-            del made["required"]  # OpenAPI 3.0 allows no empty list
-    elif isinstance(made.get("additionalProperties"), dict):
-        made["additionalProperties"] = _shape(made["additionalProperties"], closed=closed)
-    if "items" in made:
-        made["items"] = _shape(made["items"], closed=closed)
+            shape.pop("additionalProperties", None)
+        if not shape["required"]:
+            del shape["required"]  # OpenAPI 3.0 allows no empty list
+    elif isinstance(shape.get("additionalProperties"), dict):
+        shape["additionalProperties"] = _shape(shape["additionalProperties"], closed=closed)
+    if "items" in shape:
+        shape["items"] = _shape(shape["items"], closed=closed)
     for choice in _CHOICES:
-        if choice in made:
-            made[choice] = [_shape(each, closed=closed) for each in made[choice] if _TYPED & each.keys()]
-    if len(made.get("allOf", ())) == 1:
-        (only,) = made.pop("allOf")
-        made = {**only, **made}
-    if "const" in made:
-        value = made.pop("const")
-        made |= {"type": "boolean"} if isinstance(value, bool) else {"type": "string", "enum": [value]}
-    return {"type": "string", **made} if "enum" in made else made
+        if choice in shape:
+            shape[choice] = [
+                _shape(option, closed=closed) for option in shape[choice] if _TYPED & option.keys()
+            ]
+    if len(shape.get("allOf", ())) == 1:
+        (only,) = shape.pop("allOf")
+        shape = {**only, **shape}
+    if "const" in shape:
+        value = shape.pop("const")
+        shape |= {"type": "boolean"} if isinstance(value, bool) else {"type": "string", "enum": [value]}
+    return {"type": "string", **shape} if "enum" in shape else shape
 
 
 def _reached(schemas: Mapping[str, Schema], places: list[Any]) -> set[str]:

@@ -49,13 +49,13 @@ class Component:
             one_of: groups of member names; of each group at most one may be sent.
         """
         self.name, self.special, self._one_of = name, reads, one_of
-        self.schema = {**schema, "allOf": [only_one(*each) for each in one_of]} if one_of else schema
+        self.schema = {**schema, "allOf": [only_one(*names) for names in one_of]} if one_of else schema
 
     @property
     def names(self) -> Mapping[str, Schema]:
         """Schemas of the members that the object may have, by name."""
-        found: Mapping[str, Schema] = self.schema["properties"]
-        return found
+        properties: Mapping[str, Schema] = self.schema["properties"]
+        return properties
 
     @cached_property
     def _reads(self) -> dict[str, Read]:
@@ -65,7 +65,7 @@ class Component:
     @cached_property
     def _defaults(self) -> dict[str, Any]:
         """Default value of each member that has one, by name."""
-        return {name: each["default"] for name, each in self.names.items() if "default" in each}
+        return {name: schema["default"] for name, schema in self.names.items() if "default" in schema}
 
     def read(self, node: Node) -> dict[str, Any]:
         """Read an object that was sent; return its members by name, with defaults for missing ones.
@@ -82,8 +82,8 @@ class Component:
             if len(fields.keys() & names) > 1:
                 first, second, *_ = (fields[name].name for name in names if name in fields)
                 raise InvalidInput(second, f"may not be given together with {first}")
-        found = {name: reads[name](each) for name, each in fields.items()}
-        return {**self._defaults, **found} if self._defaults else found
+        values = {name: reads[name](field) for name, field in fields.items()}
+        return {**self._defaults, **values} if self._defaults else values
 
 
 def _read(schema: Schema, special: Read | None) -> Read:
@@ -130,18 +130,18 @@ class Shown(Component):
             optional: names of members that may be missing.
             more: further arguments of `schemas.record`.
         """
-        schemas = {each: value[0] if isinstance(value, tuple) else value for each, value in members.items()}
-        required = tuple(each for each in schemas if each not in optional)
+        schemas = {name: value[0] if isinstance(value, tuple) else value for name, value in members.items()}
+        required = tuple(name for name in schemas if name not in optional)
         super().__init__(name, record(schemas, required=required, **more))
         self._members = [
-            (each, attrgetter(value[1]) if isinstance(value, tuple) else None)
-            for each, value in members.items()
+            (name, attrgetter(value[1]) if isinstance(value, tuple) else None)
+            for name, value in members.items()
         ]
 
-    def __call__(self, found: object = None, /, **given: Any) -> dict[str, Any]:
-        """Build the object, from attributes of `found` and the values given by name."""
+    def __call__(self, subject: object = None, /, **members: Any) -> dict[str, Any]:
+        """Build the object, from attributes of `subject` and the values given by name."""
         return {
-            name: given[name] if get is None else get(found)
+            name: members[name] if get is None else get(subject)
             for name, get in self._members
-            if get is not None or name in given
+            if get is not None or name in members
         }

@@ -50,7 +50,11 @@ class operation:  # noqa: N801  a decorator, named as it reads
         self, perform: Callable[[R, Request, QueryString], Response]
     ) -> Callable[[R, Request], Response]:
         """Wrap a function so that it checks the request's body and query string before it runs."""
-        declared = {each["name"]: each["schema"] for each in self.parameters if each["in"] == "query"}
+        declared = {
+            parameter["name"]: parameter["schema"]
+            for parameter in self.parameters
+            if parameter["in"] == "query"
+        }
 
         @wraps(perform)
         def performed(opened: R, request: Request) -> Response:

@@ -8,7 +8,7 @@ from epochal.http import schemas
 from epochal.http.bodies import Link, shown_bodies, with_bodies
 from epochal.http.components import Component
 from epochal.http.event_fields import INDEX
-from epochal.http.sent_events import _IDS
+from epochal.http.sent_events import IDS
 from epochal.model.events import (
     Recorded,
     RecordedUnfold,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # No limits, since other libraries that write to the same tables have looser ones.
-IDS_SHOWN: Final = {name: schemas.words() for name in _IDS}
+IDS_SHOWN: Final = {name: schemas.words() for name in IDS}
 
 SHOWN_EVENT: Final = {
     "stream": schemas.words("The stream's name."),
@@ -53,38 +53,38 @@ UNFOLD: Final = Component(
 )
 
 
-def event(found: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
+def event(recorded: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
     """Show an event, with its bodies in the bucket as links.
 
     The object is built without a schema for speed, since a page has thousands of events.
     """
-    return with_bodies(event_frame(found), found, link)
+    return with_bodies(event_frame(recorded), recorded, link)
 
 
-def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
+def event_frame(recorded: Recorded | FeedEvent) -> dict[str, Any]:
     """Show an event without its bodies."""
     frame: dict[str, Any] = {
-        "stream": found.stream,
-        "index": found.index,
-        "type": found.type,
-        "timestamp": found.timestamp,
+        "stream": recorded.stream,
+        "index": recorded.index,
+        "type": recorded.type,
+        "timestamp": recorded.timestamp,
     }
-    if found.id:
-        frame["id"] = found.id
-        if found.tags or found.stream.startswith(TAG_STREAMS):
-            frame["tags"] = list(found.tags)
-        if not isinstance(found, Recorded) and found.home:
-            frame["home"] = found.home
-    if found.correlation_id is not None:
-        frame["correlationId"] = found.correlation_id
-    if found.causation_id is not None:
-        frame["causationId"] = found.causation_id
+    if recorded.id:
+        frame["id"] = recorded.id
+        if recorded.tags or recorded.stream.startswith(TAG_STREAMS):
+            frame["tags"] = list(recorded.tags)
+        if not isinstance(recorded, Recorded) and recorded.home:
+            frame["home"] = recorded.home
+    if recorded.correlation_id is not None:
+        frame["correlationId"] = recorded.correlation_id
+    if recorded.causation_id is not None:
+        frame["causationId"] = recorded.causation_id
     return frame
 
 
-def unfold(found: RecordedUnfold, link: Link) -> dict[str, Any]:
+def unfold(recorded: RecordedUnfold, link: Link) -> dict[str, Any]:
     """Show an unfold, with its bodies in the bucket as links."""
-    return with_bodies(unfold_frame(found.version, found.type, found.timestamp), found, link)
+    return with_bodies(unfold_frame(recorded.version, recorded.type, recorded.timestamp), recorded, link)
 
 
 def unfold_frame(version: int, type_: str, timestamp: str) -> dict[str, Any]:

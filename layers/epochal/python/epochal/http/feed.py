@@ -129,9 +129,12 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
     A stream's events are all in one partition.
     """
     source, meter = measured(reading.feed, request)
-    found = _tails(source)
-    shown = [{"partition": each, "tail": str(found.get(each, BEGINNING))} for each in reading.partitions]
-    return answer(meter, PARTITIONS(partitions=shown))
+    tails = _tails(source)
+    partitions = [
+        {"partition": partition, "tail": str(tails.get(partition, BEGINNING))}
+        for partition in reading.partitions
+    ]
+    return answer(meter, PARTITIONS(partitions=partitions))
 
 
 @operation(
@@ -174,41 +177,41 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
     headers=AGAIN,
     fails=(problems.PARTITION_NOT_FOUND,),
 )
-def read_feed(reading: Reading, request: Request, asked: QueryString) -> Response:
+def read_feed(reading: Reading, request: Request, query: QueryString) -> Response:
     """Read a page of the feed.
 
     A page ends with an entry of the index, so it may hold more than its limit. It ends at 4 MB too; of an entry whose
     events are more, what has no room is omitted. A filtered page may be empty and still move on: follow `next` until
     `atTail`.
     """
-    start, chosen = asked.text("from"), categories_of(reading, asked.texts("category"))
+    start, chosen = query.text("from"), categories_of(reading, query.texts("category"))
     partition = _partition(request.path["partition"])
-    backward = asked.choice("direction") == "backward"
+    backward = query.choice("direction") == "backward"
     place = parse_place(start) if start is not None else TAIL if backward else "beginning"
-    limit, data = asked.limit(), asked.flag("data")
-    wait = asked.whole("wait") or 0
+    limit, data = query.limit(), query.flag("data")
+    wait = query.whole("wait") or 0
     if partition not in reading.partitions:
         raise Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
     source, meter = measured(reading.feed, request)
     begin = _tails(source).get(partition, BEGINNING) if place == TAIL else source.place(partition, place)
-    shown = FeedItems(reading.link)
+    feed_items = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
-    found = source.page_within(
-        bounds(source, shown, request.seconds),
+    page = source.page_within(
+        bounds(source, feed_items, request.seconds),
         partition,
         start=begin,
         direction="backward" if backward else "forward",
         limit=limit,
         categories=chosen,
         data=data,
-        removals=asked.flag("removals"),
+        removals=query.flag("removals"),
         seconds=seconds,
         # The deployment may let a reader wait for less than is asked for.
         wait=min(float(wait), reading.longest, seconds),
     )
-    items = [shown.view(item) for item in found.items]
-    view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
-    headers = {} if backward else again(found)
+    items = [feed_items.view(item) for item in page.items]
+    view = FEED_PAGE(page, partition=partition, items=items, next=str(page.next))
+    headers = {} if backward else again(page)
     return answer(meter, view, headers=headers, figures={"Items": float(len(items))})
 
 
@@ -253,23 +256,23 @@ def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str]
     Raises:
         InvalidInput: a name cannot be a category's.
     """
-    if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
+    if not all(_CATEGORY.fullmatch(category) or category in reading.feed.declared for category in categories):
         rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
         raise InvalidInput("category", rule)
     return frozenset(categories) or None
 
 
-def bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
+def bounds(reader: FeedReader, items: FeedItems, seconds: float) -> PageBounds:
     """Return the limits of a page: the bytes of an answer and the time until which events are read.
 
     Args:
-        shown: renders and measures the page's items.
+        items: renders and measures the page's items.
         seconds: seconds until the request must be answered.
     """
     return PageBounds(
         max_bytes=RESPONSE_BYTES,
         largest=LARGEST,
-        size_of=shown.size_of,
+        size_of=items.size_of,
         until=reader.driver.clock() + seconds - ANSWER,
     )
 
@@ -282,11 +285,11 @@ def measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
 
 def _tails(reader: FeedReader) -> dict[int, Checkpoint]:
     """Return the tail of each partition that has one, by the partition's number."""
-    return {each.partition: each.tail for each in reader.partitions()}
+    return {partition.partition: partition.tail for partition in reader.partitions()}
 
 
-def _partition(given: str) -> int:
+def _partition(text: str) -> int:
     """Parse a partition's number from a path, or raise `InvalidInput`."""
-    if not _PARTITION.fullmatch(given):
+    if not _PARTITION.fullmatch(text):
         raise InvalidInput("partition", "must be a partition's number, as GET /feed lists them")
-    return int(given)
+    return int(text)

@@ -63,8 +63,8 @@ def bare(item: FeedItem) -> dict[str, Any]:
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:
         return {**frame, "omitted": True}
-    if (gone := item.removal) is not None:
-        return {**frame, "removed": {"from": gone.first, "to": gone.end, "next": gone.next}}
+    if (removal := item.removal) is not None:
+        return {**frame, "removed": {"from": removal.first, "to": removal.end, "next": removal.next}}
     if item.fault is not None:
         return {**frame, "fault": fault_of(item.fault)}
     return frame if item.gone is None else {**frame, item.gone: True}

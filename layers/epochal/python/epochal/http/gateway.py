@@ -99,10 +99,10 @@ class _Gateway:
         """
         method, path = event["requestContext"]["http"]["method"], path_of(event)
         for operation in self._operations:
-            if operation.method != method or (found := operation.parameters(path)) is None:
+            if operation.method != method or (parameters := operation.parameters(path)) is None:
                 continue
-            if not found or path not in _PATHS:
-                return operation, found
+            if not parameters or path not in _PATHS:
+                return operation, parameters
         return _no_operation(method, path), {}
 
     def _perform(
@@ -195,16 +195,18 @@ def _left_out(kind: str, _: Request) -> Response:
     raise Problem(ROUTE_NOT_FOUND, detail)
 
 
-_PATHS: Final = frozenset(each.path for each in operations())
+_PATHS: Final = frozenset(operation.path for operation in operations())
 """Paths of operations. A literal path wins over one with parameters: `/events/query` is no event's id."""
 
 
 def _no_operation(method: str, path: str) -> Problem:
     """Return the problem of a request that matches no operation: 404, or 405 with allowed methods."""
-    found = [each for each in operations() if each.parameters(path) is not None]
-    if not found:
+    matching = [operation for operation in operations() if operation.parameters(path) is not None]
+    if not matching:
         return Problem(ROUTE_NOT_FOUND)
-    allowed = [each.method for each in found if each.path == path] or [each.method for each in found]
+    allowed = [operation.method for operation in matching if operation.path == path] or [
+        operation.method for operation in matching
+    ]
     if method in allowed:
         return Problem(ROUTE_NOT_FOUND, "another function serves this operation")
     return Problem(problems.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})

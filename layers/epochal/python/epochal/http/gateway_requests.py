@@ -40,9 +40,9 @@ def is_request(event: Any) -> bool:
             texts = [event.get("rawQueryString"), event.get("body")]
             headers = event.get("headers") or {}
             return (
-                all(each is None or isinstance(each, str) for each in texts)
+                all(text is None or isinstance(text, str) for text in texts)
                 and isinstance(headers, dict)
-                and all(isinstance(each, str) for pair in headers.items() for each in pair)
+                and all(isinstance(text, str) for pair in headers.items() for text in pair)
             )
         case _:
             return False
@@ -87,9 +87,9 @@ def correlation_id(event: Mapping[str, Any]) -> str:
     The id ties a request to its logs.
     """
     headers = event.get("headers") or {}
-    given = next((value for name, value in headers.items() if name.lower() == "x-correlation-id"), "")
-    if _CORRELATION.fullmatch(given):
-        return str(given)
+    identifier = next((value for name, value in headers.items() if name.lower() == "x-correlation-id"), "")
+    if _CORRELATION.fullmatch(identifier):
+        return str(identifier)
     return str(event["requestContext"]["requestId"])
 
 

@@ -166,9 +166,9 @@ def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
 
     How far it is in each partition, and which processes run it.
     """
-    found, meter, group = _measured(groups, request)
-    partitions = [standing_view(each) for each in found.standing(group)]
-    return answer(meter, STANDING(partitions=partitions, processes=list(map(asdict, found.members(group)))))
+    readers, meter, group = _measured(groups, request)
+    partitions = [standing_view(standing) for standing in readers.standing(group)]
+    return answer(meter, STANDING(partitions=partitions, processes=list(map(asdict, readers.members(group)))))
 
 
 @operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))
@@ -200,7 +200,7 @@ def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]
             start = start_of(_needed(fields, "to"), named)
             resets = groups.reset(group, start, dry_run=fields["dryRun"])
             return STEERED(
-                partitions=[each.partition for each in resets], resets=list(map(reset_view, resets))
+                partitions=[reset.partition for reset in resets], resets=list(map(reset_view, resets))
             )
         case "begin":
             return STEERED(partitions=groups.begin(group, like=_needed(fields, "like")), resets=[])

@@ -65,13 +65,13 @@ def _read(settings: Settings) -> Get:
     Raises:
         MissingTable: no table allows such a read.
     """
-    asked = (
-        each
+    requests = (
+        permission
         for layout in layouts_in(settings)
-        for each in layout.port.access(settings)["replay"]
-        if "GetItem" in each.actions and not each.index
+        for permission in layout.port.access(settings)["replay"]
+        if "GetItem" in permission.actions and not permission.index
     )
-    access = next(asked, None)
+    access = next(requests, None)
     if access is None:
         raise MissingTable("of events")
     table = access.table

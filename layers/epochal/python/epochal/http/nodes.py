@@ -45,18 +45,18 @@ class Node:
         """Place of the value as an error message names it."""
         return self.at or "body"
 
-    def members(self, known: Collection[str]) -> dict[str, Node]:
+    def members(self, names: Collection[str]) -> dict[str, Node]:
         """Return the fields of an object as nodes, by name.
 
         Raises:
             InvalidInput: the value is no object.
-            UnknownName: a field is not among `known`.
+            UnknownName: a field is not among `names`.
         """
         if not isinstance(self.value, dict):
             raise InvalidInput(self.name, "must be an object")
-        unknown = next((name for name in self.value if name not in known), None)
+        unknown = next((name for name in self.value if name not in names), None)
         if unknown is not None:
-            rule = f"is not known here; known are {', '.join(known)}"
+            rule = f"is not known here; known are {', '.join(names)}"
             raise UnknownName(self.name, self.below(printable(unknown)), rule)
         return {name: Node(value, self.below(name)) for name, value in self.value.items()}
 
@@ -132,11 +132,11 @@ class Node:
         return f"{self.at}.{name}" if self.at else name
 
 
-def utf8(text: str, at: str) -> bytes:
+def utf8(text: str, field: str) -> bytes:
     """Encode text as UTF-8.
 
     Args:
-        at: place of the text, for the error.
+        field: place of the text, for the error.
 
     Raises:
         InvalidInput: the text holds half of a surrogate pair, which UTF-8 cannot encode.
@@ -144,7 +144,7 @@ def utf8(text: str, at: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(at, "must be Unicode text without lone surrogates") from error
+        raise InvalidInput(field, "must be Unicode text without lone surrogates") from error
 
 
 def printable(text: str) -> str:

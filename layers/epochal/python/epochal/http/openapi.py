@@ -115,13 +115,15 @@ RULES: Final = "openapi-rules.json"
 
 def documents() -> dict[str, str]:
     """Return the text of every OpenAPI document by file name, as the documents are committed."""
-    made: dict[str, dict[str, Any]] = {}
-    for layout in sorted(layouts(), key=lambda each: each.name != NATIVE):
+    contents: dict[str, dict[str, Any]] = {}
+    for layout in sorted(layouts(), key=lambda layout: layout.name != NATIVE):
         name = "openapi" if layout.name == NATIVE else f"openapi-{layout.name}"
         profile = client_profile(document(operations_of_layout(layout.name)))
-        made |= {f"{name}.json": profile, f"{name}-3.0.json": in_3_0(profile)}
-    made[RULES] = document()
-    return {name: json.dumps(each, indent=2, ensure_ascii=False) + "\n" for name, each in made.items()}
+        contents |= {f"{name}.json": profile, f"{name}-3.0.json": in_3_0(profile)}
+    contents[RULES] = document()
+    return {
+        name: json.dumps(content, indent=2, ensure_ascii=False) + "\n" for name, content in contents.items()
+    }
 
 
 def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
@@ -151,16 +153,16 @@ def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
 
 def _components(served: Iterable[Operation]) -> dict[str, Schema]:
     """Return the schemas that the operations declare, sorted by name, and that of problems."""
-    serving = map(import_module, sorted({each.module for each in served}))
+    serving = map(import_module, sorted({operation.module for operation in served}))
     of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in serving]
     properties = {
-        name: each for fields in (_PROBLEM["properties"], *of_plugins) for name, each in fields.items()
+        name: schema for fields in (_PROBLEM["properties"], *of_plugins) for name, schema in fields.items()
     }
-    found: dict[str, Schema] = {"Problem": {**_PROBLEM, "properties": properties}}
+    schemas: dict[str, Schema] = {"Problem": {**_PROBLEM, "properties": properties}}
     for module in _declaring():
-        declared = [each for each in vars(module).values() if isinstance(each, Component)]
-        found |= {each.name: each.schema for each in declared if each.name}
-    return dict(sorted(found.items()))
+        declared = [value for value in vars(module).values() if isinstance(value, Component)]
+        schemas |= {component.name: component.schema for component in declared if component.name}
+    return dict(sorted(schemas.items()))
 
 
 def _declaring() -> Iterator[ModuleType]:
@@ -170,7 +172,9 @@ def _declaring() -> Iterator[ModuleType]:
     yield from (tagged, tagged_requests, tagged_views, tag_views)
     yield from extensions.parts("documented")
     for own in (layout.plugin.operations for layout in layouts()):
-        yield from map(import_module, sorted({each.module for each in (() if own is None else own())}))
+        yield from map(
+            import_module, sorted({operation.module for operation in (() if own is None else own())})
+        )
 
 
 def _security() -> dict[str, Any]:
@@ -194,15 +198,15 @@ def _security() -> dict[str, Any]:
 
 def described_by(operation: Operation) -> declarations.operation:
     """Return the declaration of an operation's function."""
-    found: declarations.operation = vars(loaded_function(operation.perform))["described"]
-    return found
+    described: declarations.operation = vars(loaded_function(operation.perform))["described"]
+    return described
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
     """Build the OpenAPI object of an operation from its declaration and docstring."""
     described = described_by(operation)
     summary, _, description = (loaded_function(operation.perform).__doc__ or "").partition(PARAGRAPH)
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.function],
         "summary": summary.removesuffix("."),
@@ -210,20 +214,20 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "security": [{"sigv4": []}, {"jwt": [operation.scope]}],
     }
     if described.parameters:
-        made["parameters"] = list(described.parameters)
+        result["parameters"] = list(described.parameters)
     if described.takes is not None:
-        untagged = {each.plugin.streams for each in layouts() if not each.plugin.tagged}
+        untagged = {layout.plugin.streams for layout in layouts() if not layout.plugin.tagged}
         form = described.takes.name
         takes = _UNTAGGED.get(form, form) if operation.store in untagged else form
-        made["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(takes)}}}
-    made["responses"] = _responses(described)
-    return made
+        result["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(takes)}}}
+    result["responses"] = _responses(described)
+    return result
 
 
 def _responses(described: declarations.operation) -> dict[str, Any]:
     """Build the responses of an operation: its success, 304 where declared, and its problems."""
     headers = _headers(described.headers)
-    made: dict[str, Any] = {
+    responses: dict[str, Any] = {
         str(described.status): {
             "description": f"{described.gives.name}.",
             "headers": headers,
@@ -231,24 +235,24 @@ def _responses(described: declarations.operation) -> dict[str, Any]:
         }
     }
     if described.not_modified:
-        made["304"] = {"description": "The caller has this state already.", "headers": headers}
+        responses["304"] = {"description": "The caller has this state already.", "headers": headers}
     for status, kinds in _by_status(described).items():
-        made[str(status)] = {"$ref": f"#/components/responses/{_name(kinds)}"}
-    return dict(sorted(made.items()))
+        responses[str(status)] = {"$ref": f"#/components/responses/{_name(kinds)}"}
+    return dict(sorted(responses.items()))
 
 
 def _by_status(described: declarations.operation) -> dict[int, list[Kind]]:
     """Return the problems that an operation may answer with, by HTTP status."""
-    found: dict[int, list[Kind]] = {}
+    kinds: dict[int, list[Kind]] = {}
     of_body = () if described.takes is None else _OF_BODIES
     for kind in (*ALWAYS, *of_body, *described.fails):
-        found.setdefault(kind.status, []).append(kind)
-    return found
+        kinds.setdefault(kind.status, []).append(kind)
+    return kinds
 
 
 def _problems(served: Iterable[Operation]) -> dict[str, Any]:
     """Return every response that is a problem, by name; kinds that share a status share a response."""
-    groups = (kinds for each in served for kinds in _by_status(described_by(each)).values())
+    groups = (kinds for operation in served for kinds in _by_status(described_by(operation)).values())
     return {_name(kinds): _problem(kinds) for kinds in groups}
 
 
@@ -262,7 +266,9 @@ def _problem(kinds: list[Kind]) -> dict[str, Any]:
     narrowed = {"properties": {"type": {"enum": [kind.type for kind in kinds]}}}
     return {
         "description": "; ".join(f"{kind.title} (`{kind.type}`)" for kind in kinds),
-        "headers": _headers({name: each for kind in kinds for name, each in _OF_KINDS.get(kind, {}).items()}),
+        "headers": _headers(
+            {name: header for kind in kinds for name, header in _OF_KINDS.get(kind, {}).items()}
+        ),
         "content": {PROBLEM: {"schema": {"allOf": [ref("Problem"), narrowed]}}},
     }
 
@@ -291,18 +297,18 @@ def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> None:
     """Print one OpenAPI document, or write all of them to a folder, as arguments ask."""
-    made = documents()
+    texts = documents()
     parser = argparse.ArgumentParser(prog="python -m epochal.http.openapi", description="OpenAPI documents.")
     parser.add_argument(
-        "name", nargs="?", choices=list(made), default="openapi.json", help="the one to print"
+        "name", nargs="?", choices=list(texts), default="openapi.json", help="the one to print"
     )
     parser.add_argument("--write", type=Path, metavar="DIRECTORY", help="write all of them there instead")
-    asked = parser.parse_args(arguments)
-    if asked.write is None:
-        sys.stdout.write(made[asked.name])
+    options = parser.parse_args(arguments)
+    if options.write is None:
+        sys.stdout.write(texts[options.name])
         return
-    for name, text in made.items():
-        (asked.write / name).write_text(text, "utf-8")
+    for name, text in texts.items():
+        (options.write / name).write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

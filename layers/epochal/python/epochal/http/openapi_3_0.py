@@ -29,7 +29,7 @@ def in_3_0(document: Document) -> Document:
         "paths": _converted(document["paths"]),
         "components": {
             **components,
-            "schemas": {name: _schema(each) for name, each in components["schemas"].items()},
+            "schemas": {name: _schema(schema) for name, schema in components["schemas"].items()},
             "responses": _converted(components["responses"]),
         },
     }
@@ -38,57 +38,59 @@ def in_3_0(document: Document) -> Document:
 def _converted(part: Any) -> Any:
     """Convert paths or responses to OpenAPI 3.0: the schemas in them, and their security requirements."""
     if isinstance(part, list):
-        return [_converted(each) for each in part]
+        return [_converted(element) for element in part]
     if not isinstance(part, dict):
         return part
-    made = {name: _converted(each) for name, each in part.items() if name not in ("schema", "security")}
+    converted = {
+        name: _converted(member) for name, member in part.items() if name not in ("schema", "security")
+    }
     if "schema" in part:
-        made["schema"] = _schema(part["schema"])
+        converted["schema"] = _schema(part["schema"])
     if "security" in part:
         # OpenAPI 3.0 has scopes for OAuth alone; the deployment's issuer maps them.
-        made["security"] = [{name: [] for name in each} for each in part["security"]]
-    return made
+        converted["security"] = [{name: [] for name in requirement} for requirement in part["security"]]
+    return converted
 
 
 def _schema(schema: Schema) -> Schema:
     """Convert a JSON schema to the dialect of OpenAPI 3.0."""
-    made = {name: each for name, each in schema.items() if name not in ("examples", "contentEncoding")}
-    if "properties" in made:
-        made["properties"] = {name: _schema(each) for name, each in made["properties"].items()}
+    converted = {name: value for name, value in schema.items() if name not in ("examples", "contentEncoding")}
+    if "properties" in converted:
+        converted["properties"] = {name: _schema(member) for name, member in converted["properties"].items()}
     for name in ("items", "additionalProperties"):
-        if isinstance(made.get(name), dict):
-            made[name] = _schema(made[name])
-    if "anyOf" in made:
-        made["anyOf"] = [_schema(each) for each in made["anyOf"] if each != _NULL]
+        if isinstance(converted.get(name), dict):
+            converted[name] = _schema(converted[name])
+    if "anyOf" in converted:
+        converted["anyOf"] = [_schema(choice) for choice in converted["anyOf"] if choice != _NULL]
     if "examples" in schema:
-        made["example"] = schema["examples"][0]
+        converted["example"] = schema["examples"][0]
     if schema.get("contentEncoding") == "base64":
-        del made["pattern"]
-        made["format"] = "byte"
-    return _alone(_nullable(schema, made))
+        del converted["pattern"]
+        converted["format"] = "byte"
+    return _alone(_nullable(schema, converted))
 
 
-def _nullable(schema: Schema, made: Schema) -> Schema:
+def _nullable(schema: Schema, converted: Schema) -> Schema:
     """Mark a converted schema as nullable where the original admits null.
 
     Args:
         schema: the original schema.
-        made: the converted schema.
+        converted: the converted schema.
     """
     if isinstance(schema.get("type"), list):
-        (kind,) = (each for each in schema["type"] if each != "null")
-        return {**made, "type": kind, "nullable": True}
+        (kind,) = (type_ for type_ in schema["type"] if type_ != "null")
+        return {**converted, "type": kind, "nullable": True}
     if _NULL not in schema.get("anyOf", ()):
-        return made
-    if len(made["anyOf"]) > 1:
-        return {**made, "nullable": True}
-    (only,) = made.pop("anyOf")
-    return {**only, **made, "nullable": True}
+        return converted
+    if len(converted["anyOf"]) > 1:
+        return {**converted, "nullable": True}
+    (only,) = converted.pop("anyOf")
+    return {**only, **converted, "nullable": True}
 
 
 def _alone(schema: Schema) -> Schema:
     """Move a schema's reference into `allOf` where it has siblings, which OpenAPI 3.0 ignores."""
     if "$ref" not in schema or len(schema) == 1:
         return schema
-    rest = {name: each for name, each in schema.items() if name != "$ref"}
-    return {"allOf": [{"$ref": schema["$ref"]}], **rest}
+    keywords = {name: value for name, value in schema.items() if name != "$ref"}
+    return {"allOf": [{"$ref": schema["$ref"]}], **keywords}

@@ -82,11 +82,11 @@ class Operation:
 
         A value may be empty or hold anything but `/`.
         """
-        given, wanted = path.split("/"), self.path.split("/")
-        if len(given) != len(wanted):
+        segments, pattern = path.split("/"), self.path.split("/")
+        if len(segments) != len(pattern):
             return None
         values: dict[str, str] = {}
-        for value, part in zip(given, wanted, strict=True):
+        for value, part in zip(segments, pattern, strict=True):
             if part.startswith("{"):
                 values[part[1:-1]] = value
             elif value != part:

@@ -49,9 +49,11 @@ def precondition(
         InvalidInput: there is more than one expectation, or a malformed one.
     """
     headers = {name: request.header(name) for name in ("If-Match", "If-None-Match")}
-    given = {name: each for name, each in (*headers.items(), ("expected", in_body)) if each is not None}
-    if len(given) > 1:
-        first, *_, last = given
+    expectations = {
+        name: value for name, value in (*headers.items(), ("expected", in_body)) if value is not None
+    }
+    if len(expectations) > 1:
+        first, *_, last = expectations
         raise InvalidInput(last, f"may not be given together with {first}")
     if headers["If-None-Match"] not in (None, "*"):
         raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
@@ -59,7 +61,7 @@ def precondition(
         case None if in_body is not None:
             return in_body, False
         case None:
-            return (NO_STREAM, True) if given else (ANY, False)
+            return (NO_STREAM, True) if expectations else (ANY, False)
         case "*":
             return STREAM_EXISTS, True
         case value if match := _EACH.fullmatch(value):
@@ -71,7 +73,7 @@ def precondition(
 def unchanged(request: Request, token: Token) -> bool:
     """Whether `If-None-Match` names the stream state that a token names."""
     named = _named(request)
-    return named == "*" or token.bare in {_bare(each) for each in named}
+    return named == "*" or token.bare in {_bare(tag) for tag in named}
 
 
 def is_named(request: Request, tag: str) -> bool:

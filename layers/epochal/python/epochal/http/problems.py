@@ -65,7 +65,7 @@ CORRUPT_DATA: Final = Kind("corrupt-data", "What is stored cannot be read", 500)
 UNAVAILABLE: Final = Kind("unavailable", "The store cannot be reached or is throttling", 503)
 NOT_DEPLOYED: Final = Kind("not-deployed", "The store is not set up", 503)
 
-KINDS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
+KINDS: Final = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 """All kinds of problems, in this order."""
 
 RETRY_SECONDS: Final = "1"

@@ -63,8 +63,8 @@ class QueryString:
 
     def limit(self) -> int:
         """Return the parameter `limit`, the most items of a page, or its default."""
-        found, default = self.whole("limit"), self._declared["limit"]["default"]
-        return int(default) if found is None else found
+        limit, default = self.whole("limit"), self._declared["limit"]["default"]
+        return int(default) if limit is None else limit
 
     def choice(self, name: str) -> str:
         """Return a parameter that is one of its schema's choices; the first choice where it is absent."""

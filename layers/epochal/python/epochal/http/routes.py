@@ -127,7 +127,11 @@ def stream_operations(store: str, table: str, *, rare: bool = False) -> tuple[Op
         write("DELETE", one, streams.delete_stream, scope="manage"),
         read("GET", one, streams.read_state),
         read("GET", f"{one}/events", streams.read_events),
-        *(each for module in extensions.parts("operations") for each in module.of_streams(store, table)),
+        *(
+            operation
+            for module in extensions.parts("operations")
+            for operation in module.of_streams(store, table)
+        ),
     )
 
 
@@ -217,19 +221,19 @@ def _brought_by(layout: Layout) -> Iterator[Operation]:
 @cache
 def operations() -> tuple[Operation, ...]:
     """Return every operation of the API, those of layouts and optional packages included."""
-    brought = (each for layout in layouts() for each in _brought_by(layout))
-    optional = (each for module in extensions.parts("operations") for each in module.OPERATIONS)
+    brought = (operation for layout in layouts() for operation in _brought_by(layout))
+    optional = (operation for module in extensions.parts("operations") for operation in module.OPERATIONS)
     native = stream_operations("streams", "streams")
     return (*native, *_SEVERAL, *_TAGGED, *optional, *brought, _HEALTH, *_FEED)
 
 
 def operations_of_layout(name: str) -> tuple[Operation, ...]:
     """Return the operations of a layout; for the native layout, those that no other layout adds."""
-    brought = {each.name: tuple(_brought_by(each)) for each in layouts()}
+    brought = {layout.name: tuple(_brought_by(layout)) for layout in layouts()}
     if name != NATIVE:
         return brought[name]
-    others = {operation for each in brought.values() for operation in each}
-    return tuple(operation for operation in operations() if operation not in others)
+    brought_operations = {operation for group in brought.values() for operation in group}
+    return tuple(operation for operation in operations() if operation not in brought_operations)
 
 
 def operations_of(function: Function) -> tuple[Operation, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from epochal.http import schemas
-from epochal.http.bodies import _uploaded
+from epochal.http.bodies import read_claim
 from epochal.http.components import Component, Read
 from epochal.http.event_fields import MAX_NAMED, TAG
 from epochal.http.nodes import Node, json_body, time_of
@@ -22,7 +22,7 @@ from epochal.model.events import (
     Unfold,
 )
 
-_IDS: Final = {
+IDS: Final = {
     "correlationId": schemas.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
     "causationId": schemas.text("What caused it.", most=MAX_ID_BYTES),
 }
@@ -91,7 +91,7 @@ def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
     )
     reads: dict[str, Read] = {
         "data": json_body,
-        "claim": _uploaded,
+        "claim": read_claim,
         "meta": json_body,
         "timestamp": time_of,
         "tags": tag_of,
@@ -101,8 +101,8 @@ def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
 
 
 NEW_UNFOLD: Final = _sent("NewUnfold", {})
-NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
-NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", _IDS)
+NEW_EVENT: Final = _sent("NewEvent", {**IDS, **_TAGGED})
+NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", IDS)
 _BOTH: Final = {"properties": {"tags": {"minItems": 1}}, "required": ["id", "tags"]}
 IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
 """Schema of an event of a stream, which may have an id or tags, but not both."""
@@ -114,13 +114,13 @@ def event_of(node: Node) -> Event:
     Raises:
         InvalidInput: naming the field that breaks a rule.
     """
-    sent = NEW_EVENT.read(node)
+    members = NEW_EVENT.read(node)
     return Event(
-        **_contents(sent),
-        correlation_id=sent.get("correlationId"),
-        causation_id=sent.get("causationId"),
-        tags=sent.get("tags", ()),
-        id=sent.get("id"),
+        **_contents(members),
+        correlation_id=members.get("correlationId"),
+        causation_id=members.get("causationId"),
+        tags=members.get("tags", ()),
+        id=members.get("id"),
     )
 
 
@@ -133,11 +133,11 @@ def unfold_of(node: Node) -> Unfold:
     return Unfold(**_contents(NEW_UNFOLD.read(node)))
 
 
-def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
+def _contents(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return type, data, metadata and timestamp of an event or unfold that was sent."""
     return {
-        "type": sent["type"],
-        "data": sent.get("data", sent.get("data64", sent.get("claim", b""))),
-        "meta": sent.get("meta", sent.get("meta64", b"")),
-        "timestamp": sent.get("timestamp"),
+        "type": members["type"],
+        "data": members.get("data", members.get("data64", members.get("claim", b""))),
+        "meta": members.get("meta", members.get("meta64", b"")),
+        "timestamp": members.get("timestamp"),
     }

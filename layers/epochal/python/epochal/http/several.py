@@ -64,10 +64,10 @@ def append_of(node: Node) -> StreamAppend:
     return stream_append(node, STREAM_APPEND.read(node))
 
 
-def stream_append(node: Node, sent: Mapping[str, Any]) -> StreamAppend:
+def stream_append(node: Node, members: Mapping[str, Any]) -> StreamAppend:
     """Build the append to one stream from the members that `Component.read` returned."""
-    expected = sent.get("expected", ANY)
-    return StreamAppend(stream=sent["stream"], expected=expected, **contents_of(node, sent))
+    expected = members.get("expected", ANY)
+    return StreamAppend(stream=members["stream"], expected=expected, **contents_of(node, members))
 
 
 APPEND_ALL: Final = Component(
@@ -133,30 +133,30 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. With an
     `Idempotency-Key` at most 99. `If-Match` and `If-None-Match` are refused.
     """
-    for given in ("If-Match", "If-None-Match"):
-        if request.header(given) is not None:
-            raise InvalidInput(given, "names the state of one stream: each append has its own `expected`")
+    for header in ("If-Match", "If-None-Match"):
+        if request.header(header) is not None:
+            raise InvalidInput(header, "names the state of one stream: each append has its own `expected`")
     key = idempotency_key(request)
-    sent = APPEND_ALL.read(document(request))
-    asked, most = sent["appends"], MAX_APPENDS - (key is not None)
-    if len(asked) > most:
-        raise TooLarge("appends", len(asked), most, "items")
+    members = APPEND_ALL.read(document(request))
+    appends_, most = members["appends"], MAX_APPENDS - (key is not None)
+    if len(appends_) > most:
+        raise TooLarge("appends", len(appends_), most, "items")
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
-    asked = tuple(_with_verified_token(each, seals) for each in asked)
-    condition = condition_of(sent, store, on.link)
-    match _outcome(store, asked, key, condition):
+    appends_ = tuple(_with_verified_token(append, seals) for append in appends_)
+    condition = condition_of(members, store, on.link)
+    match _outcome(store, appends_, key, condition):
         case Appended() as made:
-            got = [(each.stream, made.streams[each.stream]) for each in asked]
-            shown = [
+            outcomes = [(append.stream, made.streams[append.stream]) for append in appends_]
+            streams = [
                 EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
-                for name, one in got
+                for name, one in outcomes
             ]
             reached = reached_by(made, store)
-            view = ALL_APPENDED(made, streams=shown, capacity=capacity(meter.units), **reached)
-            events = [event for each in asked for event in each.events]
+            view = ALL_APPENDED(made, streams=streams, capacity=capacity(meter.units), **reached)
+            events = [event for append in appends_ for event in append.events]
             counted = appends(events, replayed=made.replayed)
-            figures = {**counted, "Appends": float(len(asked))} if counted else {}
+            figures = {**counted, "Appends": float(len(appends_))} if counted else {}
             return answer(meter, view, status=201, figures=figures)
         case Conflict() as forbidden if forbidden.events:
             raise forbidden_by(forbidden, condition, store, meter)
@@ -167,7 +167,9 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
                 problems.UNDETERMINED,
                 "a response was lost, and what would tell has been pruned or replaced since, in every stream: read the "
                 "states before writing again",
-                streams=[{"stream": stream, "index": each.first} for stream, each in unknown.streams.items()],
+                streams=[
+                    {"stream": stream, "index": outcome.first} for stream, outcome in unknown.streams.items()
+                ],
             )
 
 
@@ -179,7 +181,7 @@ def _with_verified_token(append: StreamAppend, seals: Seals) -> StreamAppend:
 
 
 def _outcome(
-    store: Streams, asked: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
+    store: Streams, appends_: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
 ) -> Outcome:
     """Append to all streams in one transaction and return the outcome.
 
@@ -190,36 +192,36 @@ def _outcome(
         condition: append condition as keyword arguments, as `condition_of` returns it.
     """
     try:
-        return store.try_append_all(asked, idempotency_key=key, **condition)
+        return store.try_append_all(appends_, idempotency_key=key, **condition)
     except InvalidInput as error:
         if error.field in _OF_ALL:
             error.call_it("appends")
         raise
 
 
-def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
+def _all_refused(conflicts: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
     """Return the problem of an all-or-nothing append, listing each stream that is in conflict.
 
     One deleted stream makes the status 410, since a retry at the other streams' versions would fail as well.
 
     Args:
-        found: the conflict of each stream, by stream name.
+        conflicts: the conflict of each stream, by stream name.
     """
-    shown = [_in_the_way(stream, conflict, seals) for stream, conflict in found.items()]
-    gone = [each for each in shown if each["deleted"]]
-    first = (gone or shown)[0]
-    detail = f"{first['stream']} {'was deleted' if gone else 'is'} at version {first['version']}"
+    streams = [_in_the_way(stream, conflict, seals) for stream, conflict in conflicts.items()]
+    deleted = [stream for stream in streams if stream["deleted"]]
+    first = (deleted or streams)[0]
+    detail = f"{first['stream']} {'was deleted' if deleted else 'is'} at version {first['version']}"
     return Problem(
-        problems.STREAM_DELETED if gone else problems.VERSION_CONFLICT,
-        detail if len(shown) == 1 else f"{detail}, and {len(shown) - 1} more are in the way",
+        problems.STREAM_DELETED if deleted else problems.VERSION_CONFLICT,
+        detail if len(streams) == 1 else f"{detail}, and {len(streams) - 1} more are in the way",
         figures={"Conflicts": 1.0, **consumed(meter.units)},
-        streams=shown,
+        streams=streams,
     )
 
 
 def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
     """Show one conflicting stream: its name, its version, whether it is deleted, and its token."""
-    shown = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
+    view = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
     if conflict.token is not None and not conflict.deleted:
-        shown["token"] = seals.sealed(stream, conflict.token).text()
-    return shown
+        view["token"] = seals.sealed(stream, conflict.token).text()
+    return view

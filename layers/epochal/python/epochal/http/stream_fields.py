@@ -23,10 +23,10 @@ def _token(digits: int) -> schemas.Schema:
 TOKEN: Final = _token(8)
 """A token in an answer. An append adds to the figures of the token that it got, which somebody may have made up."""
 
-_EXPECTED_TOKEN: Final = _token(7)
+EXPECTED_TOKEN: Final = _token(7)
 """A token in a request."""
 
 VERSION: Final = schemas.whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
-_LOW_WATER: Final = schemas.whole("Events below this index have been pruned.", 0, MAX_VERSION)
+LOW_WATER: Final = schemas.whole("Events below this index have been pruned.", 0, MAX_VERSION)
 FIRST: Final = schemas.whole("Index of the first event of this append.", 0, MAX_VERSION)
 REPLAYED: Final = schemas.flag("An earlier request with the same Idempotency-Key had made this append.")

@@ -13,14 +13,14 @@ from epochal.model.versions import (
 from epochal.plan.values import Units
 
 
-def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
+def conflict_problem(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
     """Return the problem of a write whose expected version was wrong, or whose stream was deleted.
 
     The status is 412 for an expectation in a header, 409 for one in the body, and 410 for a deleted stream.
     """
     figures = {"Conflicts": 1.0, **answers.consumed(units)}
     if conflict.deleted:
-        return _deleted(stream, conflict.version, figures)
+        return deleted_problem(stream, conflict.version, figures)
     token = conflict.token
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
@@ -33,7 +33,7 @@ def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) 
     )
 
 
-def _deleted(stream: str, version: int, figures: Mapping[str, float]) -> Problem:
+def deleted_problem(stream: str, version: int, figures: Mapping[str, float]) -> Problem:
     """Return the problem of a deleted stream, with the version at which it was deleted."""
     return Problem(
         problems.STREAM_DELETED,
@@ -44,6 +44,6 @@ def _deleted(stream: str, version: int, figures: Mapping[str, float]) -> Problem
     )
 
 
-def _not_found(stream: str) -> Problem:
+def missing_problem(stream: str) -> Problem:
     """Return the problem of a stream that does not exist."""
     return Problem(problems.STREAM_NOT_FOUND, f"{stream} has no events", stream=stream)

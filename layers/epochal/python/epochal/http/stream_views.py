@@ -11,7 +11,7 @@ from epochal.http.bodies import Link
 from epochal.http.components import Shown
 from epochal.http.event_fields import INDEX
 from epochal.http.events import event, event_frame, unfold, unfold_frame
-from epochal.http.stream_fields import _LOW_WATER, STREAM, TOKEN, VERSION
+from epochal.http.stream_fields import LOW_WATER, STREAM, TOKEN, VERSION
 from epochal.model.versions import (
     MAX_VERSION,
     Token,
@@ -25,7 +25,7 @@ STATE: Final = Shown(
         "stream": (STREAM, "stream"),
         "version": (VERSION, "version"),
         "token": TOKEN,
-        "lowWater": (_LOW_WATER, "low_water"),
+        "lowWater": (LOW_WATER, "low_water"),
         "headEvents": schemas.whole("How many of the last events its head carries."),
         "unfolds": schemas.array(schemas.ref("Unfold"), "State derived from the events."),
         "events": schemas.array(
@@ -39,7 +39,7 @@ EVENT_PAGE: Final = Shown(
     {
         "stream": STREAM,
         "version": (VERSION, "version"),
-        "lowWater": (_LOW_WATER, "low_water"),
+        "lowWater": (LOW_WATER, "low_water"),
         "events": schemas.array(schemas.ref("Event"), "In the order asked for."),
         "next": schemas.or_null(INDEX, "`from` of the next page; null where there is none."),
         "hole": schemas.record(
@@ -54,20 +54,20 @@ EVENT_PAGE: Final = Shown(
 )
 
 
-def _state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
+def show_state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
     """Show the head of a stream: its token and unfolds, and its last events where they are asked for.
 
     Events are opened only where `events` is true: they may be large.
     """
     unfolds = unopened.unfolds()
-    stored = [each.stored for each in unfolds]
-    outlines = [unfold_frame(each.version, each.type, each.timestamp) for each in stored]
+    stored = [state.stored for state in unfolds]
+    outlines = [unfold_frame(state.version, state.type, state.timestamp) for state in stored]
     frames = [*map(event_frame, unopened.outlines())] if events else []
     # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
     answer = AnswerSize([*outlines, *frames])
     views = [
-        answer.put_opened(partial(_opened_unfold, each, link), frame, large=each.may_be_large)
-        for each, frame in zip(unfolds, outlines, strict=True)
+        answer.put_opened(partial(_opened_unfold, state, link), frame, large=state.may_be_large)
+        for state, frame in zip(unfolds, outlines, strict=True)
     ]
     carried: dict[str, Any] = {}
     if events:
@@ -94,21 +94,25 @@ def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dic
     Args:
         place: offset of the event within the head.
     """
-    found = unopened.event(place, largest)
-    return None if found is None else event(found, link)
+    opened = unopened.event(place, largest)
+    return None if opened is None else event(opened, link)
 
 
-def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
+def show_page(stream: str, page: Page, link: Link) -> dict[str, Any]:
     """Show a page of a stream's events, cut short where the answer is full."""
-    answer, shown, following = AnswerSize(), list[Any](), found.next
-    for each in found.events:
-        if each.index in found.omitted:
-            shown.append(answer.omit(event_frame(each)))
+    answer, views, following = AnswerSize(), list[Any](), page.next
+    for recorded in page.events:
+        if recorded.index in page.omitted:
+            views.append(answer.omit(event_frame(recorded)))
             continue
-        view = answer.fit(event(each, link)) if shown else answer.put(event(each, link), event_frame(each))
+        view = (
+            answer.fit(event(recorded, link))
+            if views
+            else answer.put(event(recorded, link), event_frame(recorded))
+        )
         if view is None:
-            following = each.index
+            following = recorded.index
             break
-        shown.append(view)
-    hole = {} if found.hole is None else {"hole": {"first": found.hole.first, "end": found.hole.end}}
-    return EVENT_PAGE(found, stream=stream, events=shown, next=following, **hole)
+        views.append(view)
+    hole = {} if page.hole is None else {"hole": {"first": page.hole.first, "end": page.hole.end}}
+    return EVENT_PAGE(page, stream=stream, events=views, next=following, **hole)

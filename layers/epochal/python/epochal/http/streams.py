@@ -15,7 +15,7 @@ from epochal.errors import TooLarge
 from epochal.http import answers, parameters, problems, schemas
 from epochal.http.answer_size import LARGEST
 from epochal.http.appends import APPEND, APPENDED, condition_of, contents_of, made, reached_by, verify_token
-from epochal.http.bodies import _BYTES, _SHA256, CLAIM, LINK_SECONDS, Link, claim_of
+from epochal.http.bodies import BYTES, CLAIM, LINK_SECONDS, SHA256, Link, claim_of
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
 from epochal.http.documents import document
@@ -24,9 +24,9 @@ from epochal.http.metering import streams_for
 from epochal.http.operation import Request, Response
 from epochal.http.preconditions import etag, precondition, unchanged
 from epochal.http.query_strings import QueryString
-from epochal.http.stream_fields import _LOW_WATER, STREAM
-from epochal.http.stream_problems import _deleted, _not_found, _refused
-from epochal.http.stream_views import EVENT_PAGE, STATE, _page, _state
+from epochal.http.stream_fields import LOW_WATER, STREAM
+from epochal.http.stream_problems import conflict_problem, deleted_problem, missing_problem
+from epochal.http.stream_views import EVENT_PAGE, STATE, show_page, show_state
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Claim
 from epochal.model.stream_names import stream_name
@@ -53,7 +53,7 @@ _IF_NONE_MATCH_ANY: Final = parameters.header(
     "If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"]
 )
 
-BODY: Final = Component("Body", schemas.record({"sha256": _SHA256, "bytes": _BYTES}))
+BODY: Final = Component("Body", schemas.record({"sha256": SHA256, "bytes": BYTES}))
 UPLOAD: Final = Shown(
     "Upload",
     {
@@ -76,7 +76,7 @@ PRUNED: Final = Shown(
     "Pruned",
     {
         "stream": STREAM,
-        "lowWater": (_LOW_WATER, "low_water"),
+        "lowWater": (LOW_WATER, "low_water"),
         "deletedItems": (schemas.whole("Items deleted by this request."), "deleted"),
         "done": (
             schemas.flag(
@@ -145,17 +145,17 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     """
     stream = stream_name(request.path["stream"])
     root = document(request)
-    sent = APPEND.read(root)
-    contents = contents_of(root, sent)
-    expected, in_header = precondition(request, sent.get("expected"), parse_token)
+    members = APPEND.read(root)
+    contents = contents_of(root, members)
+    expected, in_header = precondition(request, members.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(on.streams, request)
-    condition = condition_of(sent, store, on.link)
-    wanted = StreamAppend(stream=stream, expected=expected, **contents)
-    came = store.try_append(
-        stream, **contents, expected=verify_token(store, wanted), idempotency_key=key, **condition
+    condition = condition_of(members, store, on.link)
+    append = StreamAppend(stream=stream, expected=expected, **contents)
+    result = store.try_append(
+        stream, **contents, expected=verify_token(store, append), idempotency_key=key, **condition
     )
-    outcome = made(store, meter, stream, came, condition, in_header=in_header)
+    outcome = made(store, meter, stream, result, condition, in_header=in_header)
     view = APPENDED(
         outcome,
         stream=stream,
@@ -198,7 +198,7 @@ def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     store, meter = streams_for(on.streams, request)
     outcome = store.archive_and_prune(stream, before)
     if outcome is None:
-        raise _not_found(stream)
+        raise missing_problem(stream)
     return answers.answer(meter, PRUNED(outcome, stream=stream))
 
 
@@ -211,7 +211,7 @@ def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
 )
-def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
+def delete_stream(on: Opened, request: Request, query: QueryString) -> Response:
     """Delete a stream.
 
     Its name takes no more events, unless it is left open. Where `done` is false, send the request again, without
@@ -219,13 +219,13 @@ def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
     """
     stream = stream_name(request.path["stream"])
     expected, in_header = precondition(request, None, parse_token)
-    leave_open = asked.flag("leaveOpen")
+    leave_open = query.flag("leaveOpen")
     store, meter = streams_for(on.streams, request)
     outcome = store.try_delete(stream, expected=expected, leave_open=leave_open)
     if isinstance(outcome, Conflict):
         if outcome.token is None and expected in (ANY, NO_STREAM):
-            raise _not_found(stream)
-        raise _refused(stream, outcome, meter.units, in_header=in_header)
+            raise missing_problem(stream)
+        raise conflict_problem(stream, outcome, meter.units, in_header=in_header)
     return answers.answer(meter, PRUNED(outcome, stream=stream))
 
 
@@ -242,23 +242,23 @@ def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
     not_modified=True,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
+def read_state(on: Opened, request: Request, query: QueryString) -> Response:
     """Read a stream's version and unfolds.
 
     One request of one item, whatever the stream's length.
     """
-    stream, events = stream_name(request.path["stream"]), asked.flag("events")
+    stream, events = stream_name(request.path["stream"]), query.flag("events")
     store, meter = streams_for(on.streams, request)
     head = store.head(stream)
     if head is None:
-        raise _not_found(stream)
+        raise missing_problem(stream)
     if head.deleted:
-        raise _deleted(stream, head.version, answers.consumed(meter.units))
+        raise deleted_problem(stream, head.version, answers.consumed(meter.units))
     token = Seals.of(store, writes=False).sealed(stream, head.token())
     headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
     if unchanged(request, token):
         return Response(status=304, headers=headers, figures=answers.consumed(meter.units))
-    view = _state(UnopenedHead(head=head, codec=store.codec), token, on.link, events=events)
+    view = show_state(UnopenedHead(head=head, codec=store.codec), token, on.link, events=events)
     return answers.answer(meter, view, headers=headers)
 
 
@@ -295,28 +295,28 @@ def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
     gives=EVENT_PAGE,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
+def read_events(on: Opened, request: Request, query: QueryString) -> Response:
     """Read a page of a stream's events.
 
     A page ends at its limit or at 4 MB, and says where to go on.
     """
-    backward = asked.choice("direction") == "backward"
+    backward = query.choice("direction") == "backward"
     stream = stream_name(request.path["stream"])
-    start, limit = asked.whole("from"), asked.limit()
+    start, limit = query.whole("from"), query.limit()
     store, meter = streams_for(on.streams, request)
-    found = store.page(
+    page = store.page(
         stream,
         start=start,
         limit=limit,
         direction="backward" if backward else "forward",
         fetch=False,
-        types=asked.texts("type") or None,
-        since=asked.text("since"),
-        until=asked.text("until"),
+        types=query.texts("type") or None,
+        since=query.text("since"),
+        until=query.text("until"),
         largest=LARGEST,
     )
-    if not found.exists:
-        raise _not_found(stream)
-    if found.deleted:
-        raise _deleted(stream, found.version, answers.consumed(meter.units))
-    return answers.answer(meter, _page(stream, found, on.link))
+    if not page.exists:
+        raise missing_problem(stream)
+    if page.deleted:
+        raise deleted_problem(stream, page.version, answers.consumed(meter.units))
+    return answers.answer(meter, show_page(stream, page, on.link))

@@ -110,20 +110,20 @@ def scan(
                 return counts if after is None else None
 
     place = after or ScanPosition(1)
-    found: dict[str, int] = {}
+    events_by_tag: dict[str, int] = {}
     while place.part < place.parts:
-        if len(found) == limit or requests >= REQUESTS or units >= READ_UNITS:
-            return found, place
+        if len(events_by_tag) == limit or requests >= REQUESTS or units >= READ_UNITS:
+            return events_by_tag, place
         events = part(place)
         if events is None:
-            return found, ScanPosition(PARTS)
+            return events_by_tag, ScanPosition(PARTS)
         tags = sorted(tag for tag in events if tag > place.beyond)
-        taken = tags[: limit - len(found)]
-        found |= {tag: events[tag] for tag in taken}
-        if len(taken) < len(tags):
-            return found, replace(place, beyond=taken[-1])
+        batch = tags[: limit - len(events_by_tag)]
+        events_by_tag |= {tag: events[tag] for tag in batch}
+        if len(batch) < len(tags):
+            return events_by_tag, replace(place, beyond=batch[-1])
         place = ScanPosition(place.parts, place.part + 1)
-    return found, None
+    return events_by_tag, None
 
 
 MAX_LIMIT: Final = 1_000
@@ -169,18 +169,18 @@ class TagPages:
 
     def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
         """Read a page of all events that come after the place `since`."""
-        found = self.listings.all_events(since=since, page=_checked(limit) + 1)
-        return _cut(found, limit, _event_bytes)
+        events = self.listings.all_events(since=since, page=_checked(limit) + 1)
+        return _cut(events, limit, _event_bytes)
 
     def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
         """Read a page of a tag's events that come after the place `since`, without expired events."""
-        found = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
-        return _cut(found, limit, _event_bytes)
+        events = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
+        return _cut(events, limit, _event_bytes)
 
     def entries(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[TagEntry]:
         """Read a page of a tag's entries that come after the place `since`."""
-        found = self.listings.entries(tag, since=since, page=_checked(limit) + 1)
-        return _cut(found, limit, lambda _: _FIELDS)
+        entries = self.listings.entries(tag, since=since, page=_checked(limit) + 1)
+        return _cut(entries, limit, lambda _: _FIELDS)
 
     def tags(self, group: str | None = None, *, after: str | None = None, limit: int) -> TagPage:
         """Read a page of the tags of a group, or of all groups where `group` is None.
@@ -198,30 +198,30 @@ class TagPages:
         if after is not None and group_of(check_tag(after, "after")) != group:
             raise InvalidInput("after", "must be `next` of a page of the same group")
         names, more = list[str](), False
-        for asked, page in enumerate(self.listings.tag_name_pages(group, after, page=limit + 1), start=1):
+        for number, page in enumerate(self.listings.tag_name_pages(group, after, page=limit + 1), start=1):
             names += page
-            if more := len(names) > limit or asked == QUERIES:
+            if more := len(names) > limit or number == QUERIES:
                 break
         names = names[:limit]
         return TagPage(tags=tuple(self.listings.counted(names)), next=names[-1] if more else None)
 
 
-def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[T]:
+def _cut(items: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[T]:
     """Take items up to a page's limit or size; return the page, which never ends between equal places.
 
     Args:
         limit: most items of the page.
         size: size of an item in bytes.
     """
-    taken: list[T] = []
+    page: list[T] = []
     total = 0
-    for item in found:
+    for item in items:
         total += size(item)
-        full = len(taken) >= limit or total > RESPONSE_BYTES
-        if taken and full and item.place > taken[-1].place:
-            return DatedPage(items=tuple(taken), next=taken[-1].place)
-        taken.append(item)
-    return DatedPage(items=tuple(taken), next=None)
+        full = len(page) >= limit or total > RESPONSE_BYTES
+        if page and full and item.place > page[-1].place:
+            return DatedPage(items=tuple(page), next=page[-1].place)
+        page.append(item)
+    return DatedPage(items=tuple(page), next=None)
 
 
 def _event_bytes(event: Recorded) -> int:

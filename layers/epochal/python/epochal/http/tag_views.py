@@ -7,8 +7,8 @@ from typing import Any, Final
 from epochal.http import schemas
 from epochal.http.components import Members, Shown
 from epochal.http.event_fields import TAG
-from epochal.http.tagged_requests import _GOES_ON, PLACE
-from epochal.http.tagged_views import _STAMP
+from epochal.http.tagged_requests import GOES_ON, PLACE
+from epochal.http.tagged_views import STAMP
 from epochal.model.tags import (
     TagCount,
     TagEntry,
@@ -23,7 +23,7 @@ _ENTRY: Final[Members] = {
     "id": (schemas.words("Its id."), "event_id"),
     "place": (PLACE, "place"),
     "type": (schemas.words("What kind of event it is."), "event_type"),
-    "timestamp": (_STAMP, "created_at"),
+    "timestamp": (STAMP, "created_at"),
 }
 _INDEX: Final = {
     "type": ["integer", "null"],
@@ -38,7 +38,7 @@ TAG_PAGE: Final = Shown(
     "TagPage",
     {
         "tags": schemas.array(TAG_COUNT.schema, "With their numbers of events."),
-        "next": (schemas.or_null(schemas.text(""), _GOES_ON), "next"),
+        "next": (schemas.or_null(schemas.text(""), GOES_ON), "next"),
     },
 )
 TAG_SHOWN: Final = Shown(
@@ -48,11 +48,11 @@ ENTRIES: Final = Shown(
     "TagEntries",
     {
         "entries": schemas.array(ENTRY.schema, "In order of their places."),
-        "next": (schemas.or_null(PLACE, _GOES_ON), "next"),
+        "next": (schemas.or_null(PLACE, GOES_ON), "next"),
     },
 )
 
 
-def tag_shown(found: TagCount, latest: TagEntry) -> dict[str, Any]:
+def tag_shown(count: TagCount, latest: TagEntry) -> dict[str, Any]:
     """Show a tag with its number of events, its group and its latest event."""
-    return TAG_SHOWN(found, group=group_of(found.tag), latest=_LATEST(latest))
+    return TAG_SHOWN(count, group=group_of(count.tag), latest=_LATEST(latest))

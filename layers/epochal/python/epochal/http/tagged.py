@@ -34,10 +34,10 @@ from epochal.http.tagged_views import (
     EVENT_PAGE,
     LISTED,
     Listed,
-    _listed,
-    _page,
-    _single,
     appended,
+    show_listing,
+    show_page,
+    show_single,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import MAX_TAG_BYTES, Event
@@ -87,8 +87,8 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     Args:
         store: name of the deployment's property that holds the store.
     """
-    found: TaggedStore = getattr(deployment, store)
-    return Tagged(store=replace(found, fetch=False), link=deployment.bucket.links.download)
+    tagged: TaggedStore = getattr(deployment, store)
+    return Tagged(store=replace(tagged, fetch=False), link=deployment.bucket.links.download)
 
 
 @operation(
@@ -106,13 +106,13 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     same key, is answered like the first, as long as the events are there.
     """
     key = idempotency_key(request)
-    sent = APPEND.read(document(request))
-    nodes, most = sent["events"], tagged.store.most_events
+    members = APPEND.read(document(request))
+    nodes, most = members["events"], tagged.store.most_events
     if len(nodes) > most:
         raise TooLarge("events", len(nodes), most, "items")
     events = tuple(map(tagged.event_of, nodes))
-    fail_if = query_of(sent["failIf"], tagged.store) if "failIf" in sent else None
-    after = position_of(sent)
+    fail_if = query_of(members["failIf"], tagged.store) if "failIf" in members else None
+    after = position_of(members)
     store, meter = tagged.on(request)
     listed = Listed(schemas.DEFAULT_LIMIT, tagged.link)
     after = None if after is None else store.verify_seals(after)
@@ -131,21 +131,21 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     A page ends at its limit, at 4 MB, or after 1,000 events that were looked at, and may be empty: while `next` is not
     null, send the same request with it as `from`. All pages are of one moment.
     """
-    sent = QUERY.read(document(request))
-    backward, limit = sent["direction"] == "backward", sent["limit"]
-    wanted = query_of(sent["query"], tagged.store)
-    after, start = position_of(sent), sent.get("from")
+    members = QUERY.read(document(request))
+    backward, limit = members["direction"] == "backward", members["limit"]
+    query = query_of(members["query"], tagged.store)
+    after, start = position_of(members), members.get("from")
     rest = None if start is None else parse_down(start) if backward else parse_rest(start)
-    listed = Listed(limit, tagged.link, positions=sent["positions"])
+    listed = Listed(limit, tagged.link, positions=members["positions"])
     store, meter = tagged.on(request)
-    found: TaggedPage | BackwardPage
+    page: TaggedPage | BackwardPage
     if isinstance(rest, Down) or (backward and rest is None):
-        found = store.page_back(wanted, after=after, rest=rest, takes=listed, limit=limit)
+        page = store.page_back(query, after=after, rest=rest, takes=listed, limit=limit)
     else:
-        found = store.page(wanted, after=after, rest=rest, takes=listed, limit=limit)
-    if found.position is not None:
-        found = replace(found, position=store.sealed(found.position, writes=False))
-    return answers.answer(meter, _page(found, listed))
+        page = store.page(query, after=after, rest=rest, takes=listed, limit=limit)
+    if page.position is not None:
+        page = replace(page, position=store.sealed(page.position, writes=False))
+    return answers.answer(meter, show_page(page, listed))
 
 
 @operation(parameters=(parameters.path("id", ID),), gives=EVENT, fails=(problems.EVENT_NOT_FOUND,))
@@ -156,10 +156,10 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """
     event_id = parse_event_id(request.path["id"])
     store, meter = tagged.on(request)
-    found = store.event(event_id)
-    if found is None:
+    event = store.event(event_id)
+    if event is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}")
-    return answers.answer(meter, _single(found, tagged.link))
+    return answers.answer(meter, show_single(event, tagged.link))
 
 
 @operation(
@@ -170,27 +170,27 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     ),
     gives=LISTED,
 )
-def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def list_tagged(tagged: Tagged, request: Request, query: QueryString) -> Response:
     """List events, or a tag's, that came after a place.
 
     In order of their places. A page ends at its limit or at 4 MB, and never between events of one place. A tag's are
     strongly consistent. All events come from the stream that has them, where the stage has one (`tagged_everything`);
     without `tag` it is refused otherwise.
     """
-    tag = asked.text("tag")
+    tag = query.text("tag")
     if tag is not None:
         check_tag(tag, "tag")
-    since, limit = _since(asked), asked.limit()
+    since, limit = _since(query), query.limit()
     store, meter = tagged.on(request)
     pages = TagPages(listings=listings_of(store))
     listed = pages.all_events if tag is None else partial(pages.tagged, tag)
-    found = listed(since=since, limit=limit)
-    return answers.answer(meter, _listed(found, tagged.link))
+    page = listed(since=since, limit=limit)
+    return answers.answer(meter, show_listing(page, tagged.link))
 
 
-def _since(asked: QueryString) -> str | None:
+def _since(query: QueryString) -> str | None:
     """Return the query parameter `from` as a place; None where it is absent."""
-    since = asked.text("from")
+    since = query.text("from")
     return None if since is None else parse_place(since, "from")
 
 
@@ -198,13 +198,13 @@ def _since(asked: QueryString) -> str | None:
     parameters=(parameters.query("from", {**PLACE, "description": "Only events after this place."}),),
     gives=COUNT,
 )
-def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def count_tagged(tagged: Tagged, request: Request, query: QueryString) -> Response:
     """Count all events, or those that came after a place.
 
     As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` tells the
     number.
     """
-    since = _since(asked)
+    since = _since(query)
     store, meter = tagged.on(request)
     return answers.answer(meter, COUNT(events=listings_of(store).count(since=since)))
 
@@ -220,26 +220,26 @@ def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respon
     ),
     gives=TAG_PAGE,
 )
-def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def list_tags(tagged: Tagged, request: Request, query: QueryString) -> Response:
     """List tags with their numbers of events.
 
     Those of a group, or of all, by reading through the table of streams, in no order. A page may be empty: go by
     `next`.
     """
-    tag, group, start = asked.text("tag"), asked.text("group"), asked.text("from")
+    tag, group, start = query.text("tag"), query.text("group"), query.text("from")
     if tag is not None and (group is not None or start is not None):
         raise InvalidInput("tag", "asks for one tag: without group and from")
     if tag is not None:
         check_tag(tag, "tag")
-    limit = asked.limit()
+    limit = query.limit()
     store, meter = tagged.on(request)
     listings = listings_of(store)
     if tag is None:
-        found = _tags_from(listings, group, start, limit)
+        page = _tags_from(listings, group, start, limit)
     else:
         counts = () if listings.latest(tag) is None else tuple(listings.counted([tag]))
-        found = TagPage(tags=counts, next=None)
-    return answers.answer(meter, TAG_PAGE(found, tags=list(map(TAG_COUNT, found.tags))))
+        page = TagPage(tags=counts, next=None)
+    return answers.answer(meter, TAG_PAGE(page, tags=list(map(TAG_COUNT, page.tags))))
 
 
 def _tags_from(listings: Listings, group: str | None, start: str | None, limit: int) -> TagPage:
@@ -278,13 +278,13 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     ),
     gives=ENTRIES,
 )
-def list_entries(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def list_entries(tagged: Tagged, request: Request, query: QueryString) -> Response:
     """List a tag's entries that came after a place.
 
     Which events the tag has, without their bodies: what is counted is listed. None where no event has the tag.
     """
     tag = check_tag(request.path["tag"], "tag")
-    since, limit = _since(asked), asked.limit()
+    since, limit = _since(query), query.limit()
     store, meter = tagged.on(request)
-    found = TagPages(listings=listings_of(store)).entries(tag, since=since, limit=limit)
-    return answers.answer(meter, ENTRIES(found, entries=list(map(ENTRY, found.items))))
+    page = TagPages(listings=listings_of(store)).entries(tag, since=since, limit=limit)
+    return answers.answer(meter, ENTRIES(page, entries=list(map(ENTRY, page.items))))

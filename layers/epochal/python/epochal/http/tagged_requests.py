@@ -35,11 +35,11 @@ PLACE: Final = schemas.text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
 )
 _TYPE: Final = schemas.text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
-_NEXT: Final = schemas.text(
+NEXT: Final = schemas.text(
     "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
 )
 
-_GOES_ON: Final = "`from` of the page that goes on; null where there is none."
+GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 
 def _type_of(node: Node) -> str:
@@ -107,7 +107,7 @@ QUERY: Final = Component(
         {
             "query": schemas.ref("EventQuery"),
             "after": {**POSITION, "description": "Only what is new since this position."},
-            "from": _NEXT,
+            "from": NEXT,
             "limit": schemas.whole("Events at most.", 1, schemas.MAX_LIMIT, default=schemas.DEFAULT_LIMIT),
             "direction": schemas.direction(
                 "Backward: newest first. The first page then has the last events."
@@ -137,16 +137,16 @@ def query_of(node: Node, store: TaggedStore) -> Query:
         InvalidInput: naming the field that breaks a rule.
         TooLarge: the query has too many different tags and types.
     """
-    asked, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
+    query, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
     try:
-        heads = store.heads_watched(asked)
+        heads = store.heads_watched(query)
     except InvalidInput as error:
         raise InvalidInput(place, error.rule) from error
     if heads > MAX_NAMED:
         raise TooLarge(place, heads, MAX_NAMED, "different tags and types to watch")
-    return asked
+    return query
 
 
-def position_of(sent: Mapping[str, Any]) -> Position | None:
+def position_of(members: Mapping[str, Any]) -> Position | None:
     """Return the position to append or read after; None where the request has none."""
-    return read_position(sent["after"]) if "after" in sent else None
+    return read_position(members["after"]) if "after" in members else None

@@ -17,7 +17,7 @@ from epochal.http.events import IDS_SHOWN
 from epochal.http.problems import Problem
 from epochal.http.sent_events import ID
 from epochal.http.tag_pages import DatedPage
-from epochal.http.tagged_requests import _GOES_ON, _NEXT, PLACE
+from epochal.http.tagged_requests import GOES_ON, NEXT, PLACE
 from epochal.model.events import Recorded
 from epochal.model.tags import (
     BackwardPage,
@@ -27,7 +27,7 @@ from epochal.model.tags import (
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.values import Units
 
-_STAMP: Final = schemas.words("When it was appended.")
+STAMP: Final = schemas.words("When it was appended.")
 
 EVENT: Final = Component(
     "TaggedEvent",
@@ -39,7 +39,7 @@ EVENT: Final = Component(
             "tags": schemas.array(schemas.words(), "What it concerns, in order."),
             "stream": schemas.words("The stream that it was appended to, if it was to one, and"),
             "index": {**INDEX, "description": "its index there."},
-            "timestamp": _STAMP,
+            "timestamp": STAMP,
             **IDS_SHOWN,
             "executedUser": schemas.words("Who did it, where that is kept."),
             **shown_bodies(),
@@ -80,18 +80,18 @@ class Listed:
         self._answer = answer or AnswerSize()
         self.views: list[Any] = []
 
-    def __call__(self, found: Recorded) -> bool:
+    def __call__(self, event: Recorded) -> bool:
         """Add an event to the answer; return false if the limit is reached or the answer is full."""
         if len(self.views) >= self._limit:
             return False
-        frame = fields(found)
-        if self._positions and found.position is not None:
-            frame["position"] = write_position(found.position)
-        if body_bytes(found) > LARGEST:
+        frame = fields(event)
+        if self._positions and event.position is not None:
+            frame["position"] = write_position(event.position)
+        if body_bytes(event) > LARGEST:
             view = None if self.views else self._answer.omit(frame)
         else:
-            shown = with_bodies(frame, found, self._link)
-            view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
+            whole = with_bodies(frame, event, self._link)
+            view = self._answer.fit(whole) if self.views else self._answer.put(whole, frame)
         if view is not None:
             self.views.append(view)
         return view is not None
@@ -115,36 +115,36 @@ class Listed:
         )
 
 
-def shown(found: Recorded, link: Link) -> dict[str, Any]:
+def shown(event: Recorded, link: Link) -> dict[str, Any]:
     """Show an event, with its bodies in the bucket as links."""
-    return with_bodies(fields(found), found, link)
+    return with_bodies(fields(event), event, link)
 
 
-def _single(found: Recorded, link: Link) -> Any:
+def show_single(event: Recorded, link: Link) -> Any:
     """Show an event as an answer of its own, with its position in the tag that it was found by."""
-    frame = fields(found)
-    if found.position is not None:
-        frame["position"] = write_position(found.position)
-    if body_bytes(found) > LARGEST:
+    frame = fields(event)
+    if event.position is not None:
+        frame["position"] = write_position(event.position)
+    if body_bytes(event) > LARGEST:
         return AnswerSize().omit(frame)
-    return AnswerSize().put(with_bodies(frame, found, link), frame)
+    return AnswerSize().put(with_bodies(frame, event, link), frame)
 
 
-def fields(found: Recorded) -> dict[str, Any]:
+def fields(event: Recorded) -> dict[str, Any]:
     """Show an event without its bodies."""
-    ids = {"causationId": found.causation_id, "correlationId": found.correlation_id, **found.besides}
+    ids = {"causationId": event.causation_id, "correlationId": event.correlation_id, **event.besides}
     return {
-        "id": found.id,
-        "place": found.place,
-        "type": found.type,
-        "tags": list(found.tags),
-        "timestamp": found.timestamp,
-        **({"stream": found.stream, "index": found.index} if found.stream else {}),
+        "id": event.id,
+        "place": event.place,
+        "type": event.type,
+        "tags": list(event.tags),
+        "timestamp": event.timestamp,
+        **({"stream": event.stream, "index": event.index} if event.stream else {}),
         **{name: value for name, value in ids.items() if value is not None},
     }
 
 
-_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")})
+_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (STAMP, "timestamp")})
 APPENDED: Final = Shown(
     "AppendedTagged",
     {
@@ -173,19 +173,19 @@ EVENT_PAGE: Final = Shown(
         "position": schemas.or_null(
             POSITION, "To append after; null until the last page, where it is not backward."
         ),
-        "next": schemas.or_null(_NEXT, _GOES_ON),
+        "next": schemas.or_null(NEXT, GOES_ON),
     },
 )
 LISTED: Final = Shown(
     "ListedEvents",
     {
         "events": schemas.array(schemas.ref("TaggedEvent"), "In order of their places."),
-        "next": schemas.or_null(PLACE, _GOES_ON),
+        "next": schemas.or_null(PLACE, GOES_ON),
     },
 )
 
 
-def appended(made: Appended, units: Units) -> dict[str, Any]:
+def appended(outcome: Appended, units: Units) -> dict[str, Any]:
     """Build the answer to an append of tagged events.
 
     A replayed append without a condition has read no tag, so its position is null.
@@ -194,41 +194,41 @@ def appended(made: Appended, units: Units) -> dict[str, Any]:
         units: capacity units that the request used.
     """
     return APPENDED(
-        made,
-        events=[_MADE(each) for each in made.events],
-        position=write_position(made.position) if made.position.seen else None,
-        versions=dict(made.versions),
+        outcome,
+        events=[_MADE(event) for event in outcome.events],
+        position=write_position(outcome.position) if outcome.position.seen else None,
+        versions=dict(outcome.versions),
         capacity=answers.capacity(units),
     )
 
 
-def _page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
+def show_page(page: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
     """Build the answer to a page of a query.
 
     Only the last page, or each page of a backward read, has the position to append after.
     """
     return EVENT_PAGE(
         events=listed.views,
-        position=None if found.position is None else write_position(found.position),
-        next=None if found.rest is None else found.rest.text(),
+        position=None if page.position is None else write_position(page.position),
+        next=None if page.rest is None else page.rest.text(),
     )
 
 
-def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
+def show_listing(page: DatedPage[Recorded], link: Link) -> dict[str, Any]:
     """Build the answer to a page of listed events, cut short where the answer is full.
 
     A page never ends between events of one place, since no next page could go on from there.
     """
     answer, views, last = AnswerSize(), list[Any](), ""
-    for each in found.items:
+    for event in page.items:
         # A page never ends between events of one place: no next page could go on from there.
-        ends = bool(views) and each.place > last
-        if body_bytes(each) > LARGEST:
-            view = None if ends else answer.omit(fields(each))
+        ends = bool(views) and event.place > last
+        if body_bytes(event) > LARGEST:
+            view = None if ends else answer.omit(fields(event))
         else:
-            view = answer.fit(shown(each, link)) if ends else answer.put(shown(each, link), fields(each))
+            view = answer.fit(shown(event, link)) if ends else answer.put(shown(event, link), fields(event))
         if view is None:
             return LISTED(events=views, next=last)
         views.append(view)
-        last = each.place
-    return LISTED(events=views, next=found.next)
+        last = event.place
+    return LISTED(events=views, next=page.next)

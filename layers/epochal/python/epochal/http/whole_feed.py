@@ -119,7 +119,7 @@ STREAMS_PAGE: Final = Shown(
 )
 _PLACE: Final = r"\d{1,9}:(\d{1,13}@\d{1,7}|\d{1,19})"
 _POSITION: Final = f"({_PLACE}(,{_PLACE})*)?"
-_SOURCES: Final = sorted(layout_names(), key=lambda each: each != NATIVE)
+_SOURCES: Final = sorted(layout_names(), key=lambda name: name != NATIVE)
 _asked: Final = partial(parameters.parameter, "query", required=True)
 
 
@@ -137,25 +137,25 @@ _asked: Final = partial(parameters.parameter, "query", required=True)
     ),
     gives=NEWEST_PAGE,
 )
-def read_newest(reading: Reading, request: Request, asked: QueryString) -> Response:
+def read_newest(reading: Reading, request: Request, query: QueryString) -> Response:
     """Read the newest of the feed.
 
     Of all partitions, newest first. A page ends with an entry of the index, or at 4 MB.
     """
-    before = asked.text("before")
+    before = query.text("before")
     start = None if before is None else parse_position(before, "before")
     source, meter = measured(reading.feed, request)
-    shown = FeedItems(reading.link)
-    found = WholeFeed(source).newest_within(
-        bounds(source, shown, request.seconds),
-        limit=asked.limit(),
+    feed_items = FeedItems(reading.link)
+    page = WholeFeed(source).newest_within(
+        bounds(source, feed_items, request.seconds),
+        limit=query.limit(),
         before=start,
-        categories=categories_of(reading, asked.texts("category")),
-        data=asked.flag("data"),
+        categories=categories_of(reading, query.texts("category")),
+        data=query.flag("data"),
         seconds=max(1.0, request.seconds - EVENTS),
     )
-    items = [shown.view(item) for item in found.items]
-    view = NEWEST_PAGE(found, items=items, next=str(found.next))
+    items = [feed_items.view(item) for item in page.items]
+    view = NEWEST_PAGE(page, items=items, next=str(page.next))
     return answer(meter, view, figures={"Items": float(len(items))})
 
 
@@ -171,10 +171,10 @@ def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response
     if "within" not in fields:
         raise InvalidInput("within", "is required")
     source, meter = measured(reading.feed, request)
-    shown = FeedItems(reading.link)
+    feed_items = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
-    found = WholeFeed(source).ordered_within(
-        bounds(source, shown, request.seconds),
+    page = WholeFeed(source).ordered_within(
+        bounds(source, feed_items, request.seconds),
         within=float(fields["within"]),
         start=_start_in_order(fields.get("from", "beginning")),
         limit=fields["limit"],
@@ -182,12 +182,12 @@ def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response
         seconds=seconds,
         wait=min(float(fields["wait"]), reading.longest, seconds),
     )
-    items = [shown.view(item) for item in found.items]
-    view = ORDERED_PAGE(found, items=items, next=str(found.next))
-    return answer(meter, view, headers=again(found), figures={"Items": float(len(items))})
+    items = [feed_items.view(item) for item in page.items]
+    view = ORDERED_PAGE(page, items=items, next=str(page.next))
+    return answer(meter, view, headers=again(page), figures={"Items": float(len(items))})
 
 
-def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:
+def _start_in_order(text: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:
     """Parse where an ordered read begins: `next` of a page, a moment, `beginning` or `tail`.
 
     Raises:
@@ -195,9 +195,9 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     """
     from epochal.feed.ordered import OrderedCheckpoint  # noqa: PLC0415  ordered reads are rare
 
-    if given.startswith("{"):
-        return OrderedCheckpoint.parse(given)
-    place = parse_place(given)
+    if text.startswith("{"):
+        return OrderedCheckpoint.parse(text)
+    place = parse_place(text)
     if isinstance(place, Checkpoint):
         raise InvalidInput("from", "must be next of a page in order, a moment, beginning or tail")
     return place
@@ -214,25 +214,25 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     ),
     gives=INDEXED,
 )
-def read_position(reading: Reading, request: Request, asked: QueryString) -> Response:
+def read_position(reading: Reading, request: Request, query: QueryString) -> Response:
     """Wait until events are in the feed.
 
     The position behind a stream's events, for readers to compare: what has got there has seen them. Null where they are
     not in the feed by the end of `wait`.
     """
-    stream, version, layout = asked.text("stream"), asked.whole("version"), asked.choice("source")
+    stream, version, layout = query.text("stream"), query.whole("version"), query.choice("source")
     if not stream or version is None:
         raise InvalidInput("version" if stream else "stream", "is required")
-    known = {source_of(each) for each in reading.partitions}
-    if layout not in known:
-        raise InvalidInput("source", f"must be {' or '.join(sorted(known))}")
+    sources = {source_of(partition) for partition in reading.partitions}
+    if layout not in sources:
+        raise InvalidInput("source", f"must be {' or '.join(sorted(sources))}")
     source, meter = measured(reading.feed, request)
-    seconds = min(float(asked.whole("wait") or 0), reading.longest, max(0.0, request.seconds - EVENTS))
+    seconds = min(float(query.whole("wait") or 0), reading.longest, max(0.0, request.seconds - EVENTS))
     try:
-        found = source.wait_for(stream, version, source=layout, seconds=seconds)
+        position = source.wait_for(stream, version, source=layout, seconds=seconds)
     except InvalidInput:  # nothing of that layout has been indexed yet
-        found = None
-    return answer(meter, INDEXED(position=None if found is None else str(found)))
+        position = None
+    return answer(meter, INDEXED(position=None if position is None else str(position)))
 
 
 @operation(
@@ -260,46 +260,46 @@ def read_position(reading: Reading, request: Request, asked: QueryString) -> Res
     ),
     gives=STREAMS_PAGE,
 )
-def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
+def list_streams(reading: Reading, request: Request, query: QueryString) -> Response:
     """List streams by the time of their creation, or by name.
 
     It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every
     page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a
     request may, and is refused.
     """
-    start, by_name = asked.text("from"), asked.choice("order") == "name"
+    start, by_name = query.text("from"), query.choice("order") == "name"
     place = None if start is None or by_name else parse_places(start)
     source, meter = measured(reading.feed, request)
     if by_name:
-        return _by_name(source, meter, reading, request, asked)
-    found = source.streams(
-        asked.limit(),
+        return _by_name(source, meter, reading, request, query)
+    page = source.streams(
+        query.limit(),
         start=place,
-        direction="backward" if asked.choice("direction") == "backward" else "forward",
-        categories=categories_of(reading, asked.texts("category")),
-        prefix=asked.text("prefix") or "",
+        direction="backward" if query.choice("direction") == "backward" else "forward",
+        categories=categories_of(reading, query.texts("category")),
+        prefix=query.text("prefix") or "",
         seconds=max(1.0, request.seconds - EVENTS),
     )
-    streams = [asdict(each) for each in found.streams]
-    return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
+    streams = [asdict(stream) for stream in page.streams]
+    return answer(meter, STREAMS_PAGE(page, streams=streams, next=str(page.next)))
 
 
 def _by_name(
-    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
+    source: FeedReader, meter: Meter, reading: Reading, request: Request, query: QueryString
 ) -> Response:
     """Answer a page of streams in the order of their names.
 
     Raises:
         InvalidInput: the direction is backward.
     """
-    if asked.choice("direction") == "backward":
+    if query.choice("direction") == "backward":
         raise InvalidInput("direction", "must be forward where order is name")
-    found = source.streams_by_name(
-        asked.limit(),
-        after=asked.text("from") or "",
-        categories=categories_of(reading, asked.texts("category")),
-        prefix=asked.text("prefix") or "",
+    page = source.streams_by_name(
+        query.limit(),
+        after=query.text("from") or "",
+        categories=categories_of(reading, query.texts("category")),
+        prefix=query.text("prefix") or "",
         seconds=max(1.0, request.seconds - EVENTS),
     )
-    streams = [asdict(each) for each in found.streams]
-    return answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))
+    streams = [asdict(stream) for stream in page.streams]
+    return answer(meter, STREAMS_PAGE(page, streams=streams, next=page.next or ""))

@@ -80,11 +80,11 @@ def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
         return Free()
     head: Head | None = yield from key.layout.load(key.table, key.stream)
     # After the head, so that what it says covers every try that the head may have in it.
-    found = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
-    if found is None:
+    record = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
+    if record is None:
         # The record has expired meanwhile.
-        found = yield from remember(key.table, key.record, version_of(head))
-    settled = None if found is None else (yield from _made(key, head, found))
+        record = yield from remember(key.table, key.record, version_of(head))
+    settled = None if record is None else (yield from _made(key, head, record))
     return settled or Free(head=head, read=True)
 
 
@@ -98,25 +98,25 @@ def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Sett
     Returns:
         The outcome of the earlier decision; None if there is none.
     """
-    found: Remembered | None = None
+    record: Remembered | None = None
     if version_of(known) < version_of(since):
         # The stream was begun anew, or the token is of another stream: no try may be below the record's bound.
-        found = yield from recall(key.table, key.record)
-    return (yield from _made(key, known, found or Remembered(first=version_of(since))))
+        record = yield from recall(key.table, key.record)
+    return (yield from _made(key, known, record or Remembered(first=version_of(since))))
 
 
-def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settled | None]:
+def _made(key: DecisionKey, head: Known[Any], record: Remembered) -> Steps[Settled | None]:
     """Look for a decision under a key in a stream from the record's bound on; None if there is none.
 
     If there is none, the record's bound is lowered to the head's version, so that a try may follow.
 
     Args:
-        found: contents of the key's record.
+        record: contents of the key's record.
     """
-    check_contents(found, None)
+    check_contents(record, None)
     if head is not None:
-        settled: Settled | None = yield from key.layout.decided(key, head, found.first)
+        settled: Settled | None = yield from key.layout.decided(key, head, record.first)
         if settled is not None:
             return settled
-    yield from lower(key.table, key.record, version_of(head), found)
+    yield from lower(key.table, key.record, version_of(head), record)
     return None

@@ -107,19 +107,19 @@ def heal_streams(
     def healed(gap: Gap) -> Steps[Healed]:
         """Read the events of a gap, or as many from its beginning as make a piece."""
         cursor = yield from begin(gap.stream, gap.index)
-        found = Healed()
+        piece = Healed()
         while cursor is not None and not cursor.at_end and (gap.end is None or cursor.at < gap.end):
-            if found.full:
-                found.whole = False
-                return found
+            if piece.full:
+                piece.whole = False
+                return piece
             part = yield from advance(cursor)
             for span in part.spans:
                 types = tuple(span.types)
                 for first, end, time in writes(span):
                     last = end if gap.end is None else max(first, min(end, gap.end))
-                    found.add(Span(gap.stream, first, types[first - span.base : last - span.base]), time)
+                    piece.add(Span(gap.stream, first, types[first - span.base : last - span.base]), time)
             cursor = part.cursor
-        return found
+        return piece
 
     return soundly(healed, layout)
 

@@ -30,9 +30,9 @@ def told_by(key: str, now: Ticks) -> Ticks:
         KeyAhead: the moment is more than five minutes ahead.
         InvalidInput: it is more than an hour ahead.
     """
-    if (found := _TELLS.search(key)) is None:
+    if (match := _TELLS.search(key)) is None:
         return NEVER
-    moment = from_unix_nanoseconds(int(found[1] + found[2], 16) * 1_000_000)
+    moment = from_unix_nanoseconds(int(match[1] + match[2], 16) * 1_000_000)
     if moment > now + _OF_NO_CLOCK:
         raise InvalidInput("idempotency_key", "is a UUIDv7 of more than an hour from now")
     if moment > now + _AHEAD:

@@ -168,11 +168,11 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(found: Remembered | None, append_id: bytes | None) -> None:
+def check_contents(record: Remembered | None, append_id: bytes | None) -> None:
     """Raise `InvalidInput` if a record is of a write with another append id.
 
     Args:
         append_id: append id of the write; None for a decision, which no such write may have preceded.
     """
-    if found is not None and found.append_id not in (None, append_id):
+    if record is not None and record.append_id not in (None, append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

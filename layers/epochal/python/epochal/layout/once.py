@@ -160,31 +160,31 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     head = yield from attempts.load()
     # After the head, so that what it says covers every try that the head may have in it.
     if (new := attempts.is_new(head)) is not None:
-        found = None if new else (yield from recall(table, record)) or Remembered(first=0)
+        contents = None if new else (yield from recall(table, record)) or Remembered(first=0)
     elif accepts(expected, head):
-        found = yield from remember(table, record, version_of(head))
+        contents = yield from remember(table, record, version_of(head))
     else:
-        found = yield from recall(table, record)
-    return (yield from _again(call, head, found))
+        contents = yield from recall(table, record)
+    return (yield from _again(call, head, contents))
 
 
-def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[Answer[H]]:
+def _again(call: _Call[H], head: H | None, contents: Remembered | None) -> Steps[Answer[H]]:
     """Look for an earlier append of the batch in a stream whose head was read; append if there is none.
 
     Args:
         head: the head that was read.
-        found: contents of the key's record, read after the head; None if there is none.
+        contents: contents of the key's record, read after the head; None if there is none.
     """
     attempts = call.attempts
-    check_contents(found, attempts.batch.append_id)
-    if found is not None and head is not None:
-        settled = yield from attempts.settle(head, found.first, repeatable=True)
+    check_contents(contents, attempts.batch.append_id)
+    if contents is not None and head is not None:
+        settled = yield from attempts.settle(head, contents.first, repeatable=True)
         if settled is not None:
             return settled
     if not accepts(call.expected, head):
         return (yield from _too_late(call, head))
-    if found is not None:
-        lowered = yield from lower(attempts.table, call.record, version_of(head), found)
+    if contents is not None:
+        lowered = yield from lower(attempts.table, call.record, version_of(head), contents)
         check_contents(lowered, attempts.batch.append_id)
     return (yield from _tried(call, head, was_read=True))
 
@@ -240,16 +240,16 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
                 return Unknown(first=first)
             if not accepts(expected, known):
                 return (yield from _rejected(attempts, record, known, tried))
-        sent = yield from attempts.unfold_on(known, record, seen)
-        if isinstance(sent, Token):
-            return Written(first=sent.version, version=sent.version, token=sent)
-        if isinstance(sent, Unmet):
-            return sent
-        seen = sent.seen
-        tried.add(sent.etag)
+        reply = yield from attempts.unfold_on(known, record, seen)
+        if isinstance(reply, Token):
+            return Written(first=reply.version, version=reply.version, token=reply)
+        if isinstance(reply, Unmet):
+            return reply
+        seen = reply.seen
+        tried.add(reply.etag)
         if seen is not None and seen.append_id is not None:
             return (yield from _done(attempts, seen, tried))
-        known = yield from sent.head
+        known = yield from reply.head
 
 
 def _rejected(
@@ -280,8 +280,8 @@ def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> St
     if seen.etag is None:
         raise InvalidInput("idempotency_key", "was used before for an append with a condition")
     head = yield from attempts.load()
-    ours = head is not None and head.etag == seen.etag
-    token = head.token() if head is not None and ours else Token(version=seen.first, etag=seen.etag)
+    unchanged = head is not None and head.etag == seen.etag
+    token = head.token() if head is not None and unchanged else Token(version=seen.first, etag=seen.etag)
     return Written(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
 
 

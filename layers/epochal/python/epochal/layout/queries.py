@@ -117,14 +117,14 @@ def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, fiel
     for number, item in enumerate(query.items):
         candidates = _candidates(item, position.seen.keys())
         if not candidates:
-            wanted = _fencing(item, type_heads=type_heads)[0]
-            raise InvalidInput(field, f"is of a read that did not ask for {wanted!r}")
+            default = _fencing(item, type_heads=type_heads)[0]
+            raise InvalidInput(field, f"is of a read that did not ask for {default!r}")
         if len(candidates) == 1:
             tags.append(candidates[0])
         elif _mark(item) in position.items:
             tags.append(_default(item))
         elif item.tags.issuperset(candidates[-1]):
-            tags.append(tuple(tag for each in candidates for tag in each))
+            tags.append(tuple(tag for chosen in candidates for tag in chosen))
             together.add(number)
         else:
             tags.append(candidates[-1])
@@ -139,19 +139,19 @@ def _candidates(item: QueryItem, seen: Collection[str]) -> list[tuple[str, ...]]
     Args:
         seen: tags that a position has seen.
     """
-    found: list[tuple[str, ...]] = [(tag,) for tag in sorted(item.tags) if tag in seen]
+    candidates: list[tuple[str, ...]] = [(tag,) for tag in sorted(item.tags) if tag in seen]
     types = tuple(sorted(map(type_tag, item.types)))
     if types and all(tag in seen for tag in types):
-        found.append(types)
+        candidates.append(types)
     if EVERYTHING in seen:
-        found.append((EVERYTHING,))
-    return found
+        candidates.append((EVERYTHING,))
+    return candidates
 
 
 def _mark(item: QueryItem) -> str:
     """Compute the mark of a query's item: 12 hex digits of a hash over types and tags."""
-    asked = json.dumps([sorted(item.types), sorted(item.tags)])
-    return hashlib.sha256(asked.encode()).hexdigest()[:MARK]
+    item_text = json.dumps([sorted(item.types), sorted(item.tags)])
+    return hashlib.sha256(item_text.encode()).hexdigest()[:MARK]
 
 
 def check_covered(position: Position, fenced: Fence, field: str = "after") -> None:
@@ -167,9 +167,9 @@ def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
     Raises:
         InvalidInput: the item names no tags, and its types have no heads.
     """
-    wanted = _default(item)
-    if item.tags or type_heads is True or (type_heads and type_heads.issuperset(wanted)):
-        return wanted
+    default = _default(item)
+    if item.tags or type_heads is True or (type_heads and type_heads.issuperset(default)):
+        return default
     if type_heads and EVERYTHING in type_heads:
         return (EVERYTHING,)
     raise InvalidInput("query", "an item must name a tag, unless the store was opened for its types")

@@ -111,7 +111,7 @@ class TaggedReads(Protocol):
     def begin(self, before: Reach, limit: int) -> Steps[tuple[Position, TaggedReads]]:
         """Begin a read of up to `limit` events; return its position and the source of its first part."""
 
-    def part(self, wanted: Wanted) -> Steps[Part]:
+    def part(self, bounds: Wanted) -> Steps[Part]:
         """Read the wanted events, or the first of them."""
 
 
@@ -124,11 +124,11 @@ def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forwa
     if forward and limit is None:
         return (yield from reads.everything(after))
     places = None if limit is None else iter(range(limit))
-    asked = _Asked(takes=lambda _: places is None or next(places, None) is not None, limit=limit, looks=None)
+    limits = _Asked(takes=lambda _: places is None or next(places, None) is not None, limit=limit, looks=None)
     if not forward:
-        back = yield from _back(reads, after, None, asked)
+        back = yield from _back(reads, after, None, limits)
         return Seen(events=back.events, position=back.position, more=back.rest is not None)
-    position, part = yield from _onward(reads, after, None, asked)
+    position, part = yield from _onward(reads, after, None, limits)
     if part.done:
         return Seen(events=at_the_end(part.events, position), position=position)
     return Seen(events=part.events, position=part.events[-1].position or position, more=True)
@@ -146,8 +146,8 @@ def read_page(
     """
     if after is not None:
         check_covered(after, reads.fenced)
-    asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
-    position, part = yield from _onward(reads, after, rest, asked)
+    limits = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
+    position, part = yield from _onward(reads, after, rest, limits)
     if part.done:
         return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
     return TaggedPage(events=part.events, position=None, rest=Rest(at=part.reached, position=position))
@@ -157,8 +157,8 @@ def read_page_back(
     reads: TaggedReads, after: Position | None, rest: Down | None, takes: Takes, limit: int
 ) -> Steps[BackwardPage]:
     """Read one page as `read_page` does, newest events first."""
-    asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
-    part = yield from _back(reads, after, rest, asked)
+    limits = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
+    part = yield from _back(reads, after, rest, limits)
     return BackwardPage(events=part.events, position=part.position, rest=part.rest)
 
 
@@ -174,16 +174,16 @@ def first_in_the_way(
         InvalidInput: nothing matches among the first `most` events of a tag, and the tag has more.
     """
     before = position.seen
-    wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=_one_at_least(takes))
+    bounds = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=_one_at_least(takes))
     while True:
-        part = yield from reads.part(wanted)
+        part = yield from reads.part(bounds)
         if part.events or part.done:
             reached = replace(position, seen=part.reached)
             return Conflict(events=part.events, position=reached, more=not part.done)
         if most is not None and any(reached.count >= most for reached in part.reached.values()):
             rule = f"must be given where a tag has more than {most:,} events: keep the position of a read"
             raise InvalidInput("after", rule)
-        wanted = replace(wanted, at=part.reached)
+        bounds = replace(bounds, at=part.reached)
 
 
 def _one_at_least(takes: Takes) -> Takes:
@@ -228,45 +228,45 @@ class _Asked:
 
 
 def _onward(
-    reads: TaggedReads, after: Position | None, rest: Rest | None, asked: _Asked
+    reads: TaggedReads, after: Position | None, rest: Rest | None, limits: _Asked
 ) -> Steps[tuple[Position, Part]]:
     """Read forward part by part; return the position of the read, and the parts joined to one."""
     before: Reach = {} if after is None else after.seen
-    source, most = reads, asked.limit or ENTRIES
+    source, most = reads, limits.limit or ENTRIES
     if rest is None:
         position, source = yield from reads.begin(before, most)
         first = begun(reads.fenced, before)
     else:
-        for each in (Position(seen=rest.at), rest.position):
-            check_covered(each, reads.fenced, REST)
+        for start in (Position(seen=rest.at), rest.position):
+            check_covered(start, reads.fenced, REST)
         position, first = rest.position, rest.at
-    wanted = Wanted(
+    bounds = Wanted(
         before=before,
         at=first,
         until=position.seen,
-        takes=asked.takes,
+        takes=limits.takes,
         end=position,
         field="after" if rest is None else REST,
     )
     events: tuple[Recorded, ...] = ()
     while True:
-        part = yield from source.part(replace(wanted, most=most))
+        part = yield from source.part(replace(bounds, most=most))
         part = replace(part, events=events + part.events)
         looked = sum(part.reached[tag].count - first[tag].count for tag in first)
-        if part.done or asked.ends(part, looked):
+        if part.done or limits.ends(part, looked):
             return position, part
-        wanted, source, most = replace(wanted, at=part.reached), reads, GROWTH * most
+        bounds, source, most = replace(bounds, at=part.reached), reads, GROWTH * most
         events = part.events
 
 
-def _back(reads: TaggedReads, after: Position | None, rest: Down | None, asked: _Asked) -> Steps[PartBack]:
+def _back(reads: TaggedReads, after: Position | None, rest: Down | None, limits: _Asked) -> Steps[PartBack]:
     """Read backward part by part; return the parts joined to one."""
-    looked, most = 0, asked.limit or ENTRIES
+    looked, most = 0, limits.limit or ENTRIES
     events: tuple[Recorded, ...] = ()
     while True:
-        part = yield from reads.part_back(after, rest, asked.takes, min(ENTRIES, most))
+        part = yield from reads.part_back(after, rest, limits.takes, min(ENTRIES, most))
         part = replace(part, events=events + part.events)
         looked += most
-        if part.rest is None or asked.ends(part, looked):
+        if part.rest is None or limits.ends(part, looked):
             return part
         events, rest, most = part.events, part.rest, GROWTH * most

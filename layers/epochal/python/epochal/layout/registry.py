@@ -16,7 +16,7 @@ from epochal.settings import DECLARED, Settings, partitions_setting, table_setti
 
 def layout_names() -> tuple[str, ...]:
     """Return the names of all layouts, in the order of their partitions."""
-    return tuple(each.name for each in layouts())
+    return tuple(layout.name for layout in layouts())
 
 
 def layouts_in(settings: Settings) -> tuple[Layout, ...]:
@@ -24,20 +24,20 @@ def layouts_in(settings: Settings) -> tuple[Layout, ...]:
 
     Their plug-ins need not be installed.
     """
-    return tuple(each for each in entries() if settings.value(each.table))
+    return tuple(layout for layout in entries() if settings.value(layout.table))
 
 
 def declared() -> Mapping[str, Setting]:
     """Return every setting of a deployment by name, including those of its layouts."""
-    tables = [table_setting(spec.kind, spec.help) for each in layouts() for spec in each.port.tables]
-    partitions = [partitions_setting(each.partitions) for each in layouts()]
-    own = [setting for each in layouts() for setting in own_settings(each).values()]
-    return {each.name: each for each in (*tables, *partitions, *own, *DECLARED.values())}
+    tables = [table_setting(spec.kind, spec.help) for layout in layouts() for spec in layout.port.tables]
+    partitions = [partitions_setting(layout.partitions) for layout in layouts()]
+    layout_settings = [setting for layout in layouts() for setting in own_settings(layout).values()]
+    return {setting.name: setting for setting in (*tables, *partitions, *layout_settings, *DECLARED.values())}
 
 
 def layout_of(partition: int) -> Layout:
     """Return the layout that a partition of the feed belongs to."""
-    return next(each for each in reversed(entries()) if partition >= each.base)
+    return next(layout for layout in reversed(entries()) if partition >= layout.base)
 
 
 def source_of(partition: int) -> str:
@@ -47,7 +47,7 @@ def source_of(partition: int) -> str:
 
 def layout_named(name: str) -> Layout:
     """Return the layout of a name; `KeyError` if there is none."""
-    return {each.name: each for each in entries()}[name]
+    return {layout.name: layout for layout in entries()}[name]
 
 
 def base_of(name: str) -> int:
@@ -57,12 +57,14 @@ def base_of(name: str) -> int:
 
 def head_key(name: str, image: Item) -> Key:
     """Return the primary key of an item of a layout's table of heads."""
-    return {each: image[each] for each in layout_named(name).port.heads.keys if each in image}
+    return {
+        attribute: image[attribute] for attribute in layout_named(name).port.heads.keys if attribute in image
+    }
 
 
 def partitions_of(settings: Settings) -> tuple[int, ...]:
     """Return the partitions of a deployment's feed, whether anything was indexed in them or not."""
-    counts = [(each.base, settings.partitions(each.partitions)) for each in layouts_in(settings)]
+    counts = [(layout.base, settings.partitions(layout.partitions)) for layout in layouts_in(settings)]
     return tuple(base + number for base, count in counts for number in range(count))
 
 

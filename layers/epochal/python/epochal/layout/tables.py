@@ -30,13 +30,13 @@ TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s
 def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """Return the tables of a deployment that has these layouts, or all layouts, and the index."""
     chosen = layouts() if of is None else of
-    return (*(spec for each in chosen for spec in each.port.tables), INDEX)
+    return (*(spec for layout in chosen for spec in layout.port.tables), INDEX)
 
 
 def archives(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """Return the archive tables of these layouts, or of all layouts."""
-    found = (each.port.archive for each in (layouts() if of is None else of))
-    return tuple(each.table for each in found if each is not None)
+    declared = (layout.port.archive for layout in (layouts() if of is None else of))
+    return tuple(archive.table for archive in declared if archive is not None)
 
 
 def every_table() -> tuple[TableSpec, ...]:

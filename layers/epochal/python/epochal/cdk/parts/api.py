@@ -150,9 +150,9 @@ class Api:
             for name, function in self.functions.items()
         }
         return [
-            made
+            route
             for operation in operations()
-            for made in api.add_routes(
+            for route in api.add_routes(
                 path=operation.path,
                 methods=[apigateway.HttpMethod(operation.method)],
                 integration=integrations[operation.function],
@@ -177,13 +177,13 @@ class Api:
             ),
         )
         live.node.add_dependency(*self._routes(stage, api))
-        made = cast(apigateway.CfnStage, live.node.default_child)
-        made.route_settings = {
+        resource = cast(apigateway.CfnStage, live.node.default_child)
+        resource.route_settings = {
             key: {"ThrottlingRateLimit": most, "ThrottlingBurstLimit": most}
             for key, most in stage.limits().items()
         }
         if stage.access_logs:
-            made.access_log_settings = self._access_log(stage)
+            resource.access_log_settings = self._access_log(stage)
         return live
 
     def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:

@@ -63,7 +63,7 @@ class AuditResources(Construct):
             environment=replace(
                 settings_of(stage, stores),
                 topic=notices.topic.topic_arn,
-                mappings=tuple(each.attr_id for each in mappings),
+                mappings=tuple(mapping.attr_id for mapping in mappings),
             ).environment("auditor"),
             allowed=[
                 *grants.allowed("auditor", stage, stores),

@@ -39,8 +39,8 @@ def interpreter_of(python: str) -> str | None:
     if f"{sys.version_info.major}.{sys.version_info.minor}" == python:
         return sys.executable
     for folder in os.get_exec_path():
-        found = shutil.which(f"python{python}", path=folder)
-        if found is not None and (run := _run_by(found, python)) is not None:
+        executable = shutil.which(f"python{python}", path=folder)
+        if executable is not None and (run := _run_by(executable, python)) is not None:
             return run
     return None
 
@@ -77,14 +77,14 @@ def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
     interpreter = interpreter_of(python)
     # Without a dot, since CDK would take the text after a dot for the file's type.
     kind = f"{layer.name}-py{python.replace('.', '')}-{'bytecode' if interpreter else 'sources'}-"
-    folder = cache / (kind + _digest(layer, below))
+    folder = cache / (kind + digest_of(layer, below))
     if not folder.exists():
         old = list(cache.glob(f"{kind}*"))
         with filling(folder) as content:
             shutil.copytree(layer, content / below, ignore=shutil.ignore_patterns(*LITTER))
             compile_modules(content / "python", interpreter)
-        for each in old:
-            shutil.rmtree(each, ignore_errors=True)
+        for path in old:
+            shutil.rmtree(path, ignore_errors=True)
     return folder
 
 
@@ -107,12 +107,12 @@ def has_bytecode(layer: Path) -> bool:
     return next(layer.rglob("*.pyc"), None) is not None
 
 
-def _digest(layer: Path, below: str) -> str:
+def digest_of(layer: Path, below: str) -> str:
     """Return a hash of a folder's files, or of a file, and of its place in the layer."""
     digest = hashlib.sha256(below.encode())
     for path in sorted(layer.rglob("*")) if layer.is_dir() else [layer]:
         place = path.relative_to(layer)
-        if path.is_file() and not any(fnmatch(part, each) for part in place.parts for each in LITTER):
+        if path.is_file() and not any(fnmatch(part, pattern) for part in place.parts for pattern in LITTER):
             content = path.read_bytes()
             digest.update(f"{place}\n{len(content)}\n".encode() + content)
     return digest.hexdigest()[:24]

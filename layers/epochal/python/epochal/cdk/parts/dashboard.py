@@ -42,13 +42,15 @@ def dashboard(
         functions: functions of the stage.
         tables: tables of the stage by their kinds.
     """
-    ours = {each: stage.named(each) for each in functions}
-    reactions = {each: stage.named(function_of(each)) for each in reacting(stage)}
+    names_by_function = {function: stage.named(function) for function in functions}
+    reactions = {reaction: stage.named(function_of(reaction)) for reaction in reacting(stage)}
     timers = {TIMERS.kind: stage.named(TIMERS.kind)} if stage.timers else {}
-    waiting = {each: queue_of(stage, each) for each in reactions}
-    given_up = {each: queue_of(stage, each, failed=True) for each in reactions}
+    waiting = {reaction: queue_of(stage, reaction) for reaction in reactions}
+    given_up = {reaction: queue_of(stage, reaction, failed=True) for reaction in reactions}
     kinds = {kind: table.table_name for kind, table in tables.items()}
-    indexed = [metric("Epochal", f"Indexed.{each}", stage.named("indexer"), label=each) for each in INDEXED]
+    indexed = [
+        metric("Epochal", f"Indexed.{measure}", stage.named("indexer"), label=measure) for measure in INDEXED
+    ]
     parked = [
         metric("Epochal", f"Reaction.{what}", place, label=f"{name} {what}")
         for name, place in reactions.items()
@@ -75,8 +77,8 @@ def dashboard(
         ],
         [
             _graph("Wake-ups waiting, s", _each("AWS/SQS", age, waiting, "Maximum")),
-            _graph("Errors", _each("AWS/Lambda", "Errors", ours)),
-            _graph("Functions throttled", _each("AWS/Lambda", "Throttles", ours)),
+            _graph("Errors", _each("AWS/Lambda", "Errors", names_by_function)),
+            _graph("Functions throttled", _each("AWS/Lambda", "Throttles", names_by_function)),
             _graph("Tables throttled", throttled),
         ],
         [_graph(title, _each("AWS/DynamoDB", name, kinds)) for title, name in TAKEN],
@@ -89,7 +91,7 @@ def dashboard(
         scope,
         "Dashboard",
         dashboard_name=stage.named(""),
-        widgets=[found for row in rows if (found := [graph for graph in row if graph is not None])],
+        widgets=[graphs for row in rows if (graphs := [graph for graph in row if graph is not None])],
     )
 
 

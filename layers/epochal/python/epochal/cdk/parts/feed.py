@@ -87,7 +87,7 @@ class Feed:
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
         self.notices: Final = Notices(scope, "Notices", shared)
         settings, window = Settings(of_layouts=stage.of_layouts), stage.feed_window_seconds
-        ports = {each.port.heads.kind: each.port for each in stage.deployed_layouts()}
+        ports = {layout.port.heads.kind: layout.port for layout in stage.deployed_layouts()}
         sending = {kind: ports.pop(kind) for kind in stage.sending()}
         sent_to = changes.stream_arn if changes else _arn_of(scope, stage)
         self.indexer: Final = self._indexer(
@@ -104,14 +104,14 @@ class Feed:
             for kind, port in ports.items()
         }
         if sending:
-            sent = [
+            patterns = [
                 pattern
                 for kind, port in sending.items()
                 for pattern in heads_sent(port.source(settings), stage.named(kind))
             ]
-            check_filters("feed_kinesis_shards", sent, "Leave out a layout by layouts, or set it to 0")
+            check_filters("feed_kinesis_shards", patterns, "Leave out a layout by layouts, or set it to 0")
             waited = max(0, window - POLLING_SECONDS)
-            self.mappings["changes"] = self._mapping("Changes", sent_to, sent, stage, waited)
+            self.mappings["changes"] = self._mapping("Changes", sent_to, patterns, stage, waited)
         self.audit: Final = AuditResources(scope, "Audit", shared, [*self.mappings.values()], self.notices)
         topic = self.notices.topic.topic_arn
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)

@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 
 def settings_of(stage: Stage, stores: Stores) -> Settings:
     """Return the settings of a stage's functions, with the names of these tables and this bucket."""
-    chosen = {each.name: getattr(stage, each.name) for each in fields(Options) if each.name in DECLARED}
-    partitions = {each.partitions: stage.partitions(each.partitions) for each in stage.deployed_layouts()}
-    own = {
-        name: stage.of_layouts.get(name, each.default)
+    chosen = {field.name: getattr(stage, field.name) for field in fields(Options) if field.name in DECLARED}
+    partitions = {
+        layout.partitions: stage.partitions(layout.partitions) for layout in stage.deployed_layouts()
+    }
+    layout_settings = {
+        name: stage.of_layouts.get(name, setting.default)
         for layout in stage.deployed_layouts()
-        for name, each in own_settings(layout).items()
-        if not each.table
+        for name, setting in own_settings(layout).items()
+        if not setting.table
     }
     tables = {
-        each.name: stores.tables[each.table].table_name
-        for each in declared().values()
-        if each.table in stores.tables
+        setting.name: stores.tables[setting.table].table_name
+        for setting in declared().values()
+        if setting.table in stores.tables
     }
     places = {**tables, "bucket": stores.bucket.bucket_name, "plugins": stage.brought_layouts()}
     if stage.event_schemas:
         places["event_schemas"] = SCHEMAS
-    return Settings.of(**chosen, **partitions, **own, **places)
+    return Settings.of(**chosen, **partitions, **layout_settings, **places)

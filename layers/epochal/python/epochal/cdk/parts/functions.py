@@ -108,9 +108,9 @@ class Layers(Construct):
         """
         super().__init__(scope, id_)
         left_out = [
-            f"python/epochal/{each}"
+            f"python/epochal/{pattern}"
             for path in map(PurePosixPath, DEVELOPERS_ONLY)
-            for each in (path, path.parent / "__pycache__" / f"{path.stem}.*")
+            for pattern in (path, path.parent / "__pycache__" / f"{path.stem}.*")
         ]
         left_out.append("python/epochal/**/README.md")  # so that a changed README deploys nothing
         versions = [
@@ -130,12 +130,12 @@ class Layers(Construct):
         """Return the layers in the stack of `scope`, which its constructs share; make them on first use."""
         kind = f"{code.python.replace('.', '')}{code.architecture.name}{'Sdk' if code.sdk else ''}"
         stack, id_ = Stack.of(scope), f"EpochalLayers{kind}"
-        found = stack.node.try_find_child(id_)
-        if isinstance(found, cls):
-            return found
-        made = cls(stack, id_, code=code)
-        _KEPT.append(made)
-        return made
+        existing = stack.node.try_find_child(id_)
+        if isinstance(existing, cls):
+            return existing
+        layers = cls(stack, id_, code=code)
+        _KEPT.append(layers)
+        return layers
 
 
 def layer(
@@ -294,10 +294,10 @@ def log_group(scope: Construct, id_: str, *, name: str | None, stage: Stage) -> 
         name: name of the log group; None lets CloudFormation name it.
     """
     group = logs.LogGroup(scope, id_, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
-    made = cast(logs.CfnLogGroup, group.node.default_child)
+    resource = cast(logs.CfnLogGroup, group.node.default_child)
     # Days as CloudFormation counts them; the construct above takes names such as ONE_WEEK instead.
-    made.retention_in_days = stage.log_days
-    made.kms_key_id = stage.log_kms_key or None
+    resource.retention_in_days = stage.log_days
+    resource.kms_key_id = stage.log_kms_key or None
     return group
 
 
@@ -332,9 +332,10 @@ def _runtime(code: Code) -> lambda_.Runtime:
 
 def _remedies() -> dict[str, tuple[str, str]]:
     """Return for each variable of a setting the setting's name, and what to do where its value is too long."""
-    own = (each for layout in layouts() for each in own_settings(layout).values())
+    layout_settings = (setting for layout in layouts() for setting in own_settings(layout).values())
     return {
-        each.variable: (each.name, "Give it fewer or shorter values") for each in (*DECLARED.values(), *own)
+        setting.variable: (setting.name, "Give it fewer or shorter values")
+        for setting in (*DECLARED.values(), *layout_settings)
     }
 
 
@@ -376,7 +377,7 @@ def wake_up_queues(
     """
     key = kms.Key.from_key_arn(scope, "QueueKey", stage.queue_kms_key) if stage.queue_kms_key else None
 
-    def queue(id_: str, called: str, days: int, **own: Any) -> sqs.Queue:
+    def queue(id_: str, called: str, days: int, **options: Any) -> sqs.Queue:
         """Make one queue that keeps messages for `days` days."""
         return sqs.Queue(
             scope,
@@ -387,7 +388,7 @@ def wake_up_queues(
             encryption_master_key=key,
             enforce_ssl=stage.tls_only,
             **more,
-            **own,
+            **options,
         )
 
     letters = queue("Failed", failed, 14)

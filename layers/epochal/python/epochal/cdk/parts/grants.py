@@ -98,7 +98,7 @@ def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
         function: kind of the function: a key of `_FUNCTIONS`.
     """
     may, bucket = _FUNCTIONS[function], stores.bucket
-    ports = [each.port for each in stage.deployed_layouts()]
+    ports = [layout.port for layout in stage.deployed_layouts()]
     objects = [port.objects(stage) for port in ports if port.objects is not None]
     statements = [
         on_items(stores.tables[access.table.kind], access)
@@ -111,25 +111,25 @@ def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
         statements.append(on_keys(stores.tables[INDEX.kind], STATES, *may.groups))
     if may.bodies or (function == "auditor" and stage.keep):
         statements += [
-            on_table(stores.tables[each.table.kind], *getattr(each, may.archives))
-            for each in (port.archive for port in ports)
-            if each is not None and each.table.kind in stores.tables
+            on_table(stores.tables[archive.table.kind], *getattr(archive, may.archives))
+            for archive in (port.archive for port in ports)
+            if archive is not None and archive.table.kind in stores.tables
         ]
     if may.bodies:
-        kept = [(BODIES, may.bodies), (UPLOADS, may.uploads)]
-        kept += [(each.prefix, each.actions.get(function, ())) for each in objects]
-        statements += [on_objects(bucket, prefix, *actions) for prefix, actions in kept if actions]
+        prefixes = [(BODIES, may.bodies), (UPLOADS, may.uploads)]
+        prefixes += [(access.prefix, access.actions.get(function, ())) for access in objects]
+        statements += [on_objects(bucket, prefix, *actions) for prefix, actions in prefixes if actions]
         looked_for = [BODIES, *([UPLOADS] if may.uploads else ())]
-        looked_for += [each.prefix for each in objects] if may.looks else ()
+        looked_for += [access.prefix for access in objects] if may.looks else ()
         statements.append(on_listing(bucket, *looked_for))
     return [*statements, *on_key(stores.key, write=may.writes)]
 
 
 def appending(stage: Stage, stores: Stores) -> Statements:
     """Return the statements that a reaction needs besides its own to append to named streams."""
-    ports = [each.port for each in stage.deployed_layouts() if each.name == "pages"]
-    access = [each for port in ports for each in port.access(stage)["append"]]
-    written = [on_items(stores.tables[each.table.kind], each) for each in access]
+    ports = [layout.port for layout in stage.deployed_layouts() if layout.name == "pages"]
+    access = [permission for port in ports for permission in port.access(stage)["append"]]
+    written = [on_items(stores.tables[permission.table.kind], permission) for permission in access]
     return [*written, on_objects(stores.bucket, BODIES, *_FUNCTIONS["append"].bodies)]
 
 

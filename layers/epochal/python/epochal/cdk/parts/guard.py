@@ -81,7 +81,9 @@ def _chosen(shared: Shared) -> dict[str, dict[str, Any]]:
     return {
         layout.name: {
             "Partitions": str(settings.partitions(layout.partitions)),
-            "Settings": {each.name: each.text(settings.value(each.name)) for each in fixed(layout)},
+            "Settings": {
+                setting.name: setting.text(settings.value(setting.name)) for setting in fixed(layout)
+            },
         }
         for layout in shared.stage.deployed_layouts()
     }

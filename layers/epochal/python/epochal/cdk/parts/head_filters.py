@@ -22,7 +22,7 @@ def heads_of(source: Source) -> list[str]:
 
     A change matches if an append, a prune or a deletion may have written the head.
     """
-    return [json.dumps(_written(each)) for each in _moved(source)]
+    return [json.dumps(_written(condition)) for condition in _moved(source)]
 
 
 def heads_sent(source: Source, table: str) -> list[str]:
@@ -30,13 +30,17 @@ def heads_sent(source: Source, table: str) -> list[str]:
 
     Kinesis has each change as JSON under `data`.
     """
-    return [json.dumps({"data": {"tableName": [table], **_written(each)}}) for each in _moved(source)]
+    return [
+        json.dumps({"data": {"tableName": [table], **_written(condition)}}) for condition in _moved(source)
+    ]
 
 
 def _moved(source: Source) -> list[Condition]:
     """Return conditions for heads that an append, a prune or a deletion may have written."""
-    either = (source.moved, source.pruned)
-    return [All((source.where, each)) for each in either if each is not None] or [source.where]
+    conditions = (source.moved, source.pruned)
+    return [All((source.where, condition)) for condition in conditions if condition is not None] or [
+        source.where
+    ]
 
 
 def _written(condition: Condition) -> dict[str, Any]:
@@ -64,6 +68,6 @@ def _image(condition: Condition) -> dict[str, Any]:
                 }
             }
         case All(conditions):
-            return {name: value for each in conditions for name, value in _image(each).items()}
+            return {name: value for condition in conditions for name, value in _image(condition).items()}
         case _:
             raise ValueError(f"no filter has a form for {condition}")

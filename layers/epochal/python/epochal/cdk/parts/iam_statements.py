@@ -122,7 +122,7 @@ def on_mappings(mappings: Sequence[lambda_.CfnEventSourceMapping], *, named: boo
     """
     actions = ("GetEventSourceMapping", "ListEventSourceMappings") if named else ("GetEventSourceMapping",)
     begin = f"arn:{Aws.PARTITION}:lambda:{Aws.REGION}:{Aws.ACCOUNT_ID}:event-source-mapping"
-    return _allow("lambda", actions, [f"{begin}:{each.attr_id}" for each in mappings])
+    return _allow("lambda", actions, [f"{begin}:{mapping.attr_id}" for mapping in mappings])
 
 
 def on_queues(arns: list[str], *actions: str) -> iam.PolicyStatement:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
 from epochal import extensions
-from epochal.cdk.parts.bytecode import LITTER, _digest, compile_modules, filling, interpreter_of
+from epochal.cdk.parts.bytecode import LITTER, compile_modules, digest_of, filling, interpreter_of
 from epochal.cdk.rules import BadSetting
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import entry_of
@@ -127,22 +127,24 @@ def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run =
         InstallerFailed: pip could not fetch a requirement, or a package has no files to copy.
     """
     entries = [entry_of(name) for name in names]
-    packages = {each.module.partition(".")[0]: cast("Distribution", each.dist) for each in entries}
+    packages = {entry.module.partition(".")[0]: cast("Distribution", entry.dist) for entry in entries}
     places = {name: _place_of(name) for name in packages}
-    contents = (f"{packages[name].version} {_digest(place, name)}" for name, place in places.items())
+    contents = (f"{packages[name].version} {digest_of(place, name)}" for name, place in places.items())
 
     def fill(content: Path) -> None:
         """Copy the packages, their entry points and their requirements into a new folder."""
         for name, package in packages.items():
-            needed = [each for each in package.requires or () if not _NOT_NEEDED.search(each)]
+            needed = [
+                requirement for requirement in package.requires or () if not _NOT_NEEDED.search(requirement)
+            ]
             if needed:
                 _fetch(Path(package.name), platform, content / "python", run, needed)
             _copy(places[name], content / "python" / places[name].name)
             # The entry point is found through these files.
             metadata = content / "python" / f"{package.name.replace('-', '_')}-{package.version}.dist-info"
             metadata.mkdir()
-            for each in ("METADATA", "entry_points.txt"):
-                (metadata / each).write_text(package.read_text(each) or "", "utf-8")
+            for file_name in ("METADATA", "entry_points.txt"):
+                (metadata / file_name).write_text(package.read_text(file_name) or "", "utf-8")
 
     return _kept(cache, "layouts-", platform, "\n".join(contents), fill)
 
@@ -180,8 +182,8 @@ def _kept(cache: Path, kind: str, platform: Platform, identity: str, fill: Calla
         fill: function that fills the new folder.
     """
     interpreter = interpreter_of(platform.python)
-    told = f"{RECIPE}\n{'bytecode' if interpreter else 'sources'}\n{platform.name}\n{identity}"
-    folder = cache / f"{kind}{hashlib.sha256(told.encode()).hexdigest()[:24]}"
+    description = f"{RECIPE}\n{'bytecode' if interpreter else 'sources'}\n{platform.name}\n{identity}"
+    folder = cache / f"{kind}{hashlib.sha256(description.encode()).hexdigest()[:24]}"
     if not folder.exists():
         with filling(folder) as content:
             fill(content)
@@ -195,13 +197,13 @@ def _place_of(package: str) -> Path:
     Raises:
         InstallerFailed: the package has no files.
     """
-    found = find_spec(package)
-    if found is None or found.origin is None:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
         raise InstallerFailed(
             f"{package} brings a layout, and is no package of files that a layer could have"
         )
-    origin = Path(found.origin)
-    return origin.parent if found.submodule_search_locations else origin
+    origin = Path(spec.origin)
+    return origin.parent if spec.submodule_search_locations else origin
 
 
 def _copy(place: Path, into: Path) -> None:
@@ -213,19 +215,21 @@ def _copy(place: Path, into: Path) -> None:
         shutil.copy(place, into)
 
 
-def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wanted: Sequence[str]) -> None:
+def _fetch(
+    requirements: Path, platform: Platform, packages: Path, run: Run, arguments: Sequence[str]
+) -> None:
     """Install packages into a folder with pip.
 
     Args:
         requirements: file that names the packages, for errors.
         packages: folder to install into.
         run: function that runs pip.
-        wanted: arguments that name the packages.
+        arguments: arguments that name the packages.
 
     Raises:
         InstallerFailed: pip failed.
     """
-    answer = run(_arguments(platform, packages, wanted))
+    answer = run(_arguments(platform, packages, arguments))
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip()
         how = "; an environment of uv's has none before `uv pip install pip`" if _NO_PIP in said else ""
@@ -239,7 +243,7 @@ def _lines(requirements: Path) -> list[str]:
     return re.sub(r"\s*\\\n\s*", " ", requirements.read_text("utf-8")).splitlines()
 
 
-def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[str]:
+def _arguments(platform: Platform, into: Path, arguments: Sequence[str]) -> list[str]:
     """Return pip's arguments to install wheels for a platform into a folder.
 
     pip compiles no bytecode, since its bytecode would fit only this interpreter.
@@ -249,5 +253,5 @@ def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[st
         foreign += ["--platform", tag]
     return [
         "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile",
-        "--only-binary=:all:", *foreign, "--target", str(into), *wanted,
+        "--only-binary=:all:", *foreign, "--target", str(into), *arguments,
     ]  # fmt: skip

@@ -12,9 +12,9 @@ def output(scope: Construct, name: str, value: str, description: str, *, of: str
     Args:
         of: prefix of the output's name.
     """
-    made = CfnOutput(scope, name, value=value, description=description)
-    made.override_logical_id(of + name)
-    return made
+    resource = CfnOutput(scope, name, value=value, description=description)
+    resource.override_logical_id(of + name)
+    return resource
 
 
 def whose(scope: Construct, name: str) -> str:
@@ -27,7 +27,7 @@ def whose(scope: Construct, name: str) -> str:
     if stack.node.try_find_child(_FIRST) is None:
         Construct(stack, _FIRST)
         return ""
-    return "".join(each for each in name if each.isalnum())
+    return "".join(character for character in name if character.isalnum())
 
 
 _FIRST = "EpochalOutputs"

@@ -44,11 +44,17 @@ def refuse_other_accounts(where: str, grantee: iam.IGrantable, owner: Construct)
         where: name of the method, for the error.
         owner: construct of the store.
     """
-    account, own = getattr(grantee.grant_principal, "principal_account", None), Stack.of(owner).account
-    if account is None or Token.is_unresolved(account) or Token.is_unresolved(own) or account == own:
+    account = getattr(grantee.grant_principal, "principal_account", None)
+    store_account = Stack.of(owner).account
+    if (
+        account is None
+        or Token.is_unresolved(account)
+        or Token.is_unresolved(store_account)
+        or account == store_account
+    ):
         return
     rule = (
-        f"must be given {IDENTITIES}, not {_name(grantee)} of account {account}: the store is in {own}. "
+        f"must be given {IDENTITIES}, not {_name(grantee)} of account {account}: the store is in {store_account}. "
         "Let it assume a role of the store's account, and grant that"
     )
     raise BadSetting(where, rule)

@@ -103,9 +103,9 @@ class Storage:
     def _outputs(self, stage: Stage, of: str) -> None:
         """Make outputs by which a client of the tables finds them and their settings."""
         values = settings_of(stage, self.stores).outputs()
-        for each in declared().values():
-            if each.output in values:
-                output(self._scope, each.output, values[each.output], each.help, of=of)
+        for setting in declared().values():
+            if setting.output in values:
+                output(self._scope, setting.output, values[setting.output], setting.help, of=of)
 
 
 def _unclaimed() -> list[s3.LifecycleRule]:

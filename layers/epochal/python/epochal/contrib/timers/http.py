@@ -15,7 +15,7 @@ from epochal.errors import Contended
 from epochal.http import parameters, problems, schemas
 from epochal.http.answer_size import AnswerSize
 from epochal.http.answers import answer, appends, consumed
-from epochal.http.bodies import members
+from epochal.http.bodies import show_body
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
 from epochal.http.documents import document
@@ -220,8 +220,8 @@ def _event(event: Event) -> dict[str, Any]:
         "type": event.type,
         **{name: each for name, each in texts.items() if each is not None},
         **({"tags": list(event.tags)} if event.tags else {}),
-        **members("data", event.data, _no_link),
-        **members("meta", event.meta, _no_link),
+        **show_body("data", event.data, _no_link),
+        **show_body("meta", event.meta, _no_link),
     }
 
 

@@ -103,7 +103,7 @@ _MALFORMED: Final = "an answer that is malformed"
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     """Return a member of an answer that is a list of objects; raise `Lost` if it is not."""
-    if type(value) is not list or not all(type(each) is dict for each in value):
+    if type(value) is not list or not all(type(element) is dict for element in value):
         raise failures.Lost(_MALFORMED)
     return value
 
