@@ -102,7 +102,7 @@ class TestAMappingHasFiveFilters:
         assert "layouts" in str(refused.value)
 
     def test_of_one_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("epochal.cdk.parts.head_filters.heads_of", lambda _: ["{}"] * 6)
+        monkeypatch.setattr("epochal.cdk.parts.feed.heads_of", lambda _: ["{}"] * 6)
         with pytest.raises(BadSetting, match=r"layouts .*6 filters.* 5"):
             stored(stack_in())
 
