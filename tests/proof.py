@@ -98,6 +98,7 @@ REST: Final = Promise(
         "tests/unit/project/test_core.py",
         "tests/unit/project/test_kinds.py",
         "tests/surfaces/stacks/test_deletion.py",
+        "tests/unit/project/test_remaining_tests.py",
         "tests/unit/project/test_setup.py",
         "tests/surfaces/stacks/test_baseline.py",
         "tests/surfaces/stacks/test_updates.py",
