@@ -21,6 +21,7 @@ from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.settings import variable
 from epochal.store.driver import Patience
+from tests.contrib.equinox.feeds import TipFeeds
 from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.unit.feed.feeds import Feeds, no_fault, streams_of
 from tests.unit.feed.layouts import ALICE, HEADS, Layouts
@@ -74,7 +75,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Taking:
 
 @pytest.fixture
 def feeds() -> Feeds:
-    return Feeds(partitions=2)
+    return TipFeeds(partitions=2)
 
 
 @pytest.fixture

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.port import tips_source
 from epochal.feed.history import StreamHistory
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf
-from epochal.layout.changes import Span
+from epochal.layout.changes import Change, Span
+from epochal.layout.source import Source
 from epochal.model.events import Event
 from epochal.model.versions import Appended
+from epochal.pages.port import appended, pages_source
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Transact
-from epochal.plan.values import Item, Key
+from epochal.plan.values import Item, Key, number, text
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables
+from epochal.testing.stores import memory_streams, memory_tables
 
 Fault = Callable[[Op], None]
 """Sees each request before it is performed, and may raise."""
+
+NAME: Final = "tips"
+"""The name whose partitions begin at 0; streams are stored as pages all the same."""
 
 
 def no_fault(_: Op) -> None:
@@ -48,9 +52,20 @@ class Clock:
         self.at_sleep()
 
 
+class History(StreamHistory):
+    """Reads the streams of the source that the feed knows as `NAME`."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def on(self, driver: Driver) -> History:
+        return History(self.store.on(driver))
+
+
 @dataclass
 class Feeds:
-    """Tables `tips` and `index`, a store over the one, indexers and readers over the other."""
+    """Tables `streams` and `index`, a store over the one, indexers and readers over the other."""
 
     tables: MemoryTables = field(default_factory=memory_tables)
     limits: EpochLimits = STANDARD
@@ -61,6 +76,7 @@ class Feeds:
     meter: Meter = field(default_factory=Meter)
     at_once: int = 1
     now: Callable[[], int] = time.time_ns
+    table: str = "streams"
 
     @property
     def driver(self) -> Driver:
@@ -76,20 +92,27 @@ class Feeds:
 
     @property
     def streams(self) -> Streams:
-        return memory_tips(self.tables)
+        return memory_streams(self.tables)
+
+    def source(self) -> Source:
+        source = pages_source("streams", self.partitions)
+        return replace(source, name=NAME, appended=appended_to)
+
+    def history(self, streams: Streams) -> StreamHistory:
+        return History(streams)
 
     def indexer(self) -> Indexer:
         """A new process: it holds nothing yet."""
         return Indexer(
             driver=self.driver,
             index_table="index",
-            sources=(tips_source("tips", self.partitions),),
+            sources=(self.source(),),
             limits=self.limits,
             now=self.now,
         )
 
     def reader(self, streams: Streams | None = None) -> FeedReader:
-        histories = () if streams is None else (StreamHistory(streams),)
+        histories = () if streams is None else (self.history(streams),)
         return FeedReader(driver=self.driver, table="index", histories=histories)
 
     def append(self, stream: str, *types: str) -> Appended:
@@ -100,8 +123,8 @@ class Feeds:
 
     def records(self, since: int = 0) -> list[Record]:
         """What the source's stream carries, from its change `since` on."""
-        changes = self.tables.changes("tips")
-        return [record(at, changes[at]) for at in range(since, len(changes))]
+        changes = self.tables.changes(self.table)
+        return [record(at, changes[at], self.table) for at in range(since, len(changes))]
 
     def feed(self, partition: int = 0) -> list[tuple[str, int, str]]:
         """All of a partition's feed: stream, index, type."""
@@ -139,20 +162,27 @@ def is_leaf(item: Item) -> bool:
     return item["p"]["S"].startswith("$Marks-")
 
 
-def record(number: int, image: Item) -> Record:
+def record(place: int, image: Item, table: str = "streams") -> Record:
     """A stream record; sequence numbers sort as text, as AWS's do."""
-    return Record(table="tips", sequence_number=f"{number:021d}", image=image)
+    return Record(table=table, sequence_number=f"{place:021d}", image=image)
 
 
 def head(stream: str, following: int, *types: str) -> Item:
-    """The image of a Tip whose latest write appended events of these types."""
+    """A made-up image of a head whose latest write appended events of these types, of whatever names."""
     return {
-        "p": {"S": stream},
-        "i": {"N": "2147483647"},
-        "n": {"N": str(following)},
-        "a": {"N": str(len(types))},
-        "c": {"L": [{"S": kind} for kind in types]},
+        "p": text(stream),
+        "i": number(0),
+        "n": number(following),
+        "types": {"L": [text(kind) for kind in types]},
     }
+
+
+def appended_to(item: Item) -> Change | None:
+    """What the image of a page says, or one that is made up."""
+    if "types" not in item:
+        return appended(item)
+    types = tuple(kind["S"] for kind in item["types"]["L"])
+    return Span(item["p"]["S"], int(item["n"]["N"]) - len(types), types)
 
 
 def spans_of(texts: Iterable[str]) -> list[Span]:

@@ -39,7 +39,7 @@ def world(seed: int) -> tuple[Feeds, list[tuple[str, float]]]:
         if rng.random() < 0.3:
             continue  # comes with the next ones
         rng.shuffle(records)
-        told = len(feeds.tables.changes("tips"))
+        told = len(feeds.tables.changes("streams"))
         for name in dict.fromkeys(
             each.image["p"]["S"] for each in sorted(records, key=lambda r: r.sequence_number)
         ):

@@ -33,7 +33,7 @@ def test_every_event_that_is_indexed_has_a_position_behind_it(seed: int) -> None
     feeds.indexer().register()
     versions = dict[str, int]()
     for _ in range(30):
-        stream, since = f"A-{rng.randrange(6)}", len(feeds.tables.changes("tips"))
+        stream, since = f"A-{rng.randrange(6)}", len(feeds.tables.changes("streams"))
         versions[stream] = feeds.append(stream, *"x" * rng.randint(1, 3)).version
         feeds.indexer().index(feeds.records(since))
     for stream, version in versions.items():

@@ -41,7 +41,7 @@ def indexed(*batches: list[str], **limits: int) -> Feeds:
 
 
 def index(feeds: Feeds, *appends: str) -> None:
-    since = len(feeds.tables.changes("tips"))
+    since = len(feeds.tables.changes("streams"))
     for each in appends:
         stream, _, count = each.partition(":")
         feeds.append(stream, *(f"T{k}" for k in range(int(count or 1))))
@@ -556,23 +556,12 @@ def test_events_are_found_in_calves_too() -> None:
     feeds = indexed(["A-1:1"])
     for _ in range(400):
         feeds.append("A-1", "T0")
-    since = len(feeds.tables.changes("tips"))
-    assert sum(item["p"]["S"] == "A-1" for item in feeds.tables.items("tips")) > 1
+    since = len(feeds.tables.changes("streams"))
+    assert sum(item["p"]["S"] == "A-1" for item in feeds.tables.items("streams")) > 1
     feeds.append("A-1", "T0")
     feeds.indexer().index(feeds.records(since))
     items = [item for page in feeds.reader(feeds.streams).read(0, data=True, limit=50) for item in page.items]
     assert [item.event and item.event.index for item in items] == list(range(402))
-
-
-def test_streams_that_other_libraries_named_more_freely_are_read_too() -> None:
-    feeds = Feeds()
-    event = {"M": {"t": {"S": "2013-01-01T00:00:00.0000000+00:00"}, "d": {"B": b"{}"}}}
-    foreign = {**head("Straße/1", 1, "a"), "e": {"L": [event]}, "etag": {"S": "x"}}
-    feeds.tables.execute(Put(table="tips", item=foreign))
-    feeds.indexer().index([record(0, foreign)])
-    (item,) = feeds.reader(feeds.streams).page(0, data=True).items
-    assert item.event is not None
-    assert item.event.data == b"{}"
 
 
 def test_asking_for_data_without_a_store_is_refused_before_anything_is_read() -> None:

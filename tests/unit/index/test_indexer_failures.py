@@ -41,7 +41,7 @@ def failures(feeds: Feeds, seconds: int) -> dict[str, str]:
 
 def append_at(feeds: Feeds, seconds: int, stream: str = "Order-1") -> None:
     feeds.now = lambda: (NOON + seconds) * 10**9
-    before = len(feeds.tables.changes("tips"))
+    before = len(feeds.tables.changes("streams"))
     feeds.append(stream, "b")
     assert not feeds.indexer().index(feeds.records(before)).failed
 

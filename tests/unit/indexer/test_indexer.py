@@ -16,7 +16,8 @@ from epochal.layout.registry import partition_of
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Op, Put
 from epochal.plan.values import Item
-from tests.unit.feed.feeds import Feeds, head, is_read, no_fault, record, streams_of
+from tests.contrib.equinox.feeds import TipFeeds, head, record
+from tests.unit.feed.feeds import Feeds, is_read, no_fault, streams_of
 
 
 def throttle(feeds: Feeds, *streams: str) -> None:
@@ -49,7 +50,7 @@ def tip(**attributes: dict[str, Any]) -> Item:
 
 
 def test_what_is_appended_is_in_the_feed_after_a_batch() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     feeds.append("Order-1", "Placed", "Paid")
     feeds.append("Order-2", "Placed")
     feeds.append("Order-1", "Shipped")
@@ -65,7 +66,7 @@ def test_what_is_appended_is_in_the_feed_after_a_batch() -> None:
 
 
 def test_a_batch_is_one_write_of_one_unit_a_kilobyte_once_the_indexer_is_warm() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "Placed"))])
     requests, units = feeds.meter.requests, feeds.meter.units
@@ -75,7 +76,7 @@ def test_a_batch_is_one_write_of_one_unit_a_kilobyte_once_the_indexer_is_warm() 
 
 
 def test_a_cold_indexer_reads_the_series_and_two_epochs() -> None:
-    feeds = Feeds(limits=EpochLimits(entries=2))
+    feeds = TipFeeds(limits=EpochLimits(entries=2))
     for k in range(9):
         feeds.indexer().index([record(k, head("Order-1", k + 1, "Paid"))])
     start = len(feeds.ops)
@@ -92,7 +93,7 @@ def test_a_cold_indexer_reads_the_series_and_two_epochs() -> None:
 
 
 def test_batches_delivered_again_add_nothing() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     for k in range(3):
         feeds.append("Order-1", f"T{k}")
     indexer = feeds.indexer()
@@ -104,7 +105,7 @@ def test_batches_delivered_again_add_nothing() -> None:
 
 
 def test_records_go_to_the_partitions_of_their_streams() -> None:
-    feeds = Feeds(partitions=4)
+    feeds = TipFeeds(partitions=4)
     names = [f"Order-{k}" for k in range(40)]
     report = feeds.indexer().index(record(k, head(name, 1, "Placed")) for k, name in enumerate(names))
     assert set(report.by_partition) == {0, 1, 2, 3}
@@ -114,7 +115,7 @@ def test_records_go_to_the_partitions_of_their_streams() -> None:
 
 
 def test_an_empty_batch_asks_for_nothing() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     report = feeds.indexer().index([])
     assert report == Report(by_partition={}, failed=(), set_aside=0)
     assert feeds.ops == []
@@ -142,14 +143,14 @@ def test_an_empty_batch_asks_for_nothing() -> None:
     ],
 )
 def test_what_is_no_append_of_a_user_is_passed_over_without_a_request(image: Item) -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     report = feeds.indexer().index([record(0, image)])
     assert report == Report(by_partition={}, failed=(), set_aside=0)
     assert feeds.ops == []
 
 
 def test_a_foreign_trim_that_left_its_counter_is_not_taken_for_more_events_than_there_are() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     trimmed = tip(n={"N": "5"}, a={"N": "3"}, c={"L": [{"S": "e"}]})
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 5, *"abcde")), record(1, trimmed)])
@@ -160,7 +161,7 @@ def test_a_foreign_trim_that_left_its_counter_is_not_taken_for_more_events_than_
 
 
 def test_the_records_of_a_partition_that_fails_are_named_and_the_others_are_indexed() -> None:
-    feeds = Feeds(partitions=3)
+    feeds = TipFeeds(partitions=3)
     names = [in_partition(number, 3) for number in (0, 1, 2)]
     records = [record(k, head(names[k % 3], k // 3 + 1, "T")) for k in range(9)]
     indexer = feeds.indexer()
@@ -178,7 +179,7 @@ def test_the_records_of_a_partition_that_fails_are_named_and_the_others_are_inde
 
 
 def test_after_an_error_nothing_is_held_and_the_state_is_read_anew() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
     throttle(feeds, epoch_stream(0, 0))
@@ -191,7 +192,7 @@ def test_after_an_error_nothing_is_held_and_the_state_is_read_anew() -> None:
 
 
 def test_marks_that_an_error_kept_from_being_written_are_written_before_the_epoch_closes() -> None:
-    feeds = Feeds(limits=EpochLimits(entries=1))
+    feeds = TipFeeds(limits=EpochLimits(entries=1))
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
     throttle(feeds, "$Marks-0")
@@ -202,7 +203,7 @@ def test_marks_that_an_error_kept_from_being_written_are_written_before_the_epoc
 
 
 def test_a_write_whose_response_was_lost_is_not_written_again() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
     lost: list[Op] = []
@@ -220,7 +221,7 @@ def test_a_write_whose_response_was_lost_is_not_written_again() -> None:
 
 
 def test_a_crash_in_the_middle_of_a_batch_leaves_nothing_held() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
 
@@ -253,7 +254,7 @@ POISON = {
 
 @pytest.mark.parametrize("image", POISON.values(), ids=POISON)
 def test_a_malformed_head_is_set_aside_with_its_cause_and_its_neighbours_go_on(image: Item) -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     batch = [
         record(0, head("Order-1", 1, "a")),
         record(1, image),
@@ -272,7 +273,7 @@ def test_a_malformed_head_is_set_aside_with_its_cause_and_its_neighbours_go_on(i
 
 @pytest.mark.parametrize("same_process", [True, False])
 def test_a_poison_record_that_is_delivered_again_is_set_aside_once(*, same_process: bool) -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     bad = [record(k, image) for k, image in enumerate(POISON.values())]
     assert indexer.index(bad).set_aside == len(POISON)
@@ -283,13 +284,13 @@ def test_a_poison_record_that_is_delivered_again_is_set_aside_once(*, same_proce
 
 
 def test_binaries_of_a_poison_record_are_kept_in_hex() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     feeds.indexer().index([record(0, tip(a={"N": "1"}, e={"L": [{"M": {"d": {"B": b"\x00\xff"}}}]}))])
     assert kept(feeds)[0]["image"]["e"] == {"L": [{"M": {"d": {"B": "00ff"}}}]}
 
 
 def test_a_poison_record_near_400_kb_is_set_aside_by_its_keys() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     body = random.Random(1).randbytes(390_000)
     image = tip(a={"N": "1"}, e={"L": [{"M": {"d": {"B": body}}}]})
     report = feeds.indexer().index([record(0, image), record(1, head("Order-2", 1, "b"))])
@@ -301,7 +302,7 @@ def test_a_poison_record_near_400_kb_is_set_aside_by_its_keys() -> None:
 
 
 def test_a_stream_whose_name_leaves_no_room_for_a_mark_is_set_aside() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     long = "A-" + "x" * 2_040
     report = feeds.indexer().index([record(0, head(long, 1, "a")), record(1, head("Order-2", 1, "b"))])
     assert (report.failed, report.set_aside) == ((), 1)
@@ -310,7 +311,7 @@ def test_a_stream_whose_name_leaves_no_room_for_a_mark_is_set_aside() -> None:
 
 
 def test_a_record_that_cannot_be_set_aside_now_is_delivered_again_and_its_neighbours_go_on() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     batch = [record(0, POISON["no next index"]), record(1, head("Order-2", 1, "b"))]
     indexer = feeds.indexer()
     throttle(feeds, "$Poison-0")
@@ -335,7 +336,7 @@ FIRST: Item = {**tip(n={"N": "1"}, e={"L": [{"M": {}}]}, c={"L": [{"S": "a"}]}),
 
 
 def test_what_another_library_pruned_before_it_was_indexed_is_passed_over_and_its_stream_goes_on() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     feeds.tables.execute(Put(table="tips", item=tip(n={"N": "7"}, e={"L": []})))
     report = feeds.indexer().index(GAP)
     assert (report.failed, report.set_aside) == ((), 0)
@@ -349,7 +350,7 @@ def test_what_another_library_pruned_before_it_was_indexed_is_passed_over_and_it
 
 
 def test_records_of_a_stream_that_cannot_be_healed_are_set_aside_and_the_others_indexed() -> None:
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
     feeds.tables.execute(Put(table="tips", item=tip(n={"N": "7"}, e={"L": []})))
@@ -366,7 +367,7 @@ def test_records_of_a_stream_that_cannot_be_healed_are_set_aside_and_the_others_
 
 
 def test_a_process_told_another_number_of_partitions_is_refused() -> None:
-    feeds = Feeds(partitions=4)
+    feeds = TipFeeds(partitions=4)
     feeds.indexer().register()
     feeds.indexer().register()
     feeds.partitions = 8
@@ -376,7 +377,7 @@ def test_a_process_told_another_number_of_partitions_is_refused() -> None:
 
 
 def test_a_refused_number_of_partitions_is_on_record_until_the_right_one_is_back() -> None:
-    feeds = Feeds(partitions=4)
+    feeds = TipFeeds(partitions=4)
     feeds.indexer().register()
 
     def failure() -> str:
@@ -395,7 +396,7 @@ def test_a_refused_number_of_partitions_is_on_record_until_the_right_one_is_back
 
 
 def test_a_refused_number_is_on_record_since_the_first_refusal_and_through_new_epochs() -> None:
-    feeds = Feeds(partitions=4)
+    feeds = TipFeeds(partitions=4)
     feeds.indexer().register()
     driver, right = feeds.indexer().driver, feeds.indexer().ids()
     driver.run(register("index", {"tips": 8}, replace(right, timestamp="first")))
@@ -406,7 +407,7 @@ def test_a_refused_number_is_on_record_since_the_first_refusal_and_through_new_e
 
 def test_where_the_epoch_that_it_holds_is_deleted_it_begins_as_a_new_process_does() -> None:
     """Not for ever: each write would be refused, and nothing be there to tell why."""
-    feeds = Feeds()
+    feeds = TipFeeds()
     indexer = feeds.indexer()
     feeds.append("Order-1", "Placed")
     indexer.index(feeds.records())
@@ -428,7 +429,7 @@ def test_where_the_epoch_that_it_holds_is_deleted_it_begins_as_a_new_process_doe
 
 
 def test_two_indexers_over_one_partition_add_up_to_one_feed() -> None:
-    feeds = Feeds(limits=EpochLimits(entries=3))
+    feeds = TipFeeds(limits=EpochLimits(entries=3))
     indexers = [feeds.indexer(), feeds.indexer()]
     rng = random.Random(4)
     following = {f"Order-{k}": 0 for k in range(6)}
@@ -461,7 +462,7 @@ class Told:
 
 
 def test_after_a_batch_reactions_are_told_where_its_partitions_are_once() -> None:
-    feeds, told = Feeds(limits=EpochLimits(entries=2)), Told()
+    feeds, told = TipFeeds(limits=EpochLimits(entries=2)), Told()
     indexer = replace(feeds.indexer(), publish=told)
     batches = [[record(k, head("Order-1", k + 1, "Paid"))] for k in range(3)]
     assert [indexer.index(batch).told for batch in batches] == [1, 1, 1]
@@ -470,7 +471,7 @@ def test_after_a_batch_reactions_are_told_where_its_partitions_are_once() -> Non
 
 
 def test_what_another_process_has_written_and_may_not_have_told_is_told_again() -> None:
-    feeds, told = Feeds(), Told()
+    feeds, told = TipFeeds(), Told()
     batch = [record(0, head("Order-1", 1, "Placed"))]
     feeds.indexer().index(batch)
     report = replace(feeds.indexer(), publish=told).index(batch)
@@ -479,7 +480,7 @@ def test_what_another_process_has_written_and_may_not_have_told_is_told_again() 
 
 
 def test_a_batch_that_could_not_be_told_comes_again_once_and_then_the_index_goes_on() -> None:
-    feeds, told = Feeds(), Told()
+    feeds, told = TipFeeds(), Told()
     indexer, told.out = replace(feeds.indexer(), publish=told), True
     batch = [record(k, head(f"Order-{k}", 1, "Placed")) for k in range(2)]
     first, again = indexer.index(batch), indexer.index(batch)
@@ -493,7 +494,7 @@ def test_a_batch_that_could_not_be_told_comes_again_once_and_then_the_index_goes
 
 @pytest.mark.parametrize("gone", ["pruned", "deleted"])
 def test_a_batch_that_only_said_what_is_gone_comes_again_too_where_it_could_not_be_told(gone: str) -> None:
-    feeds, told = Feeds(), Told()
+    feeds, told = TipFeeds(), Told()
     indexer = replace(feeds.indexer(), publish=told)
     feeds.append("Order-1", "Placed", "Paid")
     indexer.index(feeds.records())
@@ -513,7 +514,7 @@ def test_a_batch_that_only_said_what_is_gone_comes_again_too_where_it_could_not_
 def test_of_records_that_fail_in_several_partitions_the_first_of_the_batch_is_named(
     order: tuple[int, int],
 ) -> None:
-    feeds = Feeds(partitions=2)
+    feeds = TipFeeds(partitions=2)
     indexer = feeds.indexer()
     batch = [record(k, head(in_partition(number, 2), 1, "Placed")) for k, number in enumerate(order)]
     throttle(feeds, *(epoch_stream(number, 0) for number in order))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from epochal.feed.indexer import read_records
+from tests.contrib.equinox.feeds import TipFeeds
 from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.support.examples import seeds
 from tests.unit.feed.feeds import Feeds
@@ -33,7 +34,7 @@ class Moving:
 
     seed: int
     rng: random.Random = field(init=False)
-    feeds: Feeds = field(default_factory=Feeds)
+    feeds: Feeds = field(default_factory=TipFeeds)
     versions: dict[str, int] = field(default_factory=dict)
     sent: list[dict[str, Any]] | None = None
     sending: bool = False

@@ -17,6 +17,7 @@ from epochal.plan.values import Item, binary, number
 from epochal.reactions.reaction import reaction
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies
+from tests.contrib.equinox.feeds import TipFeeds
 from tests.unit.reactions.world import World
 
 Break = Callable[[Item], Item]
@@ -53,7 +54,7 @@ def rewritten(world: World, change: Break, stream: str = "Order-1") -> Callable[
 def test_a_stream_is_parked_at_the_event_that_cannot_be_read_with_its_cause_and_others_go_on(
     change: Break, at: int, cause: str, max_events: int
 ) -> None:
-    world = World()
+    world = World(feeds=TipFeeds())
     world.append("Order-1", *"abcd")
     world.append("Order-2", "x")
     mend = rewritten(world, change)
@@ -74,7 +75,7 @@ def test_a_stream_is_parked_at_the_event_that_cannot_be_read_with_its_cause_and_
 
 
 def test_a_replay_before_anything_was_mended_changes_nothing() -> None:
-    world = World()
+    world = World(feeds=TipFeeds())
     world.append("Order-1", *"abcd")
     rewritten(world, of_encoding_3)
     world.reactor().run(0, seconds=10.0)
@@ -86,7 +87,7 @@ def test_a_replay_before_anything_was_mended_changes_nothing() -> None:
 
 
 def test_an_event_that_cannot_be_read_and_is_of_a_type_that_is_not_wanted_is_in_nobodys_way() -> None:
-    world = World()
+    world = World(feeds=TipFeeds())
     world.append("Order-1", *"abcd")
     rewritten(world, of_encoding_3)
 
@@ -97,7 +98,7 @@ def test_an_event_that_cannot_be_read_and_is_of_a_type_that_is_not_wanted_is_in_
 
 
 def test_a_reaction_that_blocks_does_so_at_an_event_that_cannot_be_read() -> None:
-    world = World()
+    world = World(feeds=TipFeeds())
     world.append("Order-1", *"abcd")
     rewritten(world, of_encoding_3)
 

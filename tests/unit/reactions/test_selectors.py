@@ -134,7 +134,7 @@ def test_streams_that_the_index_shows_to_be_others_are_not_read() -> None:
         reads: list[Op] = []
 
         def execute(op: Op, world: World = world, reads: list[Op] = reads) -> Reply:
-            if getattr(op, "table", "") == "tips":
+            if getattr(op, "table", "") == "streams":
                 reads.append(op)
             return world.feeds.tables.execute(op)
 
