@@ -547,7 +547,7 @@ class FeedReader:
         """Return the newest items of all partitions, newest first: at least `limit` if there are as many.
 
         It includes all of the index entry that reaches the limit. Between partitions, entries are in the order of their
-        times.
+        times, so what one run of the indexer has brought comes partition by partition.
 
         Args:
             before: a position, such as a page's `next`: only its partitions, and what is before it.
