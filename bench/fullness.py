@@ -22,8 +22,8 @@ from epochal.codec.bodies import DIRECT
 from epochal.model.moments import Ticks, parse_time
 from epochal.model.versions import Token
 from epochal.pages.frames import Frame, stamp_of
+from epochal.pages.fullness import KEPT_MONTHS, fits, is_full
 from epochal.pages.items import Page, write_page
-from epochal.pages.writes import KEPT_MONTHS, fits, is_full
 from epochal.plan.values import item_size, read_units, write_units
 
 Shape = Literal["alike", "±30 %", "±50 %", "long tail", "few large", "by turns"]

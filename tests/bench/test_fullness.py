@@ -19,7 +19,7 @@ from bench.fullness import (
 )
 from bench.pages import STREAMS, store
 from epochal.model.events import Event, Unfold
-from epochal.pages import writes
+from epochal.pages import fullness, writes
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import write_units
 from epochal.store.driver import Driver, Meter
@@ -92,7 +92,7 @@ def test_appends_that_are_alike_cost_no_write_unit_more_than_on_pages_of_their_o
 @pytest.mark.parametrize("stream", LONG, ids=str)
 def test_the_library_is_charged_what_the_arithmetic_says(stream, monkeypatch):
     """But for the digits of indices, which are fewer at first. Unfolds that stay move on, as the optimum's do."""
-    for module in (writes, writes):
+    for module in (writes, fullness):
         monkeypatch.setattr(module, "REFER_FROM", ITEM_BYTES)
     tables, rng = MemoryTables({"streams": STREAMS}), random.Random(1)
     streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")

@@ -30,9 +30,9 @@ from epochal.model.moments import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
 from epochal.pages import writes
 from epochal.pages.appending import append, append_whole
+from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.items import Page, state_of
 from epochal.pages.layout import Pages
-from epochal.pages.writes import Packed, joined, packed
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Diary

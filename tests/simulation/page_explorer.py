@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written, accepts
 from epochal.model.versions import ExpectedVersion, Token
+from epochal.pages.batch import Packed
 from epochal.pages.frames import read_unfolds
 from epochal.pages.items import STREAMS, Page, is_page, read_page, state_of
-from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State, apart

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written, accepts
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
+from epochal.pages.batch import Packed, packed
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, Page, is_page, read_page, state_of
-from epochal.pages.writes import Packed, packed
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State, apart, one_by_one

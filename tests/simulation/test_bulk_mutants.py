@@ -12,8 +12,9 @@ from epochal.layout.streams import Rejected
 from epochal.model.versions import UNREAD, Undetermined, version_of
 from epochal.pages import appending, layout
 from epochal.pages.appending import append_on
+from epochal.pages.batch import joined, packed
 from epochal.pages.layout import Pages
-from epochal.pages.writes import Planned, head_from, joined, packed, write
+from epochal.pages.writes import Planned, head_from, write
 from epochal.plan.ops import Steps
 from epochal.store import bulk
 from epochal.store.streams import Streams

@@ -12,12 +12,13 @@ import pytest
 from epochal.layout import once
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
-from epochal.pages import appending, evidence, pruning, reading, several, writes
+from epochal.pages import appending, batch, evidence, pruning, reading, several, writes
+from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
 from epochal.pages.frames import refer_to
 from epochal.pages.items import Page
 from epochal.pages.reading import Cursor, Part
-from epochal.pages.writes import Blocked, Packed, Planned
+from epochal.pages.writes import Blocked, Planned
 from epochal.plan.conditions import All, Present
 from epochal.plan.ops import Delete as Removal
 from epochal.plan.ops import Steps, Update
@@ -373,7 +374,7 @@ def a_token_from_anywhere_says_where_a_page_begins(patch: Patch) -> None:
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(writes, "_after", lambda now, _last: now)
+    patch.setattr(batch, "_after", lambda now, _last: now)
 
 
 def a_page_is_left_without_being_closed(patch: Patch) -> None:

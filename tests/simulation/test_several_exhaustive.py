@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from epochal.layout import key_records
-from epochal.pages import commit, evidence, several, writes
+from epochal.pages import batch, commit, evidence, several, writes
 from epochal.pages.appending import append
+from epochal.pages.batch import Packed
 from epochal.pages.several import SeveralKey
-from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
@@ -169,7 +169,7 @@ def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(writes, "_after", lambda now, _last: now)
+    patch.setattr(batch, "_after", lambda now, _last: now)
 
 
 def a_page_is_left_without_being_closed(patch: Patch) -> None:

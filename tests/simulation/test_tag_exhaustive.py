@@ -16,8 +16,7 @@ from epochal.layout.streams import Known
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.versions import Conflict, Position
-from epochal.pages import commit, writes
-from epochal.pages import writes as page_batch
+from epochal.pages import batch, commit, writes
 from epochal.pages.evidence import Verdict
 from epochal.pages.items import Page, page_key
 from epochal.pages.tags import append, entries, reading
@@ -301,7 +300,7 @@ def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(page_batch, "_after", lambda now, _last: now)
+    patch.setattr(batch, "_after", lambda now, _last: now)
 
 
 def a_page_is_left_without_being_closed(patch: Patch) -> None:

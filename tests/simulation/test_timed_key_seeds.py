@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from epochal.model.versions import Appended, ExpectedVersion, Token
-from epochal.pages import writes
+from epochal.pages import batch, writes
 from epochal.plan.ops import Execute
 from epochal.store.bulk import BulkAppend
 from epochal.store.streams import Streams
@@ -98,7 +98,7 @@ def test_an_append_under_a_key_that_tells_a_moment_is_made_once(seeds: range, ki
 
 @MUTANTS.add()
 def stamps_are_what_clocks_say(patch: Patch) -> None:
-    patch.setattr(writes, "_above", lambda batch: batch.now)
+    patch.setattr(batch, "_above", lambda given: given.now)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

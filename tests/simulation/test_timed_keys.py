@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.model.moments import Ticks
-from epochal.pages import appending, evidence, several, writes
+from epochal.pages import appending, batch, evidence, several
+from epochal.pages.batch import Packed
 from epochal.pages.evidence import KeyedAppend, LookFurther, NotApplied, Verdict, find_by_key
 from epochal.pages.items import Page
-from epochal.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
@@ -196,9 +196,9 @@ def every_state_is_as_old_as_the_key(patch: Patch) -> None:
 
 
 def stamps_are_not_above_the_moment(patch: Patch) -> None:
-    sound = writes.Packed.stamp
-    patch.setattr(writes, "_above", lambda batch: batch.now)
-    patch.setattr(writes.Packed, "stamp", lambda self, last: sound(replace(self, above=Ticks(0)), last))
+    sound = Packed.stamp
+    patch.setattr(batch, "_above", lambda given: given.now)
+    patch.setattr(Packed, "stamp", lambda self, last: sound(replace(self, above=Ticks(0)), last))
 
 
 def what_is_written_a_moment_later_is_as_old_as_the_key(patch: Patch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.model.versions import Token
-from epochal.pages.writes import ROOM, fits, is_full
+from epochal.pages.fullness import ROOM, fits, is_full
 from epochal.plan.limits import ITEM_BYTES
 from tests.support.steps import steps
 

@@ -19,10 +19,10 @@ from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Batch, Rejected, Unknown, Written, decision_id
 from epochal.model.moments import Ticks
 from epochal.model.versions import ANY, AtVersion, ExpectedVersion
+from epochal.pages.batch import packed
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import STREAMS, Page, read_page, write_page
 from epochal.pages.layout import Pages
-from epochal.pages.writes import packed
 from epochal.plan.ops import Op, Put, Refusal, Steps, Transact, Update
 from epochal.testing.memory import MemoryTables
 from tests.simulation.page_actors import STREAM, TABLE, batch_of

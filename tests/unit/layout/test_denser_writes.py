@@ -39,7 +39,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(len(encoded.data))
         return smaller
 
-    monkeypatch.setattr("epochal.pages.writes.denser", noted)
+    monkeypatch.setattr("epochal.pages.batch.denser", noted)
     return found
 
 
@@ -70,7 +70,7 @@ def test_it_saves_units_and_what_was_appended_is_read_back(monkeypatch: pytest.M
     for size in SIZES:
         streams, units = played(size)
         with monkeypatch.context() as patched:
-            patched.setattr("epochal.pages.writes.may_gain", lambda _: 0)
+            patched.setattr("epochal.pages.batch.may_gain", lambda _: 0)
             _, before = played(size)
         assert sum(units) <= sum(before)
         saved += sum(before) - sum(units)

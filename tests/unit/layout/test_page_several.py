@@ -25,12 +25,12 @@ from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.streams import Rejected
 from epochal.model.versions import Capacity, Token, Undetermined, parse_token
 from epochal.pages import writes
+from epochal.pages.batch import packed
 from epochal.pages.commit import unmoved
 from epochal.pages.items import read_page, state_of
 from epochal.pages.layout import Pages
 from epochal.pages.reading import load_head
 from epochal.pages.several import append_all_on
-from epochal.pages.writes import packed
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec

@@ -39,12 +39,13 @@ from epochal.layout.key_records import PREFIX, read_record
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION
+from epochal.pages.batch import MARK_BYTES
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import Page, is_page, page_key, read_page, write_page
 from epochal.pages.port import pages_source
 from epochal.pages.pruning import prune
 from epochal.pages.reading import query
-from epochal.pages.writes import MARK_BYTES, as_read, marking
+from epochal.pages.writes import as_read, marking
 from epochal.plan.conditions import Absent, Present
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item

@@ -3,7 +3,9 @@
 frames         the events of an append as bytes, and back
 items          a page as an item; its etag and its token
 reading        the last page, and a stream from either end
-writes         a batch, and the writes that append it; when a page is full
+batch          a batch of one append, packed
+fullness       when a page is full
+writes         the writes that append a batch, and one attempt to append it
 evidence       was an append applied, whose answer was lost, or that another process may have made?
 appending      one append to the last page, and what can come back of it
 identified     appends of events whose ids were appended before

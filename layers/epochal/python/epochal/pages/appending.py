@@ -40,6 +40,7 @@ from epochal.model.versions import (
     expected_head,
     version_of,
 )
+from epochal.pages.batch import Packed
 from epochal.pages.evidence import (
     Applied,
     KeyedAppend,
@@ -54,15 +55,7 @@ from epochal.pages.evidence import (
 )
 from epochal.pages.items import Page, state_of
 from epochal.pages.reading import load_head
-from epochal.pages.writes import (
-    ANYWHERE,
-    Blocked,
-    Packed,
-    Planned,
-    head_from,
-    place_of,
-    write,
-)
+from epochal.pages.writes import ANYWHERE, Blocked, Planned, head_from, place_of, write
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:

@@ -32,13 +32,13 @@ from epochal.layout.streams import NEVER, Known, Unmet
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import Ticks
 from epochal.model.versions import version_of
+from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
 from epochal.pages.writes import (
     Blocked,
-    Packed,
     Planned,
     can_be_left,
     head_from,

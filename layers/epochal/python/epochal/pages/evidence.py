@@ -49,10 +49,11 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.streams import NEVER, Written, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
+from epochal.pages.batch import WHOSE, Packed, rest_of
 from epochal.pages.frames import TIME_BYTES, stamp_of, time_of
 from epochal.pages.items import Page, read_page
 from epochal.pages.reading import query
-from epochal.pages.writes import WHOSE, Packed, Planned, left_by, rest_of
+from epochal.pages.writes import Planned, left_by
 from epochal.plan.ops import Items, Query, Steps
 
 if TYPE_CHECKING:

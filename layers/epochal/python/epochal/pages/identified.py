@@ -27,6 +27,7 @@ from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
+from epochal.pages.batch import Packed
 from epochal.pages.evidence import (
     Applied,
     NotApplied,
@@ -37,7 +38,7 @@ from epochal.pages.evidence import (
 )
 from epochal.pages.items import Page, page_key
 from epochal.pages.reading import load_head, query, sound, whole
-from epochal.pages.writes import ANYWHERE, Packed
+from epochal.pages.writes import ANYWHERE
 from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
 

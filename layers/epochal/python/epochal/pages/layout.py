@@ -19,9 +19,10 @@ from epochal.layout.streams import (
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.versions import ANY, UNREAD, ExpectedVersion, Token
 from epochal.pages.appending import append, append_on, append_whole, decided, is_new, results_of_joined
+from epochal.pages.batch import Packed, joined, packed
+from epochal.pages.fullness import ROOM
 from epochal.pages.items import Page
 from epochal.pages.reading import advance, begin, load_head, load_whole, stand
-from epochal.pages.writes import ROOM, Packed, joined, packed
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 from epochal.plugins import deferred

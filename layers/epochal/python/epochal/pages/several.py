@@ -44,6 +44,7 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
 from epochal.pages.appending import append_on, is_new, result_after_refusal, result_under_key
+from epochal.pages.batch import Packed
 from epochal.pages.commit import (
     Commit,
     Heads,
@@ -59,7 +60,7 @@ from epochal.pages.evidence import KeyedAppend, Unknowable, was_applied
 from epochal.pages.frames import ByteReader, Writer, time_of
 from epochal.pages.items import Page, page_key, state_of
 from epochal.pages.reading import load_head
-from epochal.pages.writes import Blocked, Packed, head_from
+from epochal.pages.writes import Blocked, head_from
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
 
 T = TypeVar("T")

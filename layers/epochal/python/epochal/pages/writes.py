@@ -1,23 +1,21 @@
-"""A batch of one append, and the writes that append it.
+"""The writes of an append, as plans, and the token that each leaves behind: pure arithmetic on FORMATS §8.
 
-A batch is packed once for all its tries: neither its content nor who it is depends on where it will be.
-
-Several batches of one stream may be joined, to go out as one write with a frame for each. It is known by the last of
-them, since all or none are there. Their stamps are one tick apart, by which the feed knows what one write has appended.
+One attempt to append on what is known of the last page: the write that goes out, and what blocked it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, TypeVar
 
-from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.streams import IDENTIFIED, NEVER, Batch, EncodedEvent, Known, Written
+from epochal.layout.streams import Known, Written
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.moments import PER_SECOND, Ticks
+from epochal.model.moments import Ticks
 from epochal.model.versions import MAX_VERSION, Expected, Token, version_of
-from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, refer_to, stamp_of, time_of
+from epochal.pages.batch import MARK_BYTES, Packed
+from epochal.pages.frames import Frame, refer_to, stamp_of, time_of
+from epochal.pages.fullness import REFER_FROM, fits, is_full
 from epochal.pages.items import (
     REMOVING,
     Page,
@@ -37,176 +35,9 @@ from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, Update
 from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
 
-WHOSE: Final = 5
-"""Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
-
-
-MARK_BYTES: Final = 8
-"""Bytes of an etag that tell writes without events apart."""
-
 ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
 """Expectations of no place: on whatever comes back the append goes on."""
 
-AHEAD: Final = PER_SECOND
-"""By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one
-clock that was years ahead would date all later events of the stream."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
-    """One append: all or nothing.
-
-    Attributes:
-        before: appends that go out with this one, ahead of it.
-        count: how many events, with theirs.
-        events: its own, and
-        content: theirs, where their time is that of the stamp.
-        unfolds: how many there are to replace those stored, and their content; None keeps those.
-        rest: what follows the time in the append's stamp,
-        mark: and in the stamp of a write without events.
-        append_id: as the caller gave it,
-        etag: as the caller gave it; of unfolds alone, that they leave (see `layout.once`).
-        keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
-        dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
-        ids: of its events, as labels, where all have one and no key tells who it is.
-        above: no stamp of it is at this time or before: of the streams that it is for besides this one, or of its key.
-    """
-
-    stream: str
-    count: int
-    events: tuple[EncodedEvent, ...]
-    content: Encoded
-    unfolds: tuple[int, Encoded] | None
-    now: Ticks
-    rest: bytes
-    mark: bytes
-    append_id: bytes
-    etag: str
-    keyed: bool
-    dated: bool = False
-    ids: tuple[bytes, ...] = ()
-    above: Ticks = NEVER
-    before: tuple[Packed, ...] = ()
-
-    def stamp(self, last: Ticks | None) -> bytes:
-        """The stamp of this append, above the last one of the stream whatever the clock says."""
-        time = _after(self.now, max(self.above, last or self.above))
-        return stamp_of(Ticks(time + len(self.before)), self.rest if self.count else self.mark)
-
-    def mark_after(self, last: Ticks) -> bytes:
-        """The stamp of a further write that this append needs, above the last one of its stream."""
-        return stamp_of(_after(self.now, last), self.mark)
-
-    def frames(self, stamp: bytes) -> tuple[Frame, ...]:
-        """The events as a frame, if there are any, after the frames of those before."""
-        if not self.count:
-            return ()
-        first = time_of(stamp) - len(self.before)
-        return tuple(
-            each._frame(Ticks(first + position))  # noqa: SLF001  its own kind
-            for position, each in enumerate((*self.before, self))
-        )
-
-    def unfolds_at(self, version: int) -> bytes:
-        """The unfolds, made from `version`; empty where there are none."""
-        if self.unfolds is None or not self.unfolds[0]:
-            return b""
-        count, content = self.unfolds
-        return Unfolds(version=version, moment=self.now, count=count, content=content).binary()
-
-    @property
-    def may_gain(self) -> int:
-        """Bytes that `denser` may save."""
-        unfolds = 0 if self.unfolds is None else may_gain(self.unfolds[1])
-        return may_gain(self.content) + unfolds + sum(each.may_gain for each in self.before)
-
-    def denser(self) -> Packed:
-        """The same, in as few bytes as CPU can buy."""
-        return replace(
-            self,
-            content=denser(self.content),
-            unfolds=None if self.unfolds is None else (self.unfolds[0], denser(self.unfolds[1])),
-            before=tuple(each.denser() for each in self.before),
-        )
-
-    def _frame(self, time: Ticks) -> Frame:
-        stamp = stamp_of(time, self.rest)
-        return Frame(stamp, len(self.events), *self._dated(time))
-
-    def _dated(self, time: Ticks) -> Encoded:
-        if time == self.now or (not self.dated and time - self.now <= AHEAD):
-            return self.content
-        return pack_events(self.events, time)
-
-
-def packed(batch: Batch) -> Packed:
-    """A batch, packed.
-
-    Raises:
-        TooLarge: it has more events than one append may have.
-    """
-    now = _above(batch)
-    unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, now))
-    identity = batch.append_id
-    labels = () if batch.keyed else tuple([event.label for event in batch.events])
-    return Packed(
-        stream=batch.stream,
-        count=len(batch.events),
-        events=batch.events,
-        content=pack_events(batch.events, now) if batch.events else EMPTY,
-        unfolds=unfolds,
-        now=now,
-        rest=rest_of(identity),
-        mark=bytes.fromhex(batch.etag)[:MARK_BYTES],
-        append_id=identity,
-        etag=batch.etag,
-        keyed=batch.keyed,
-        dated=batch.dated,
-        ids=labels if all(label.startswith(IDENTIFIED) for label in labels) else (),
-        above=batch.above,
-    )
-
-
-def _above(batch: Batch) -> Ticks:
-    """The writer's clock, or a moment above that of the key: another for each call, which so knows its own write."""
-    return Ticks(max(batch.now, batch.above + 1 + int(batch.etag[:4], 16))) if batch.above else batch.now
-
-
-def rest_of(append_id: bytes) -> bytes:
-    """What an append's stamp has of its id."""
-    return append_id[:WHOSE] + append_id[8 : 16 - WHOSE]
-
-
-def joined(batches: Sequence[Packed]) -> Packed:
-    """Batches of one stream, all of events alone and under no key, as one append."""
-    *before, last = batches
-    now = max(each.now for each in batches)
-    if now != last.now and (last.dated or now - last.now > AHEAD):
-        last = replace(last, content=pack_events(last.events, now))
-    count = sum(len(each.events) for each in batches)
-    return replace(last, before=tuple(before), count=count, now=now, ids=())
-
-
-def _after(now: Ticks, last: Ticks | None) -> Ticks:
-    return now if last is None else Ticks(max(now, last + 1))
-
-
-# The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §8.
-#
-# When a page is full: what its next append would cost here, against what an append costs over a page's life.
-#
-# Every append is charged by the whole page, so each byte that a page carries taxes the appends after it. A page that is
-# left costs too: its item and the unfolds in it stay, and count for nothing. The writer reckons with appends of the
-# page's average size, each with unfolds as large as now. `rate` is the least average cost of an append over a page's
-# life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
-# where the next one here would cost more than the rate, all after it would, and the page is full.
-#
-# Large unfolds that stay are the exception: the next page names this one instead, and is as small as any.
-#
-# A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
-# token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
-#
-# One attempt to append on what is known of the last page: the write that goes out, and what blocked it.
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
 
@@ -455,89 +286,6 @@ def _grown(
         events=before.events + count,
         appends=before.appends + len(frames),
     )
-
-
-ROOM: Final = 8 * 1024
-"""Kept free below the item limit for counters, and for what sizes in a token may be off by."""
-
-KEPT_MONTHS: Final = 3
-"""How long what is left behind is reckoned to be stored. For ever would be dearer than any write; but pages can be
-pruned, and what is spent later weighs less."""
-
-_UNITS_PER_BYTE: Final = KEPT_MONTHS * 0.38 / 1024
-"""A KB costs as much in a month as 0.38 write units, on demand and by any region's prices: $0.25 per GB against $0.625
-per million."""
-
-_ITEM: Final = 100
-"""Bytes that an item is charged for besides its own, where storage is paid for."""
-
-_MARK: Final = attribute_size("x", number(1))
-
-_CAUTION: Final = 0.5
-"""How much of the difference between appends the next one is taken to be larger by. Where sizes stray the rule is
-careful, because one more unit costs more than one more page; more care than this costs more than it saves."""
-
-REFER_FROM: Final = 768
-"""Unfolds of so many bytes stay on a full page, which later ones name. On each page they would cost every append a unit
-more for each KB; where they are elsewhere, a load reads one page more, which is a fifth of a unit for 4 KB."""
-
-_NAMED: Final = 16
-"""Bytes of unfolds that a page has less of where it only names another."""
-
-_LEAST: Final = 20
-"""No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
-
-
-def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: bool = False) -> bool:
-    """Whether a page, as a write leaves it, is to be left by the next.
-
-    Args:
-        before: of the page that the write found last, this one or the one before it.
-        joined: bytes of the write, if it was several appends that met: those who meet next are taken to be as many.
-        kept: the write has left the unfolds as they were, which the next is taken to do, too.
-    """
-    if left.size >= ITEM_BYTES - ROOM:
-        return True
-    usual = max(_LEAST, joined or left.carried / max(1, left.appends))
-    # To say that it is full takes bytes of its own, which now and then are the ones that cost another unit.
-    mark = write_units(left.size + _MARK) - write_units(left.size)
-    caution = 0 if joined else _CAUTION * _spread(left, before)
-    further = write_units(int(left.size + usual + caution) + _MARK)
-    # Where only a name was of the unfolds before, these will stay as those have.
-    stay = kept or (before is not None and 0 < before.unfolds < _NAMED)
-    return further - _rate(left, usual, kept=stay) > mark
-
-
-def fits(page: Token, growth: int) -> bool:
-    """Whether a page takes so many bytes more. Where it does, closing it first would be no cheaper."""
-    return page.size + growth <= ITEM_BYTES - ROOM
-
-
-def _spread(left: Token, before: Token | None) -> float:
-    """By how much the latest append differs in size from those before it."""
-    if before is None or not before.appends or left.version == before.version:
-        return 0
-    extended = left.appends > before.appends
-    latest = left.carried - before.carried if extended else left.carried
-    return abs(latest - before.carried / before.appends)
-
-
-def _rate(left: Token, usual: float, *, kept: bool) -> float:
-    """The least average units of an append over a page's life, for appends of `usual` bytes each."""
-    bare = max(0, left.size - left.carried)
-    if kept and left.unfolds >= REFER_FROM:  # the next page would only name this one
-        bare = max(0, bare - left.unfolds)
-    spent = (bare + _ITEM) * _UNITS_PER_BYTE
-    best, carried, appends = float("inf"), 0.0, 0
-    while carried < ITEM_BYTES:
-        carried += usual
-        appends += 1
-        units = write_units(int(bare + carried))
-        if units > best:  # and so will be all that follow
-            break
-        spent += units
-        best = min(best, spent / appends)
-    return best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

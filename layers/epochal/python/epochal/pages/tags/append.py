@@ -49,6 +49,7 @@ from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import own_tags, repeats
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Position, Reached
 from epochal.pages.appending import is_new, result_under_key
+from epochal.pages.batch import AHEAD, Packed, packed
 from epochal.pages.commit import Commit, Heads, Made, Writes, commit
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
@@ -71,7 +72,7 @@ from epochal.pages.tags.entries import (
     stream_of,
 )
 from epochal.pages.tags.reading import PageReads, altered, matches
-from epochal.pages.writes import AHEAD, Packed, Planned, index_of, packed, place_of
+from epochal.pages.writes import Planned, index_of, place_of
 from epochal.plan.batches import settled
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Put, Refusal, Steps
