@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +89,33 @@ def test_what_is_no_codec_is_refused_by_name(arguments: list[str], told: str) ->
 def test_options_that_say_nothing_together_are_refused() -> None:
     assert run("--codec", f"{HERE}:codec", "--cloudevents").exit_code == 2
     assert run("--asyncapi", "--codec", f"A={HERE}:codec", "--codec", f"A={HERE}:other").exit_code == 2
+
+
+MODULE = """from dataclasses import dataclass
+from epochal import json_codec
+
+@dataclass
+class Lent:
+    book: str
+
+codec = json_codec(Lent)
+"""
+
+
+@pytest.mark.parametrize("place", [".", "service"])
+def test_a_module_of_the_current_directory_is_found_and_one_of_its_folders_named(
+    place: str, tmp_path: Path
+) -> None:
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "lending_of_mine.py").write_text(MODULE)
+    command = [str(Path(sys.executable).with_name("epochal")), "schema", "--codec", "lending_of_mine:codec"]
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
+    if place == ".":
+        assert "Lent" in ran.stdout, ran.stderr
+    else:
+        told = "there is no module lending_of_mine in the current directory, but in service: set PYTHONPATH=service"
+        assert told in ran.stderr
+        mended = {**bare, "PYTHONPATH": "service"}
+        ran = subprocess.run(command, cwd=tmp_path, env=mended, capture_output=True, text=True, check=False)
+        assert "Lent" in ran.stdout, ran.stderr

@@ -41,7 +41,12 @@ class Seconds(click.FloatRange):
 
 
 def named(target: str, field: str, what: str) -> Any:
-    """Import `module:name` and return what it names; modules of the working directory are found."""
+    """Import `module:name` and return what it names; modules of the current directory are found.
+
+    Raises:
+        InvalidInput: the text is not of that form, or there is no such module; one in a folder of the current directory
+            is named in the error.
+    """
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise InvalidInput(field, f"must be a module, a colon and the name of {what} in it")
@@ -49,7 +54,15 @@ def named(target: str, field: str, what: str) -> Any:
     try:
         return getattr(load_object(module), name, None)
     except ModuleNotFoundError as error:
-        raise InvalidInput(field, f"there is no module {error.name}") from error
+        raise InvalidInput(field, f"there is no module {error.name}{_hint(str(error.name))}") from error
+
+
+def _hint(module: str) -> str:
+    """Say in which folder of the current directory a module is that was not found; empty if it is in none."""
+    folder = next((path.parent.name for path in sorted(Path.cwd().glob(f"*/{module}.py"))), None)
+    if folder is None:
+        return " in the current directory, nor among installed packages"
+    return f" in the current directory, but in {folder}: set PYTHONPATH={folder}"
 
 
 def codec_of(target: str) -> EventCodec[Any]:
