@@ -41,7 +41,6 @@ from epochal.layout.categories import Categories
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.bodies import body_size
 from epochal.model.kinds import must_be
 from epochal.reactions.reaction import Delivery, Reaction, Start, caused_by
 from epochal.store.driver import Driver, Patience
@@ -330,9 +329,11 @@ def _batch(events: Iterator[FeedEvent], most: int) -> tuple[FeedEvent, ...]:
     size = 0
     for event in islice(events, most):
         taken.append(event)
-        size += body_size(event.data) + body_size(event.meta)
-        if size >= DELIVERY_BYTES:
-            break
+        data, meta = event.data, event.meta
+        if isinstance(data, bytes) and isinstance(meta, bytes):  # what is in the bucket takes no memory here
+            size += len(data) + len(meta)
+            if size >= DELIVERY_BYTES:
+                break
     return tuple(taken)
 
 

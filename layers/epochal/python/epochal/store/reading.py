@@ -324,7 +324,10 @@ class Reader:
         """
         cursor = self.layout.stand(head, start, forward=direction == "forward")
         for event in _walk(self, cursor, start, limit).events_and_holes():
-            yield event if isinstance(event, Hole) else _readable(event)
+            if isinstance(event, Recorded):  # as nearly all are
+                yield event
+            else:
+                yield event if isinstance(event, Hole) else _readable(event)
 
     def page(
         self,
@@ -409,7 +412,9 @@ class Reader:
         Without an archive the stream may begin with a hole, unless `start` lies in it.
         """
         for event_or_hole in walk.events_and_holes():
-            if not isinstance(event_or_hole, Hole):
+            if isinstance(event_or_hole, Recorded):  # as nearly all are
+                yield event_or_hole
+            elif not isinstance(event_or_hole, Hole):
                 yield _readable(event_or_hole)
             elif (
                 self.archive is not None
