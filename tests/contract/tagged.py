@@ -15,10 +15,12 @@ from epochal.model.events import Event, Recorded
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import UNTAGGED, Query, QueryItem
 from epochal.pages.items import STREAMS, read_page
+from epochal.pages.layout import Pages
 from epochal.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.plan.conditions import All, BeginsWith, Present
 from epochal.plan.ops import Execute, Scan
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import PATIENT
@@ -56,7 +58,8 @@ def pages_on(
 ) -> TaggedEvents:
     heads = reserved_tags(TYPES, everything=True) if type_heads else frozenset[str]()
     driver = Driver(execute=wrap(execute), meter=Meter(), patience=PATIENT)
-    return TaggedEvents(driver=driver, site=TagStreams(table=table, type_heads=heads))
+    named = Streams(driver=driver, table=table, layout=Pages())
+    return TaggedEvents(driver=driver, site=TagStreams(table=table, type_heads=heads), named=named)
 
 
 def opens(layout: str, local: Tables | None) -> Opens:

@@ -154,7 +154,7 @@ def test_an_append_with_items_is_one_request(streams: Streams, tables: Tables) -
 
 
 def test_a_key_and_tags_count_what_goes_with_them_once(streams: Streams, tables: Tables) -> None:
-    tagged = TaggedEvents(driver=tables.driver, site=TagStreams(table=tables.streams))
+    tagged = TaggedEvents(driver=tables.driver, site=TagStreams(table=tables.streams), named=streams)
     calls: list[Callable[[Any], Any]] = [
         lambda also: streams.append("User-1", [E], idempotency_key="k", also=also),
         lambda also: streams.append_all(

@@ -101,7 +101,7 @@ def decisions(execute: Execute, actor: Actor, place: int, *, kept: bool) -> Deci
         load=json.loads,
         every=1,
     )
-    events = TaggedEvents(driver=driver, site=TagStreams(table=TABLE), now=now, fresh=fresh)
+    events = TaggedEvents(driver=driver, site=TagStreams(table=TABLE), named=streams, now=now, fresh=fresh)
     return Decisions(store=events, snapshots=snapshots if kept else None)
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from epochal.model.events import Recorded
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.pages.items import STREAMS, is_page, read_page
+from epochal.pages.layout import Pages
 from epochal.pages.tags.entries import EventOfTag, TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.plan.ops import Execute, TransactionWrite
 from epochal.plan.values import Item
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from tests.simulation.dcb_history import History
 from tests.simulation.gradual import Gradual
@@ -74,7 +76,10 @@ class World:
     def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
         """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
         driver = driver_on(execute or self.tables.execute)
-        return TaggedEvents(driver=driver, site=self.site, now=lambda: NOON + skew, fresh=bytes_of(writer))
+        named = Streams(driver=driver, table=TABLE, layout=Pages())
+        return TaggedEvents(
+            driver=driver, site=self.site, named=named, now=lambda: NOON + skew, fresh=bytes_of(writer)
+        )
 
     def events(self) -> list[Recorded]:
         """Every event, in the order of committing."""

@@ -19,6 +19,7 @@ from epochal.model.versions import Conflict, Position, Reached
 from epochal.pages import writes
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, is_page, page_key, read_page
+from epochal.pages.layout import Pages
 from epochal.pages.tags import reading
 from epochal.pages.tags.append import TagsPart
 from epochal.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
@@ -39,6 +40,7 @@ from epochal.plan.ops import (
 )
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
@@ -60,7 +62,8 @@ class World:
             return self.fault(op, self.tables.execute)
 
         driver = Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
-        return TaggedEvents(driver=driver, site=TagStreams(table=TABLE, **site), now=lambda: now)
+        named = Streams(driver=driver, table=TABLE, layout=Pages())
+        return TaggedEvents(driver=driver, site=TagStreams(table=TABLE, **site), named=named, now=lambda: now)
 
     def pages(self, tag: str) -> list[Any]:
         items = [item for item in self.tables.items(TABLE) if is_page(item)]

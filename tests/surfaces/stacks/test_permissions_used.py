@@ -60,7 +60,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.listings import listings_of
 from epochal.store.streams import Streams, streams_of
-from epochal.store.tagged import TaggedEvents, tagged_of
+from epochal.store.tagged import TaggedEvents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
@@ -132,7 +132,7 @@ class Tables:
 
     @property
     def tagged(self) -> TaggedEvents:
-        return tagged_of(ON_PAGES, self.driver, BodyCodec())
+        return streams_of(ON_PAGES, self.driver, BodyCodec()).tagged
 
     @property
     def aggregates(self) -> AggregateStore:
@@ -272,7 +272,7 @@ def feed(tables: Tables) -> None:
 
 def read_between(driver: Driver) -> None:
     """Events of a tag of pages whose bodies are elsewhere; one of them is being written."""
-    store = tagged_of(ON_PAGES, driver, BodyCodec())
+    store = streams_of(ON_PAGES, driver, BodyCodec()).tagged
     assert len(store.between("shop:1", 0, 1)) == 1
     hidden = store.driver.execute
 

@@ -89,9 +89,7 @@ class Deployment:
     @property
     def tagged(self) -> TaggedEvents:
         """The store of tagged events, in the table of streams."""
-        from epochal.store.tagged import tagged_of
-
-        return tagged_of(self.settings, self.driver, self.codec)
+        return self.streams.tagged
 
     @property
     def read_models(self) -> ReadModels:

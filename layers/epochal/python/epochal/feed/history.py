@@ -30,7 +30,7 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
 from epochal.store.reading import Reader, UnopenedEvent, Unreadable
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, streams_of
 
 # What readers of the feed get.
 
@@ -855,9 +855,7 @@ def events_of_tag(
     settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
 ) -> Iterator[FeedEvent]:
     """Iterate over a range of the events in a tag's stream, reading them from the store of tagged events."""
-    from epochal.store.tagged import tagged_of  # noqa: PLC0415  who has no tags does without
-
-    store, (stream, first, end) = tagged_of(settings, driver, codec), span
+    store, (stream, first, end) = streams_of(settings, driver, codec).tagged, span
 
     def read(start: int, until: int) -> Iterator[FeedEvent]:
         """Read a range of the tag's events."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.decision_keys import DecisionKey
@@ -50,8 +50,10 @@ from epochal.store.also import checked
 from epochal.store.answers import outcome_of, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, combine_outcomes, condition_error, explain_also_errors
-from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+
+if TYPE_CHECKING:
+    from epochal.store.streams import Streams
+    from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

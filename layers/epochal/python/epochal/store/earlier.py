@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.index.checkpoints import Moment
@@ -13,7 +14,9 @@ from epochal.model.kinds import must_be_whole
 from epochal.model.moments import parse_time
 from epochal.model.versions import Token
 from epochal.store.reading import Hole, Reader, StreamState
-from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from epochal.store.streams import Streams
 
 
 def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fetch: bool) -> StreamState:

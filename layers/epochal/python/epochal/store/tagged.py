@@ -12,8 +12,9 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import ClassVar, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
@@ -27,7 +28,6 @@ from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_tex
 from epochal.model.moments import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.stream_names import TIMERS, no_step
 from epochal.model.tags import (
-    EVERYTHING,
     BackwardPage,
     Down,
     Query,
@@ -40,23 +40,23 @@ from epochal.model.tags import (
     check_type,
     own_tags,
     parse_event_id,
-    type_tag,
 )
 from epochal.model.versions import Appended, Conflict, Position, Reached, Token
-from epochal.pages.layout import COMPRESS_FROM, Pages
+from epochal.pages.layout import COMPRESS_FROM
 from epochal.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Steps
 from epochal.plan.tables import PlacedName
-from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
 from epochal.store.reading import check_range
 from epochal.store.seals import Seals
-from epochal.store.streams import Streams, streams_of
+
+if TYPE_CHECKING:
+    from epochal.store.streams import Streams
 
 MAX_FIELD_BYTES: Final = 1024
 """Largest bytes of a causation id or correlation id."""
@@ -416,12 +416,12 @@ class TaggedEvents(TaggedStore):
     Attributes (besides those of `TaggedStore`):
         site: the table, and the reserved tags that have streams there.
         codec: encodes bodies; knows the bucket of large ones.
-        archive: name of the table with pruned events of the named streams beside them; empty where there is none.
+        named: the store of the named streams of this table, with the archive of their pruned events.
     """
 
     site: TagStreams
+    named: Streams
     codec: BodyCodec = field(default_factory=BodyCodec)
-    archive: str = ""
 
     def __post_init__(self) -> None:
         if self.driver.place is not None:
@@ -452,20 +452,10 @@ class TaggedEvents(TaggedStore):
 
     @property
     def streams(self) -> Streams:
-        """The store of the named streams of this table, whose events may carry tags."""
-        named = Streams(
-            driver=self.driver,
-            table=self.site.table,
-            layout=Pages(),
-            codec=replace(self.codec, compress_from=0),
-            types=tuple(
-                head.removeprefix(type_tag("")) for head in self.site.type_heads if head != EVERYTHING
-            ),
-            everything=EVERYTHING in self.site.type_heads,
-            now=self.now,
-            fresh=self.fresh,
-        )
-        return replace(named, archive=replace(named, table=self.archive)) if self.archive else named
+        """The store of the named streams of this table, whose events may carry tags; with the same driver."""
+        ours = partial(replace, driver=self.driver, now=self.now, fresh=self.fresh)
+        archive = self.named.archive
+        return ours(self.named, archive=None if archive is None else ours(archive))
 
     def count(self, tag: str) -> int:
         """Return the number of events of a tag."""
@@ -541,11 +531,6 @@ class TaggedEvents(TaggedStore):
         return self.codec.unpack([encode_claim(body)])[0] if isinstance(body, Claim) else body
 
 
-def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:
-    """Open the tagged events of a deployment, in its table of streams."""
-    return streams_of(settings, driver, codec).tagged
-
-
 def site_of(table: str, types: Sequence[str], *, everything: bool) -> TagStreams:
     """Make the description of a table with the reserved tags that have streams there.
 
@@ -569,7 +554,7 @@ def beside(streams: Streams) -> TaggedEvents:
         driver=streams.driver,
         site=site_of(streams.table, streams.types, everything=streams.everything),
         codec=replace(streams.codec, compress_from=COMPRESS_FROM),
-        archive="" if streams.archive is None else streams.archive.table,
+        named=streams,
         now=streams.now,
         fresh=streams.fresh,
     )
