@@ -65,7 +65,10 @@ if TYPE_CHECKING:
 def append(
     table: str, batch: Packed, expected: ExpectedVersion, start: Known[Page] | Unread = UNREAD
 ) -> Steps[Result[Page]]:
-    """Append `batch`, beginning from `start` or, where that is unread, from what `expected` tells.
+    """Append a batch to one stream, and retry on the last pages that come back, as long as they are as expected.
+
+    Args:
+        start: what is known of the last page; if unread, what `expected` tells is used, or the page is read.
 
     Raises:
         TooLarge: the events do not fit an item.
@@ -75,10 +78,10 @@ def append(
     if known is UNREAD and batch.ids:
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
-        found = yield from identified.begin(table, batch, expected)
-        if isinstance(found, Written | Unknown | Rejected):
-            return found
-        known = found
+        earlier = yield from identified.begin(table, batch, expected)
+        if isinstance(earlier, Written | Unknown | Rejected):
+            return earlier
+        known = earlier
     elif known is UNREAD:
         known = yield from load_head(table, batch.stream)
         if not accepts(expected, known):
@@ -93,11 +96,11 @@ def append(
 def append_on(
     table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False
 ) -> Steps[Result[Page]]:
-    """Append on exactly the last page that is known (None: no stream yet). Any other is a rejection, which brings it.
+    """Append on exactly the last page that is known (None: no stream yet); else reject the batch with the last page.
 
     Args:
-        repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key, or
-            with ids, may stand later than on what is known, by another process.
+        repeatable: whether unfolds alone may be written again if nobody can tell whether they were, and whether events
+            under a key, or with ids, may be at a later place than this, by another process.
     """
     refused = yield from write(table, batch, known)
     if isinstance(refused, Planned):
@@ -198,7 +201,7 @@ def _is_deleted(page: Page | None) -> bool:
 
 
 def is_new(known: Known[Page], above: Ticks) -> bool | None:
-    """Whether nothing known of a stream was written after the moment that a key tells; None where it tells none."""
+    """Whether all that is known of a stream is as old as the moment of a key; None if the key tells no moment."""
     if not above or known is None:
         return bool(above) or None
     place = place_of(known)
@@ -206,7 +209,7 @@ def is_new(known: Known[Page], above: Ticks) -> bool | None:
 
 
 def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[Page]]:
-    """Append joined batches on exactly the last page that is known."""
+    """Append joined batches on exactly the last page that is known; else reject all with the last page."""
     refused = yield from write(table, whole, known)
     if isinstance(refused, Planned):
         return refused.written
@@ -231,7 +234,7 @@ def results_of_joined(batches: Sequence[Packed], result: Result[Page]) -> Iterat
 
 
 def _overtaken(token: Token, version: int, later: int) -> Token:
-    """Of what an append would have left, had not so many others come with it: one on it is in conflict."""
+    """Return the token of a joined append that `later` others followed: an append on this token is in conflict."""
     state = state_of(token.etag or "")
     if state is None:
         return Token(version=version, etag=token.etag)

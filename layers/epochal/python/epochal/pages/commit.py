@@ -77,24 +77,26 @@ Writes = Mapping[str, Planned]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Generic[T]):
-    """What is to be committed, and what the caller makes of what it meets.
+    """What to commit, and functions that decide what becomes of it when it is refused.
 
     Attributes:
-        known: the last pages of some of its streams, as far as the caller knows; the others are read.
-        writes: streams that get events, and
-        batch: what one of them gets, beside what is planned of those before it.
-        fences: streams that are not written, and must be as they are known.
-        matters: what came back of streams since they were known: an end, or None where the commit goes on from there.
-            It is asked before the first write, too.
-        records: what is written with the pages.
-        before: after a refusal, an end where records say that this was committed by an earlier call. It gets what is
-            told of the store's own; `failed` is empty where more was refused, and then records are asked for.
-        keyed: `before` or the caller tells whether it was. Else pages do.
-        lasting: streams that are never pruned: each of their pages tells whether it had a stamp.
-        one_stamp: all pages get the same, above the last of each.
-        also: goes with them, to tables that are none of the store's.
-        sent: what went out and may have been made, the latest last; none of it, once it is refused and no answer was
-            lost.
+        table: name of the table of streams.
+        known: last pages of some of the streams, as far as the caller knows them; the others are read.
+        writes: streams that get events or unfolds.
+        batch: function that returns the batch of a stream, given the writes that are planned for the streams before it.
+        fences: streams that are not written, and must still have the last page that is known.
+        matters: function that gets the pages that have come back, and returns a result that ends the commit, or None
+            to go on from these pages. It is called before the first write, too.
+        records: function that returns the records that are written with the pages.
+        before: function that is called after a refusal, and returns the result of an earlier call, if a record has it.
+            It gets the refusal of the store's own writes; its `failed` is empty if only the program's conditions are
+            known to have failed, and then the function reads the record.
+        keyed: whether `before` or the caller tells if the commit was applied earlier; otherwise the pages do.
+        lasting: streams that are never pruned, so that any of their pages tells whether it has had a stamp.
+        one_stamp: whether all pages get the same stamp, above the last one of each.
+        also: writes of the program to its own tables, in the same transaction.
+        sent: plans that were sent and may have been applied, the latest last. It is emptied once a plan is refused
+            without a lost answer.
     """
 
     table: str
@@ -114,7 +116,7 @@ class Commit(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """It was committed; or, where that is not `certain`, nobody can tell any more whether it was."""
+    """The result that the writes were committed; unless `certain`, nobody can tell any more whether they were."""
 
     writes: Writes
     certain: bool = True
@@ -122,7 +124,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What goes out, in the order of replies: pages, fences, records, what is the caller's own."""
+    """The writes of one try: of pages, fences, records and the program's own tables, in the order of its reply."""
 
     writes: Writes
     checks: Mapping[str, Check]
@@ -131,32 +133,39 @@ class Plan:
 
     @property
     def all(self) -> tuple[TransactionWrite, ...]:
-        """All of it."""
-        pages = (each.write for each in self.writes.values())
+        """All writes, in the order of the reply."""
+        pages = (planned.write for planned in self.writes.values())
         return (*pages, *self.checks.values(), *self.records, *self.also)
 
 
 def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
-    """Commit on what is known, and on what comes back meanwhile.
+    """Commit to all streams or to none, and retry on the pages that come back, until the caller ends it.
+
+    Returns:
+        `Made`; or `Unmet`, if a condition of the program's own failed; or the result that a function of `wanted` gave.
 
     Raises:
         TooLarge: the events fit no item, or no transaction; an item of the caller's own would become too large.
         InvalidInput: a stream is full.
         Unavailable: a response was lost, and a condition of the caller's own fails now.
     """
+    # 1. Read the last pages that the caller does not know.
     heads, leaving = dict(wanted.known), set[str]()
     unread = [stream for stream in (*wanted.writes, *wanted.fences) if stream not in heads]
     moved: Heads = yield from last_pages(wanted.table, unread)
     while True:
-        ended = yield from wanted.matters(moved)
-        if ended is not None:
-            return ended
+        # 2. Let the caller decide whether these pages end the commit.
+        result = yield from wanted.matters(moved)
+        if result is not None:
+            return result
+        # 3. Plan the writes; a page that turns out to be another begins the next round.
         heads |= moved
         leaving.difference_update(moved)
         plan = yield from _planned(wanted, heads, leaving)
         if not isinstance(plan, Plan):
             moved = plan
             continue
+        # 4. Send them, as one write or one transaction.
         wanted.sent.append(plan)
         reply: Done | Overflow | Refusal = yield _sent(plan)
         match reply:
@@ -166,21 +175,27 @@ def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
                 leaving |= _too_small(plan, reply)
                 moved = {}
             case Refusal():
+                # 5. Find out whether a try whose answer was lost was applied, or an earlier call.
                 verdict = yield from _was_applied(wanted, plan, reply)
                 if not isinstance(verdict, NotApplied):
                     return Made(writes=plan.writes, certain=isinstance(verdict, Applied))
-                own, stood = _apart(plan, reply)
-                ended = yield from wanted.before(plan.writes, own)
-                if ended is not None:
-                    return ended
+                own, unmet = _apart(plan, reply)
+                result = yield from wanted.before(plan.writes, own)
+                if result is not None:
+                    return result
+                # 6. Retry on the pages that came back, unless a condition of the program's own failed.
                 moved = yield from _came_back(wanted.table, plan, reply)
-                if stood:
+                if unmet:
                     check_over(reply, moved)
-                    return (yield from wanted.matters(moved)) or Unmet(items=stood)
+                    return (yield from wanted.matters(moved)) or Unmet(items=unmet)
 
 
 def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:
-    """That nobody has written to a stream since it was known; or its last page, where what is known is no proof."""
+    """Plan a check that nobody has written to a stream since its last page was known.
+
+    Returns:
+        The check; or the last page, if the stream is deleted, or what is known of it proves nothing.
+    """
     if isinstance(known, Page) and known.deleted:
         return Blocked(page=known)
     state = None if known is None else place_of(known)
@@ -195,19 +210,20 @@ def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]
 
 
 def unmoved(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
-    """The last pages of those streams that were not all as they are known at one moment; none, if they were.
+    """Check, without a write, that streams had the last pages that are known, all at one moment.
 
-    Nothing is written: the items of the fences are read together, and held to the same conditions.
+    Returns:
+        The last pages of the streams that had not; empty, if all had.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream, known in reads.items():
-        made = yield from fence(table, stream, known)
-        if isinstance(made, Blocked) and is_as_known(known, made.page):
-            made = yield from fence(table, stream, made.page)
-        if isinstance(made, Check):
-            checks[stream] = made
+        check = yield from fence(table, stream, known)
+        if isinstance(check, Blocked) and is_as_known(known, check.page):
+            check = yield from fence(table, stream, check.page)
+        if isinstance(check, Check):
+            checks[stream] = check
         else:
-            moved[stream] = made.page
+            moved[stream] = check.page
     if moved or not checks:
         return moved
     found: Together = yield TransactGet(keys=tuple((table, check.key) for check in checks.values()))
@@ -218,14 +234,14 @@ def unmoved(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
 
 
 def is_as_known(known: Known[Page], head: Page | None) -> bool:
-    """Whether a last page is the one that is known."""
+    """Whether the last page of a stream is still the one that is known."""
     if known is None or head is None:
         return known is head
     return not head.deleted and (head.version, head.etag) == (known.version, known.etag)
 
 
 def page_of(item: Item | None, table: str) -> Page | None:
-    """The page that stood in the way, if one did."""
+    """Decode the page that a refusal brought; None if it brought none."""
     return None if item is None else read_page(item, table)
 
 
@@ -236,14 +252,20 @@ def _sent(plan: Plan) -> TransactionWrite | Transact:
 def _planned(
     wanted: Commit[T], heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
-    """What goes out on these pages; or pages that are others. In `heads` a page is closed once it is."""
+    """Plan the writes of one try on the last pages that are known.
+
+    A page may have to be closed first, by a write of its own; then `heads` gets the closed page.
+
+    Returns:
+        The plan; or pages that turned out to be others than those known.
+    """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream in wanted.fences:
-        made = yield from fence(wanted.table, stream, heads[stream])
-        if isinstance(made, Check):
-            checks[stream] = made
+        check = yield from fence(wanted.table, stream, heads[stream])
+        if isinstance(check, Check):
+            checks[stream] = check
         else:
-            moved[stream] = made.page
+            moved[stream] = check.page
     if moved:
         return moved
     above = _latest(wanted, heads) if wanted.one_stamp else NEVER
@@ -274,8 +296,10 @@ def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
 
 
 def _too_small(plan: Plan, reply: Overflow) -> set[str]:
-    """The pages that are too small; where that is not told, all that were extended. Raises `TooLarge` where no page is
-    to be left, or an item of the caller's own would be too large.
+    """Return the streams whose last page does not take its batch; all that were extended, if the reply names none.
+
+    Raises:
+        TooLarge: no page can be left for a new one, or an item of the program's own would be too large.
     """
     for place, over in enumerate(reply.over[len(plan.all) - len(plan.also) :]):
         if over:
@@ -293,15 +317,16 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
 
 
 def check_over(refusal: Refusal, moved: Collection[str]) -> None:
-    """Raise `Unavailable` where an earlier try may be on its way still: as long as no page has moved, it is made if it
-    arrives when the conditions of the caller's own hold.
+    """Raise `Unavailable` if a try whose answer was lost may still arrive.
+
+    As long as no page has moved, it is applied if it arrives while the conditions of the program's own hold.
     """
     if refusal.ambiguous and not moved:
         raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
 
 
 def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
-    """A refusal of the store's own writes, and what stood in the way of the caller's, by its place there."""
+    """Split a refusal: that of the store's own writes, and the items that failed the program's conditions, by place."""
     first = len(plan.all) - len(plan.also)
     came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
     stood = {place: item for place, (item, failed) in enumerate(came) if failed}
@@ -346,7 +371,7 @@ def _judge(table: str, write: Planned, item: Item | None, *, lost: bool) -> Verd
 
 
 def _came_back(table: str, plan: Plan, refusal: Refusal) -> Steps[Heads]:
-    """The last pages of the streams that something stood in the way of."""
+    """Read the last pages of the streams whose write or fence was refused."""
     heads = dict[str, Page | None]()
     streams = (*plan.writes, *plan.checks)
     for stream, item, failed in zip(streams, refusal.items, refusal.failed, strict=False):

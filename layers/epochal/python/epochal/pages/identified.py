@@ -50,7 +50,12 @@ hundred, and each holds an append at least. Four KB of them cost a read unit, a 
 def begin(
     table: str, batch: Packed, expected: ExpectedVersion
 ) -> Steps[Page | Settled | Rejected[Page] | None]:
-    """The head to append on, where that has to be read; or how the append has ended before, or that it is refused."""
+    """Read the last page of a stream, before a batch with ids is appended to it.
+
+    Returns:
+        The last page to append on (None: no stream yet); or the result, if the batch was appended before, or the stream
+        is not as expected.
+    """
     head: Page | None
     if expected in ANYWHERE:
         head = yield from _load_back(table, batch.stream)
@@ -69,7 +74,11 @@ def begin(
 def all_before(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
 ) -> Steps[tuple[Written, ...] | None]:
-    """What came of an append to several streams, one of which is not as expected, if every batch is there already."""
+    """Look for an earlier append of batches to several streams, one of which is not as expected.
+
+    Returns:
+        The results, if every batch is in its stream already; None if not.
+    """
     found = yield from _each_begun(table, appends)
     heads = {
         batch.stream: each.head if isinstance(each, Rejected) else each
@@ -95,15 +104,19 @@ def _each_begun(
 
 
 def _ends(head: Page | None) -> tuple[int, ...]:
-    """Where the pages begin that an append may be writing to."""
+    """Return the indices of the pages that an append may be writing to: the last one and the next."""
     return (0,) if head is None else (head.index, head.version)
 
 
 def earlier_result(batch: Packed, head: Page | None, since: int, *, anywhere: bool) -> Steps[Settled | None]:
-    """How the append has ended before, as the stream shows it at index `since`, or `anywhere` from there on.
+    """Look for an earlier append of the same ids; None if there is none.
+
+    Args:
+        head: last page of the stream.
+        since: index of the first of the ids or, if they may be `anywhere`, the lowest where it may be.
 
     Raises:
-        IdTaken: anywhere there are some of the ids, and not all of them in a row.
+        IdTaken: they may be anywhere, and some of them are in the stream, but not all in a row.
     """
     if head is None or head.deleted or (not anywhere and head.version < since + batch.count):
         return None
@@ -154,7 +167,7 @@ def _result(batch: Packed, first: int, verdict: Verdict) -> Settled | None:
 
 
 def _in_hand(head: Page) -> list[Page]:
-    """A last page and those that were read with it, the newest first; down to one of which events are pruned."""
+    """Return a last page and those read with it, newest first, down to one that has lost events to a prune."""
     pages = [head]
     for page in reversed(head.before):
         if pages[-1].base > pages[-1].index or page.version != pages[-1].index:
@@ -164,7 +177,7 @@ def _in_hand(head: Page) -> list[Page]:
 
 
 def _load_back(table: str, stream: str) -> Steps[Page | None]:
-    """The last page, with those before it that come in the same request."""
+    """Read the last page of a stream, and some pages before it in the same request."""
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=LOOKED_BACK)
     pages = list(sound(table, reply.items))
     return (yield from whole(replace(pages[0], before=tuple(pages[:0:-1])))) if pages else None

@@ -50,9 +50,11 @@ class Planned:
     """A write of a stream's last page, and what it leaves.
 
     Attributes:
-        stamp: that it is known by.
-        after: what it goes on from: the page or token known, or what has closed that page.
-        count: events that it adds.
+        write: the write itself.
+        stamp: stamp of the write, by which it is recognized.
+        token: token of the page that the write leaves.
+        after: page or token that the write goes on from; once that page was closed, the closed one.
+        count: number of events that it adds.
     """
 
     write: Put | Update
@@ -68,12 +70,12 @@ class Planned:
 
     @property
     def written(self) -> Written:
-        """What is told of it, once it was made."""
+        """The result of the append, if the write is applied."""
         return Written(first=self.first, version=self.token.version, token=self.token)
 
     @property
     def key(self) -> Key:
-        """Of the page that is written."""
+        """Primary key of the page that is written."""
         write = self.write
         return {name: (write.item if isinstance(write, Put) else write.key)[name] for name in ("p", "i")}
 
@@ -304,7 +306,7 @@ class Blocked:
 
 
 def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
-    """Append on exactly what is known: what was written, or what blocked it."""
+    """Try to append on exactly what is known of the last page; return the applied write, or what blocked it."""
     planned = yield from next_write(table, batch, known)
     if isinstance(planned, Blocked):
         return planned
@@ -320,10 +322,12 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
 def next_write(
     table: str, batch: Packed, known: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
-    """The write that appends on what is known, once all that it needs is read, and the page before it is closed.
+    """Plan the write that appends a batch on what is known of the last page.
+
+    If the page does not take the batch, it is closed first; what the next page needs of it is read.
 
     Args:
-        extending: the page may be extended; False where that has turned out to be too much for it.
+        extending: whether the page may be extended; False if that has turned out to be too much for it.
     """
     if version_of(known) + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
@@ -343,7 +347,11 @@ def next_write(
 
 
 def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
-    """What came of a write."""
+    """Return a write that was applied, or the page that it was refused by.
+
+    Raises:
+        TooLarge: the page would be larger than an item may be.
+    """
     if isinstance(reply, Done):
         return planned
     if isinstance(reply, Overflow):
@@ -353,7 +361,10 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
 
 
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
-    """The last page, from the one that stood in the way; that one is kept, where it is the page before."""
+    """Return the last page of a stream, given the page that refused a write; read it if that one is full.
+
+    The page that refused the write is kept in `before`, if it is the one before the last.
+    """
     if page is not None and (page.deleted or not page.full):
         return (yield from whole(page))
     head = yield from load_head(table, stream)
@@ -363,7 +374,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
 
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
-    """Leave a page that is full, or that does not take the batch."""
+    """Plan the page after one that is full, or does not take the batch; close that one first."""
     closed = yield from _closed(table, batch, known)
     if isinstance(closed, Blocked):
         return closed
@@ -380,7 +391,7 @@ def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
 
 
 def _closed(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
-    """What is known once no append extends the page."""
+    """Close a page, so that no append extends it; return what is known of it then, or what blocked that."""
     state = place_of(known)
     if state is None or state.full:
         return known
