@@ -24,10 +24,10 @@ from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
+from tests.core.feed.feeds import Feeds, no_fault
 from tests.simulation.fifo import Answer, Context, FifoQueue
 from tests.simulation.scheduler import Killed
 from tests.simulation.timeline import Timeline
-from tests.unit.feed.feeds import Feeds, no_fault
 from tests.unit.reactions.world import Told, World
 
 GROUP = "0"

@@ -11,8 +11,8 @@ from epochal.feed.indexer import Record
 from epochal.layout.source import Source
 from epochal.plan.values import Item
 from epochal.store.streams import Streams
-from tests.unit.feed import feeds
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed import feeds
+from tests.core.feed.feeds import Feeds
 
 
 @dataclass

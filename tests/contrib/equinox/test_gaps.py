@@ -10,8 +10,8 @@ from epochal.errors import CorruptData
 from epochal.index.ingestion import Ingested, Partition
 from epochal.model.events import Event
 from epochal.plan.ops import Put
+from tests.core.feed.feeds import Feeds, spans_of
 from tests.core.index.test_ingestion import ingest
-from tests.unit.feed.feeds import Feeds, spans_of
 
 HEAL = heal_tips("tips")
 

@@ -39,7 +39,7 @@ from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.driver import Driver, Meter
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from tests.unit.feed.feeds import Clock
+from tests.core.feed.feeds import Clock
 
 SECRET = b'{"name":"Ada Lovelace","born":1815}'
 

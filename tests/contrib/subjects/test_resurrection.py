@@ -20,7 +20,7 @@ from epochal.plan.ops import Delete, Op, Put, Reply, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from tests.unit.feed.feeds import Clock
+from tests.core.feed.feeds import Clock
 
 KEYS, LOG = SUBJECT_KEYS.kind, FORGET_LOG.kind
 SECRET = b'{"name":"Ada Lovelace"}'

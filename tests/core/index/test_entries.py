@@ -29,8 +29,8 @@ from epochal.index.entries import (
 )
 from epochal.layout.changes import Removal, Span
 from epochal.layout.streams import EncodedEvent
+from tests.core.feed.feeds import spans_of
 from tests.support.examples import examples
-from tests.unit.feed.feeds import spans_of
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"
 

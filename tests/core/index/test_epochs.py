@@ -9,7 +9,7 @@ from epochal.index.epochs import STANDARD, Epoch, EpochLimits, decide, unknown_s
 from epochal.index.tip import StoredSpan, Tip
 from epochal.layout.changes import Span
 from epochal.layout.healing import Gap
-from tests.unit.feed.feeds import spans_of
+from tests.core.feed.feeds import spans_of
 
 STREAMS = ("A", "B", "C")
 nexts = st.fixed_dictionaries({stream: st.integers(0, 12) for stream in STREAMS})

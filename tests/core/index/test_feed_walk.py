@@ -7,7 +7,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import FeedWalk, read_tails, step, tail
-from tests.unit.feed.feeds import Feeds, head, record, streams_of
+from tests.core.feed.feeds import Feeds, head, record, streams_of
 
 
 def indexed(batches: int, **limits: int) -> Feeds:

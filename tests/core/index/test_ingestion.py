@@ -31,7 +31,7 @@ from epochal.model.moments import Ticks
 from epochal.pages.port import heal_pages
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
 from epochal.plan.values import number
-from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault, spans_of, streams_of
+from tests.core.feed.feeds import Feeds, is_leaf, is_read, no_fault, spans_of, streams_of
 
 HEAL = heal_pages("streams")
 

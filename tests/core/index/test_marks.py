@@ -25,7 +25,7 @@ from epochal.index.marks import (
 from epochal.plan.failures import Lost
 from epochal.plan.ops import BatchGet, Delete, Op, Put, Query, Transact
 from epochal.plan.values import Item, number
-from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault
+from tests.core.feed.feeds import Feeds, is_leaf, is_read, no_fault
 
 MANY = [(f"Order-{k}", k + 1) for k in range(5_000)]
 

@@ -33,8 +33,8 @@ from epochal.plan.values import number, text
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
+from tests.core.feed.feeds import Feeds, head, is_read, keys_of, record
 from tests.support.examples import seeds
-from tests.unit.feed.feeds import Feeds, head, is_read, keys_of, record
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

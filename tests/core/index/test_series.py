@@ -11,7 +11,7 @@ from epochal.index.tip import read_event, read_tip, read_unfold
 from epochal.index.tip_append import Ids
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put
-from tests.unit.feed.feeds import Feeds, is_read
+from tests.core.feed.feeds import Feeds, is_read
 
 
 def ids(serial: int) -> Ids:

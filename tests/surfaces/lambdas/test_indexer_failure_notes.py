@@ -11,7 +11,7 @@ from epochal.feed.indexer import Report
 from epochal.hosting.indexer_failure_notes import FailureNotes
 from epochal.index.epochs import IndexerFailure, read_series
 from tests.core.feed.events import stream_record
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed.feeds import Feeds
 
 NOON = 1_357_041_600
 

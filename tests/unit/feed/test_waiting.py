@@ -25,8 +25,8 @@ from epochal.feed.waiting import LONGEST_POLL, POLL_SECONDS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Patience
-from tests.unit.feed.feeds import Feeds
-from tests.unit.feed.test_reader import index, indexed, where
+from tests.core.feed.feeds import Feeds
+from tests.core.feed.test_reader import index, indexed, where
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Op, Put
 from epochal.plan.values import Item
 from tests.contrib.equinox.feeds import TipFeeds, head, record
-from tests.unit.feed.feeds import Feeds, is_read, no_fault, streams_of
+from tests.core.feed.feeds import Feeds, is_read, no_fault, streams_of
 
 
 def throttle(feeds: Feeds, *streams: str) -> None:

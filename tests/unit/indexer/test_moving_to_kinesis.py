@@ -15,8 +15,8 @@ import pytest
 from epochal.feed.indexer import read_records
 from tests.contrib.equinox.feeds import TipFeeds
 from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
+from tests.core.feed.feeds import Feeds
 from tests.support.examples import seeds
-from tests.unit.feed.feeds import Feeds
 
 STREAMS = 4
 

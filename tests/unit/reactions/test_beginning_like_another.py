@@ -13,7 +13,7 @@ from epochal.index.groups import GroupState, group_stream
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.steering import Groups
-from tests.unit.feed.feeds import Feeds, no_fault
+from tests.core.feed.feeds import Feeds, no_fault
 from tests.unit.reactions.world import Told, World
 
 STREAMS = tuple(f"A-{number}" for number in range(8))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochal.store.driver import Meter
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed.feeds import Feeds
 from tests.unit.reactions.world import World
 
 COST = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cost.md"

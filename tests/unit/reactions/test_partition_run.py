@@ -15,7 +15,7 @@ from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.reaction import Delivery
-from tests.unit.feed.feeds import Feeds, streams_of
+from tests.core.feed.feeds import Feeds, streams_of
 from tests.unit.reactions.world import Told, World, is_save
 
 

@@ -14,7 +14,7 @@ from epochal.index.groups import GroupState
 from epochal.plan.ops import Get, Op, Query
 from epochal.reactions.reaction import Delivery, Start
 from epochal.reactions.steering import Groups
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed.feeds import Feeds
 from tests.unit.reactions.world import Told, World
 
 OPTIONS: dict[str, dict[str, Any]] = {

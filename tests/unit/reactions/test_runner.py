@@ -17,7 +17,7 @@ from epochal.model.moments import PER_SECOND, parse_time
 from epochal.plan.ops import Op
 from epochal.reactions.reactor import Ran
 from epochal.reactions.steering import Groups
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed.feeds import Feeds
 from tests.unit.reactions.world import Told, World
 
 

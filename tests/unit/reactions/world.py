@@ -12,8 +12,8 @@ from epochal.reactions.handling import Member, OnFailed
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
+from tests.core.feed.feeds import Feeds
 from tests.support.inline import Inline
-from tests.unit.feed.feeds import Feeds
 
 
 def is_save(op: Op) -> bool:

@@ -15,7 +15,7 @@ from epochal.plan.ops import Op, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed.feeds import Feeds
 from tests.unit.reactions.world import World
 
 

@@ -23,8 +23,8 @@ from epochal.model.events import Event, Unfold
 from epochal.plan.ops import Get, Op, Put, Reply
 from epochal.plan.values import Item, item_size
 from epochal.testing.feeds import MemoryFeed
+from tests.core.feed.feeds import Feeds, head, record
 from tests.support.examples import seeds
-from tests.unit.feed.feeds import Feeds, head, record
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -7,7 +7,7 @@ import time
 from hashlib import sha512
 
 from epochal.plan.ops import Op
-from tests.unit.feed.feeds import Feeds
+from tests.core.feed.feeds import Feeds
 
 
 def test_the_next_request_is_made_while_a_page_is_being_worked_on() -> None:

@@ -12,8 +12,8 @@ from epochal.index.checkpoints import FeedPosition
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed
+from tests.core.feed.feeds import Feeds, is_read
 from tests.support.examples import seeds
-from tests.unit.feed.feeds import Feeds, is_read
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

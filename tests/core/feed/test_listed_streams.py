@@ -14,8 +14,8 @@ from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.store.reading import Direction
 from epochal.testing.feeds import MemoryFeed
+from tests.core.feed.feeds import Feeds, head, is_read, record
 from tests.support.examples import seeds
-from tests.unit.feed.feeds import Feeds, head, is_read, record
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
