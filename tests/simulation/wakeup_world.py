@@ -25,10 +25,10 @@ from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from tests.core.feed.feeds import Feeds, no_fault
+from tests.core.reactions.world import Told, World
 from tests.simulation.fifo import Answer, Context, FifoQueue
 from tests.simulation.scheduler import Killed
 from tests.simulation.timeline import Timeline
-from tests.unit.reactions.world import Told, World
 
 GROUP = "0"
 """The message group of the only partition."""

@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.publish import function as publishing
 from epochal.hosting import function as hosting
 from tests.support.leases import Visibility
-from tests.unit.reactions.test_wakeups import Context, message
+from tests.surfaces.hosting.test_wakeups import Context, message
 
 MODULE = "a_board_of_this_test"
 

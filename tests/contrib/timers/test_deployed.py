@@ -27,7 +27,7 @@ from epochal.scheduling import call_off
 from epochal.settings import Settings
 from tests.contrib.timers.world import BEGIN, World
 from tests.support.leases import Visibility, once
-from tests.unit.reactions.test_wakeups import Context
+from tests.surfaces.hosting.test_wakeups import Context
 
 MINUTE = 60
 SCHEDULES = (

@@ -16,7 +16,7 @@ from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Put
 from epochal.settings import variable
 from tests.surfaces.care.damage import Damaged
-from tests.unit.reactions.test_mappings import Lambda
+from tests.surfaces.hosting.test_mappings import Lambda
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "auditor" / "handler.py"
 

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.store.driver import Meter
 from tests.core.feed.feeds import Feeds
-from tests.unit.reactions.world import World
+from tests.core.reactions.world import World
 
 COST = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cost.md"
 

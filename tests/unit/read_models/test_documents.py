@@ -16,7 +16,7 @@ from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
 from tests.core.feed.feeds import Feeds
-from tests.unit.reactions.world import World
+from tests.core.reactions.world import World
 
 
 def feeds() -> Feeds:

@@ -14,7 +14,7 @@ from epochal import Delivery, Event, reaction
 from epochal.hosting.function_logs import log_attempt
 from epochal.reactions.handling import MAX_TRACE, Attempt, place_of, trace_of
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
 
 SECRET = "ann@example.com"
 

@@ -18,7 +18,7 @@ from epochal.plan.ops import Op
 from epochal.reactions.reactor import Ran
 from epochal.reactions.steering import Groups
 from tests.core.feed.feeds import Feeds
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
 
 
 def world_of(partitions: int) -> World:

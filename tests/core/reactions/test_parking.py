@@ -16,7 +16,7 @@ from epochal.layout.changes import Span
 from epochal.plan.ops import Op
 from epochal.reactions.handling import TaskResults, after_tasks, may_park, tasks_of
 from epochal.reactions.reaction import Delivery
-from tests.unit.reactions.world import Told, World, is_save
+from tests.core.reactions.world import Told, World, is_save
 
 
 def bad(*streams: str) -> Told:

@@ -15,7 +15,7 @@ from epochal.plan.ops import Get, Op, Query
 from epochal.reactions.reaction import Delivery, Start
 from epochal.reactions.steering import Groups
 from tests.core.feed.feeds import Feeds
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "by default": {},

@@ -14,7 +14,7 @@ from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.steering import Groups
 from tests.core.feed.feeds import Feeds, no_fault
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
 
 STREAMS = tuple(f"A-{number}" for number in range(8))
 

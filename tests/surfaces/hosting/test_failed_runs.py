@@ -14,9 +14,9 @@ from epochal.index.failed_runs import FailedRun
 from epochal.plan.ops import Op, Put
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups, standing_view
-from tests.unit.reactions.test_deadlines import Alarms, Log
-from tests.unit.reactions.test_wakeups import Context, function, message
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
+from tests.surfaces.hosting.test_deadlines import Alarms, Log
+from tests.surfaces.hosting.test_wakeups import Context, function, message
 
 PLACE = "$ReaderFailure-"
 SECOND = 10**9
@@ -155,7 +155,7 @@ def test_shortly_before_the_timeout_the_handler_under_way_is_on_record() -> None
         one.run(seconds=60.0)
     (run,) = blocked(world)
     assert (run.cause, run.stream, run.index) == (
-        "timed out after 60 s in handler tests.unit.reactions.world.Told",
+        "timed out after 60 s in handler tests.core.reactions.world.Told",
         "A-1",
         0,
     )

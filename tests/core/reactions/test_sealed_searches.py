@@ -9,7 +9,7 @@ from epochal.model.bodies import Body
 from epochal.model.events import Event
 from epochal.model.plain_json import holds_seal
 from epochal.reactions.handling import Attempt
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
 
 ALL = 20
 

@@ -17,7 +17,7 @@ from epochal.model.bodies import Claim
 from epochal.plan.ops import Op, Reply
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies
-from tests.unit.reactions.world import World
+from tests.core.reactions.world import World
 
 
 def given(feed: MemoryFeed, only: Selector, **more: Any) -> list[tuple[str, int]]:

@@ -26,8 +26,8 @@ from epochal.index.groups import Unit
 from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import Groups
+from tests.core.reactions.world import Told, World
 from tests.support.leases import Visibility, once
-from tests.unit.reactions.world import Told, World
 
 FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)
 

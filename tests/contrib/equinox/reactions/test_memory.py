@@ -22,9 +22,9 @@ from epochal.reactions.reactor import PAGE_EVENTS, Reactor
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
+from tests.core.reactions.world import World
 from tests.support.inline import Inline
 from tests.surfaces.care.vast import AN_EPOCH, Vast
-from tests.unit.reactions.world import World
 
 HOUR = 3_600.0
 KB, MB = 1 << 10, 1 << 20

@@ -18,7 +18,7 @@ from epochal.reactions.reaction import reaction
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies
 from tests.contrib.equinox.feeds import TipFeeds
-from tests.unit.reactions.world import World
+from tests.core.reactions.world import World
 
 Break = Callable[[Item], Item]
 

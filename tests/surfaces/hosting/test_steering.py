@@ -17,7 +17,7 @@ from epochal.plan.ops import Get, Op, Reply, Steps
 from epochal.reactions import steering
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import GroupProcess, Groups
-from tests.unit.reactions.world import Told, World, is_save
+from tests.core.reactions.world import Told, World, is_save
 
 
 def groups_of(world: World) -> Groups:

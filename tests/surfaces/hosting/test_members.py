@@ -23,8 +23,8 @@ from epochal.plan.ops import Op, Reply
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.steering import Groups
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.reactions.test_wakeups import Context, Sent, function, message
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
+from tests.surfaces.hosting.test_wakeups import Context, Sent, function, message
 
 STREAMS = [f"A-{number}" for number in range(40)]
 

@@ -12,7 +12,7 @@ from epochal.layout.changes import Span
 from epochal.reactions.handling import Task, tasks_of
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.reactor import Ran
-from tests.unit.reactions.world import World, is_save
+from tests.core.reactions.world import World, is_save
 
 A, B = "A-1", "B-1"
 

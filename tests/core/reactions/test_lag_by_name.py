@@ -8,7 +8,7 @@ import pytest
 
 from epochal.index.groups import Reads
 from epochal.reactions.steering import GroupFigures, Groups
-from tests.unit.reactions.world import World, is_save
+from tests.core.reactions.world import World, is_save
 
 
 def standing(world: World) -> GroupFigures:

@@ -21,9 +21,9 @@ from epochal.hosting.leases import (
     in_thread,
     pause_after,
 )
+from tests.core.reactions.world import World
 from tests.support.leases import Visibility, once
-from tests.unit.reactions.test_wakeups import Context, Sent, function, message
-from tests.unit.reactions.world import World
+from tests.surfaces.hosting.test_wakeups import Context, Sent, function, message
 
 DONE: dict[str, Any] = {"batchItemFailures": []}
 

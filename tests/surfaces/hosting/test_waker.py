@@ -19,7 +19,7 @@ from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting import custom_resource, first_wakeups, function, reaction_function
 from epochal.settings import variable
-from tests.unit.reactions.world import World
+from tests.core.reactions.world import World
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "waker" / "handler.py"
 EVENT = {

@@ -16,7 +16,7 @@ from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.reaction import Delivery
 from tests.core.feed.feeds import Feeds, streams_of
-from tests.unit.reactions.world import Told, World, is_save
+from tests.core.reactions.world import Told, World, is_save
 
 
 def test_every_event_is_handled_in_the_order_of_its_stream_and_the_checkpoint_is_the_tail() -> None:

@@ -16,8 +16,8 @@ from epochal.hosting.reaction_function import ReactionFunction
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
-from tests.unit.reactions.test_wakeups import Context, function, message
-from tests.unit.reactions.world import Told, World
+from tests.core.reactions.world import Told, World
+from tests.surfaces.hosting.test_wakeups import Context, function, message
 
 STILL = "a handler is still at work, and Lambda is about to end the function"
 SLOW = "a call of a handler took more than a fifth of the function's timeout"
@@ -89,7 +89,7 @@ def test_shortly_before_its_timeout_a_function_names_handler_stream_events_and_t
     assert [seconds for seconds, _ in alarms.set] == [pytest.approx(took)]
     assert log.of(STILL) == [
         {
-            "handler": "tests.unit.reactions.world.Told",
+            "handler": "tests.core.reactions.world.Told",
             "partition": 0,
             "stream": "Cart-ann",
             "index": 0,

@@ -15,9 +15,9 @@ from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue
 from epochal.index.checkpoints import BEGINNING
 from epochal.reactions.reactor import Ran, Reactor
+from tests.core.reactions.world import Told, World
 from tests.support.leases import once
-from tests.unit.reactions.test_wakeups import Context, Sent, message
-from tests.unit.reactions.world import Told, World
+from tests.surfaces.hosting.test_wakeups import Context, Sent, message
 
 BEGAN = 1_700_000_000
 """When the first entry is written, in seconds since 1970."""

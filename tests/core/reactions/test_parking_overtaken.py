@@ -12,7 +12,7 @@ from epochal.index.groups import GroupState
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import Groups
-from tests.unit.reactions.world import Told, World, is_save
+from tests.core.reactions.world import Told, World, is_save
 
 EVENTS = 4
 
