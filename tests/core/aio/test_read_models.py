@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.core.read_models.test_asked import *  # noqa: F403  each of its tests is collected here, too
-from tests.unit.read_models.test_documents import *  # noqa: F403  likewise
+from tests.core.read_models.test_documents import *  # noqa: F403  likewise
 
 AWAITED = True
