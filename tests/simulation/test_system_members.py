@@ -34,6 +34,6 @@ def test_whatever_was_written_is_handled_by_one_of_the_members() -> None:
 
 
 def test_members_that_nobody_wakes_are_found_out(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(ReactionFunction, "_tell_members", lambda *_: None)
+    monkeypatch.setattr(ReactionFunction, "_wake_members", lambda *_: None)
     with pytest.raises(AssertionError, match="does not come to rest"):
         play_all(play, len(SEEDS))

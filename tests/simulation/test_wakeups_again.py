@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from epochal.errors import Unavailable
-from epochal.hosting.wakeup_queue import Queue, steered
+from epochal.hosting.wakeup_queue import Queue, steered_wake_ups
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from tests.simulation.wakeup_world import Life, WakeUpWorld
@@ -142,7 +142,7 @@ def test_an_hour_without_a_process_to_spare_sets_no_wake_up_aside(timeout: int) 
 def steer(world: WakeUpWorld) -> None:
     """What a command of an operator or a deployment of other code sends."""
     queue = Queue(cast("Any", world.queue), "queue")
-    queue.send(steered(world.world.feeds.reader().partitions(), f"now-{world.clock()}"))
+    queue.send(steered_wake_ups(world.world.feeds.reader().partitions(), f"now-{world.clock()}"))
 
 
 @pytest.mark.parametrize("timeout", TIMEOUTS)

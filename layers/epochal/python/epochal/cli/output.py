@@ -152,7 +152,7 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed as JSON, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    return feed_items.bare(found)
+    return feed_items.show_without_event(found)
 
 
 def item_line(found: FeedItem) -> str:

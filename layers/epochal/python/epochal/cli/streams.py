@@ -18,7 +18,7 @@ from epochal.codec import json
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
 from epochal.http.appends import condition_of
-from epochal.http.bulk_appends import bulk_append, one_of
+from epochal.http.bulk_appends import bulk_append, read_bulk_append
 from epochal.http.sent_events import event_of
 from epochal.http.several import append_of
 from epochal.index.checkpoints import at
@@ -394,7 +394,7 @@ def append_each(streams: Streams, *, appends: str) -> None:
     input. A line tells what came of each, in order; the exit code is 1 if one was not made.
     """
     requested = []
-    for request, sent in inputs.several_of(appends, one_of, "APPENDS"):
+    for request, sent in inputs.several_of(appends, read_bulk_append, "APPENDS"):
         condition = condition_of(sent, streams, lambda *_: "")
         condition.pop("takes", None)
         requested.append(bulk_append(request.expected, request, sent, condition))

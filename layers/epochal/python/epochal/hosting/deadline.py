@@ -76,7 +76,7 @@ class Deadline:
         self._under_way: dict[int, tuple[Delivery, float]] = {}
 
     def __enter__(self) -> Self:
-        self._cancel = self._alarm(self._seconds - self._notice, self._tell)
+        self._cancel = self._alarm(self._seconds - self._notice, self._report)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +103,7 @@ class Deadline:
     def _notice(self) -> float:
         return min(WARN_SECONDS, self._seconds / 10)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Log every delivery that is being handled, and report the longest of each partition as timed out."""
         now = self._clock()
         under_way = list(self._under_way.values())

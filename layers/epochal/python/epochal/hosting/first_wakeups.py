@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from epochal.feed.reader import FeedReader
-from epochal.hosting.wakeup_queue import Queue, steered
+from epochal.hosting.wakeup_queue import Queue, steered_wake_ups
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
     """
 
     def wake() -> None:
-        queue.send(steered(reader.partitions(), f"deployed-{time.time_ns()}"))
+        queue.send(steered_wake_ups(reader.partitions(), f"deployed-{time.time_ns()}"))
 
     patiently(wake, seconds - SPARED_SECONDS)
 

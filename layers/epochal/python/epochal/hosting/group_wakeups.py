@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
 from epochal.feed.history import PartitionTail
-from epochal.hosting.wakeup_queue import Queue, steered
+from epochal.hosting.wakeup_queue import Queue, steered_wake_ups
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -50,5 +50,5 @@ def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[Parti
     """
     queue = deployed_queue(client, prefix, group)
     if queue is not None:
-        queue.send(steered(tails, f"steered-{time.time_ns()}"))
+        queue.send(steered_wake_ups(tails, f"steered-{time.time_ns()}"))
     return queue is not None

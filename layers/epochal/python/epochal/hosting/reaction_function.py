@@ -22,7 +22,7 @@ from epochal.hosting.deadline import SPARED, Alarm, Deadline, OnTimeout, in_time
 from epochal.hosting.failure_records import FailureRecords
 from epochal.hosting.leases import Beat, Beats, Leases, in_thread, pause_after
 from epochal.hosting.metrics import Metrics
-from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups, tick
+from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups, scheduled_wake_ups
 from epochal.hosting.wakeups import Standstill, WakeUp, Woken, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
@@ -81,7 +81,7 @@ class ReactionFunction:
         if "command" in event:
             with self._deadline(left()) as deadline:
                 return operate(Parking(reactor=self.reactor, around=deadline.call), event, remaining())
-        self._tell_of_unmet()
+        self._warn_of_unmet_filters()
         return {"woken": self._wake_all()}
 
     def _record_timeout(self, timeout: float) -> OnTimeout:
@@ -137,7 +137,7 @@ class ReactionFunction:
                     share=share,
                     seconds=seconds,
                     careful=careful,
-                    tell=self._tell_behind,
+                    tell=self._report_lag,
                     around=call,
                 )
             except Exception as error:
@@ -149,10 +149,8 @@ class ReactionFunction:
                 self._failures.record_standstill(unit, due)
             return ran
 
-        wake_ups = [
-            wake_up for wake_up in read_wake_ups(event["Records"]) if self._concerned(wake_up.partition)
-        ]
-        self._tell_members(wake_ups)
+        wake_ups = [wake_up for wake_up in read_wake_ups(event["Records"]) if self._reads(wake_up.partition)]
+        self._wake_members(wake_ups)
         members = self.reactor.member.reaction.members
         assigned = [wake_up for wake_up in wake_ups if wake_up.unit.share < members]
         assigned = self._without_running(assigned, remaining)
@@ -174,7 +172,7 @@ class ReactionFunction:
         running = {partition for partition in aside if member.load(partition).state != before[partition]}
         return [wake_up for wake_up in wake_ups if not (wake_up.aside and wake_up.partition in running)]
 
-    def _tell_members(self, wake_ups: list[WakeUp]) -> None:
+    def _wake_members(self, wake_ups: list[WakeUp]) -> None:
         """Wake the other members of partitions, since notices of the indexer wake only the first member.
 
         A wake-up may have been sent when the group had more members. Whoever has the streams of that share now is woken
@@ -186,7 +184,7 @@ class ReactionFunction:
         latest = {
             wake_up.partition: wake_up
             for wake_up in sorted(wake_ups, key=lambda wake_up: wake_up.position)
-            if wake_up.unit.share >= sharing.members or (wake_up.tells_all and sharing.members > 1)
+            if wake_up.unit.share >= sharing.members or (wake_up.concerns_all_members and sharing.members > 1)
         }
         for partition, last in latest.items():
             state = member.load(partition).state or GroupState()
@@ -209,9 +207,11 @@ class ReactionFunction:
     def _wake_all(self) -> int:
         """Send a wake-up for every partition that the reaction reads, and return how many were sent."""
         tails = self.reactor.member.reader.partitions()
-        return self.queue.send(tick((tail for tail in tails if self._concerned(tail.partition)), self.now()))
+        return self.queue.send(
+            scheduled_wake_ups((tail for tail in tails if self._reads(tail.partition)), self.now())
+        )
 
-    def _concerned(self, partition: int) -> bool:
+    def _reads(self, partition: int) -> bool:
         """Whether the reaction reads the source of a partition."""
         return source_of(partition) in self.reactor.member.reaction.sources
 
@@ -233,7 +233,7 @@ class ReactionFunction:
             )
         runs = woken.runs.values()
         if behind := [ran.behind for ran in runs if ran.behind is not None]:
-            self._tell_behind(max(behind))
+            self._report_lag(max(behind))
         parked = sum(len(ran.parked) for ran in runs)
         blocked = sum(ran.blocked is not None for ran in runs) + len(woken.stuck)
         self.metrics.add(
@@ -257,14 +257,14 @@ class ReactionFunction:
             fields["cause"] = failure.cause[:MAX_CAUSE]
         return fields
 
-    def _tell_behind(self, seconds: float) -> None:
+    def _report_lag(self, seconds: float) -> None:
         """Emit the metric of how many seconds the reaction is behind, during a catch-up too.
 
         Each run of a catch-up replaces the message whose age the queue would show.
         """
         self.metrics.add(times={"Reaction.behind": seconds * 1000})
 
-    def _tell_of_unmet(self) -> None:
+    def _warn_of_unmet_filters(self) -> None:
         """Warn of categories and types of which nothing has come since the group began: they may be misspelt."""
         names = unmet_filters(self.reactor.member)
         if names:

@@ -90,7 +90,7 @@ class WakeUpCall:
         }
 
 
-def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
+def scheduled_wake_ups(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
     """Make the wake-ups of a schedule; those within the same minute count as one."""
     minute = int(now // TICK_SECONDS)
     return (
@@ -98,7 +98,7 @@ def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
     )
 
 
-def steered(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCall]:
+def steered_wake_ups(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCall]:
     """Make the wake-ups of every partition after a command or a deployment, which take effect at once.
 
     Each partition has two. One goes with the others of its partition. One goes aside, since the others wait where a

@@ -75,7 +75,7 @@ class WakeUp:
         return self.unit.partition
 
     @property
-    def tells_all(self) -> bool:
+    def concerns_all_members(self) -> bool:
         """Whether it is meant for every member of its partition: notices and schedules know of partitions alone."""
         return not self.unit.share and not self.standing.hops
 

@@ -149,7 +149,7 @@ def verify_token(store: Streams, append: StreamAppend) -> ExpectedVersion:
     return Seals.of(store, writes=True).verify_token(append.stream, expected)
 
 
-def made(
+def check_appended(
     store: Streams,
     meter: Meter,
     stream: str,
@@ -172,7 +172,7 @@ def made(
         case Appended():
             return replace(outcome, token=seals.sealed(stream, outcome.token))
         case Conflict() if outcome.events:
-            raise forbidden_by(outcome, condition, store, meter)
+            raise condition_problem(outcome, condition, store, meter)
         case Conflict():
             if outcome.token is not None:
                 outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
@@ -224,7 +224,7 @@ def condition_of(
     }
 
 
-def reached_by(outcome: Appended, store: Streams) -> dict[str, Any]:
+def position_member(outcome: Appended, store: Streams) -> dict[str, Any]:
     """Return the answer's `position` member after an append; empty where the append concerned no tags."""
     if not outcome.position.seen:
         return {}
@@ -233,7 +233,9 @@ def reached_by(outcome: Appended, store: Streams) -> dict[str, Any]:
     return {"position": write_position(store.tagged.sealed(outcome.position, writes=True))}
 
 
-def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter) -> Problem:
+def condition_problem(
+    conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter
+) -> Problem:
     """Return the problem of an append whose condition found conflicting events."""
     sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
     listed: Listed = condition["takes"]

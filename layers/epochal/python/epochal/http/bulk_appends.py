@@ -12,9 +12,9 @@ from epochal.http.answers import answer, capacity
 from epochal.http.appends import (
     REACHED,
     WITH_QUERY,
+    check_appended,
     condition_of,
-    made,
-    reached_by,
+    position_member,
     verify_token,
 )
 from epochal.http.components import Component, Shown
@@ -67,7 +67,7 @@ EACH_APPEND: Final = Component(
 )
 
 
-def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
+def read_bulk_append(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     """Read one append of a bulk request; return the append and all members sent for it.
 
     Raises:
@@ -92,7 +92,7 @@ APPEND_EACH: Final = Component(
         },
         required=("appends",),
     ),
-    reads={"appends": one_of},
+    reads={"appends": read_bulk_append},
 )
 RESULT: Final = Component(
     "AppendResult",
@@ -159,7 +159,7 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
     ]
     results, figures = list[Mapping[str, Any]](), dict[str, float]()
     for place, (one, outcome) in enumerate(zip(appends, Bulk(store).append(appends), strict=True)):
-        result, counted = _shown(store, meter, place, one, outcome)
+        result, counted = _show_result(store, meter, place, one, outcome)
         results.append(result)
         for name, count in counted.items():
             figures[name] = figures.get(name, 0.0) + count
@@ -189,7 +189,7 @@ def bulk_append(
     )
 
 
-def _shown(
+def _show_result(
     store: Streams, meter: Meter, place: int, one: BulkAppend, outcome: Answer
 ) -> tuple[Mapping[str, Any], Mapping[str, float]]:
     """Show the outcome of one append of a bulk request; return its result object and its metrics.
@@ -201,7 +201,7 @@ def _shown(
     try:
         if isinstance(outcome, EpochalError):
             raise outcome
-        appended = made(store, meter, one.stream, outcome, {"takes": one.takes})
+        appended = check_appended(store, meter, one.stream, outcome, {"takes": one.takes})
     except (Problem, EpochalError) as error:
         if isinstance(error, InvalidInput) and error.field == "idempotency_key":
             error.call_it("idempotencyKey")
@@ -216,7 +216,7 @@ def _shown(
         "version": appended.version,
         "token": appended.token.text(),
         "replayed": appended.replayed,
-        **reached_by(appended, store),
+        **position_member(appended, store),
     }
     return view, {} if appended.replayed else {"Appends": 1.0, "Events": float(len(one.events))}
 

@@ -58,7 +58,7 @@ FEED_ITEM: Final = Component(
 )
 
 
-def bare(item: FeedItem) -> dict[str, Any]:
+def show_without_event(item: FeedItem) -> dict[str, Any]:
     """Show an item of the feed without its event, and the reason where an event was asked for."""
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:

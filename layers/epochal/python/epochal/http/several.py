@@ -13,9 +13,9 @@ from epochal.http.appends import (
     WITH_QUERY,
     append_form,
     condition_of,
+    condition_problem,
     contents_of,
-    forbidden_by,
-    reached_by,
+    position_member,
 )
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
@@ -145,23 +145,23 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     seals = Seals.of(store, writes=True)
     appends_ = tuple(_with_verified_token(append, seals) for append in appends_)
     condition = condition_of(members, store, on.link)
-    match _outcome(store, appends_, key, condition):
+    match _try_append_all(store, appends_, key, condition):
         case Appended() as made:
             outcomes = [(append.stream, made.streams[append.stream]) for append in appends_]
             streams = [
                 EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
                 for name, one in outcomes
             ]
-            reached = reached_by(made, store)
+            reached = position_member(made, store)
             view = ALL_APPENDED(made, streams=streams, capacity=capacity(meter.units), **reached)
             events = [event for append in appends_ for event in append.events]
             counted = appends(events, replayed=made.replayed)
             figures = {**counted, "Appends": float(len(appends_))} if counted else {}
             return answer(meter, view, status=201, figures=figures)
         case Conflict() as forbidden if forbidden.events:
-            raise forbidden_by(forbidden, condition, store, meter)
+            raise condition_problem(forbidden, condition, store, meter)
         case Conflict(streams=found):
-            raise _all_refused(found, seals, meter)
+            raise _conflicts_problem(found, seals, meter)
         case Undetermined() as unknown:
             raise Problem(
                 problems.UNDETERMINED,
@@ -180,7 +180,7 @@ def _with_verified_token(append: StreamAppend, seals: Seals) -> StreamAppend:
     return replace(append, expected=seals.verify_token(append.stream, append.expected))
 
 
-def _outcome(
+def _try_append_all(
     store: Streams, appends_: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
 ) -> Outcome:
     """Append to all streams in one transaction and return the outcome.
@@ -199,7 +199,7 @@ def _outcome(
         raise
 
 
-def _all_refused(conflicts: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
+def _conflicts_problem(conflicts: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
     """Return the problem of an all-or-nothing append, listing each stream that is in conflict.
 
     One deleted stream makes the status 410, since a retry at the other streams' versions would fail as well.
@@ -207,7 +207,7 @@ def _all_refused(conflicts: Mapping[str, Conflict], seals: Seals, meter: Meter) 
     Args:
         conflicts: the conflict of each stream, by stream name.
     """
-    streams = [_in_the_way(stream, conflict, seals) for stream, conflict in conflicts.items()]
+    streams = [_show_conflict(stream, conflict, seals) for stream, conflict in conflicts.items()]
     deleted = [stream for stream in streams if stream["deleted"]]
     first = (deleted or streams)[0]
     detail = f"{first['stream']} {'was deleted' if deleted else 'is'} at version {first['version']}"
@@ -219,7 +219,7 @@ def _all_refused(conflicts: Mapping[str, Conflict], seals: Seals, meter: Meter) 
     )
 
 
-def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
+def _show_conflict(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
     """Show one conflicting stream: its name, its version, whether it is deleted, and its token."""
     view = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
     if conflict.token is not None and not conflict.deleted:

@@ -14,7 +14,15 @@ from epochal.deployment import Deployment
 from epochal.errors import TooLarge
 from epochal.http import answers, parameters, problems, schemas
 from epochal.http.answer_size import LARGEST
-from epochal.http.appends import APPEND, APPENDED, condition_of, contents_of, made, reached_by, verify_token
+from epochal.http.appends import (
+    APPEND,
+    APPENDED,
+    check_appended,
+    condition_of,
+    contents_of,
+    position_member,
+    verify_token,
+)
 from epochal.http.bodies import BYTES, CLAIM, LINK_SECONDS, SHA256, Link, claim_of
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
@@ -155,13 +163,13 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     result = store.try_append(
         stream, **contents, expected=verify_token(store, append), idempotency_key=key, **condition
     )
-    outcome = made(store, meter, stream, result, condition, in_header=in_header)
+    outcome = check_appended(store, meter, stream, result, condition, in_header=in_header)
     view = APPENDED(
         outcome,
         stream=stream,
         token=outcome.token.text(),
         capacity=answers.capacity(meter.units),
-        **reached_by(outcome, store),
+        **position_member(outcome, store),
     )
     return answers.answer(
         meter,

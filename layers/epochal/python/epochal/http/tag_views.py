@@ -53,6 +53,6 @@ ENTRIES: Final = Shown(
 )
 
 
-def tag_shown(count: TagCount, latest: TagEntry) -> dict[str, Any]:
+def show_tag(count: TagCount, latest: TagEntry) -> dict[str, Any]:
     """Show a tag with its number of events, its group and its latest event."""
     return TAG_SHOWN(count, group=group_of(count.tag), latest=_LATEST(latest))

@@ -26,7 +26,7 @@ from epochal.http.query_strings import QueryString
 from epochal.http.sent_events import ID
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import TagPage, TagPages
-from epochal.http.tag_views import ENTRIES, ENTRY, TAG_COUNT, TAG_PAGE, TAG_SHOWN, tag_shown
+from epochal.http.tag_views import ENTRIES, ENTRY, TAG_COUNT, TAG_PAGE, TAG_SHOWN, show_tag
 from epochal.http.tagged_requests import APPEND, PLACE, QUERY, event_of, position_of, query_of
 from epochal.http.tagged_views import (
     APPENDED,
@@ -34,7 +34,7 @@ from epochal.http.tagged_views import (
     EVENT_PAGE,
     LISTED,
     Listed,
-    appended,
+    show_appended,
     show_listing,
     show_page,
     show_single,
@@ -120,7 +120,7 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
         raise listed.refused(outcome, meter.units)
-    view = appended(outcome, meter.units)
+    view = show_appended(outcome, meter.units)
     return answers.answer(meter, view, status=201, figures=answers.appends(events, replayed=outcome.replayed))
 
 
@@ -267,7 +267,7 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     if latest is None:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
     (count,) = listings.counted([tag])
-    return answers.answer(meter, tag_shown(count, latest))
+    return answers.answer(meter, show_tag(count, latest))
 
 
 @operation(

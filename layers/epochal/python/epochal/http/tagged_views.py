@@ -84,7 +84,7 @@ class Listed:
         """Add an event to the answer; return false if the limit is reached or the answer is full."""
         if len(self.views) >= self._limit:
             return False
-        frame = fields(event)
+        frame = show_without_bodies(event)
         if self._positions and event.position is not None:
             frame["position"] = write_position(event.position)
         if body_bytes(event) > LARGEST:
@@ -115,14 +115,14 @@ class Listed:
         )
 
 
-def shown(event: Recorded, link: Link) -> dict[str, Any]:
+def show_event(event: Recorded, link: Link) -> dict[str, Any]:
     """Show an event, with its bodies in the bucket as links."""
-    return with_bodies(fields(event), event, link)
+    return with_bodies(show_without_bodies(event), event, link)
 
 
 def show_single(event: Recorded, link: Link) -> Any:
     """Show an event as an answer of its own, with its position in the tag that it was found by."""
-    frame = fields(event)
+    frame = show_without_bodies(event)
     if event.position is not None:
         frame["position"] = write_position(event.position)
     if body_bytes(event) > LARGEST:
@@ -130,7 +130,7 @@ def show_single(event: Recorded, link: Link) -> Any:
     return AnswerSize().put(with_bodies(frame, event, link), frame)
 
 
-def fields(event: Recorded) -> dict[str, Any]:
+def show_without_bodies(event: Recorded) -> dict[str, Any]:
     """Show an event without its bodies."""
     ids = {"causationId": event.causation_id, "correlationId": event.correlation_id, **event.besides}
     return {
@@ -185,7 +185,7 @@ LISTED: Final = Shown(
 )
 
 
-def appended(outcome: Appended, units: Units) -> dict[str, Any]:
+def show_appended(outcome: Appended, units: Units) -> dict[str, Any]:
     """Build the answer to an append of tagged events.
 
     A replayed append without a condition has read no tag, so its position is null.
@@ -224,9 +224,10 @@ def show_listing(page: DatedPage[Recorded], link: Link) -> dict[str, Any]:
         # A page never ends between events of one place: no next page could go on from there.
         ends = bool(views) and event.place > last
         if body_bytes(event) > LARGEST:
-            view = None if ends else answer.omit(fields(event))
+            view = None if ends else answer.omit(show_without_bodies(event))
         else:
-            view = answer.fit(shown(event, link)) if ends else answer.put(shown(event, link), fields(event))
+            view = show_event(event, link)
+            view = answer.fit(view) if ends else answer.put(view, show_without_bodies(event))
         if view is None:
             return LISTED(events=views, next=last)
         views.append(view)
