@@ -291,7 +291,7 @@ def test_a_record_that_cannot_be_written_is_logged_and_changes_nothing(error: Ex
     world.feeds.fault = fail
     answer = one.one.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
-    assert len(one.log.of("a failed run could not be put on record")) == 1
+    assert len(one.log.of("a failed run could not be recorded")) == 1
     assert blocked(world) == []
 
 

@@ -335,7 +335,7 @@ def test_a_catch_up_that_gets_nowhere_ends_with_an_error_that_is_seen(
         (record,), client.records = client.records, []
     assert runs == MOST_HOPS + 1
     assert lines.said == [
-        ("a catch-up does not get on", {"partition": 0, "checkpoint": "0@3", "hops": MOST_HOPS + 1})
+        ("a catch-up makes no progress", {"partition": 0, "checkpoint": "0@3", "hops": MOST_HOPS + 1})
     ]
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["Reaction.blocked"] for line in told if "Reaction.blocked" in line] == [1]

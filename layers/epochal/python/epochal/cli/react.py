@@ -88,7 +88,7 @@ def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Ru
         on_turn=told,
         on_rest=lambda: _warn_of_unmet(reactor, printed),
         on_unrecorded=lambda error: click.echo(
-            f"warning: a failed run could not be put on record: {error}", err=True
+            f"warning: a failed run could not be recorded: {error}", err=True
         ),
         stop=stop,
     )

@@ -1,6 +1,6 @@
-"""Answering CloudFormation, which asks a function to do something when a stack is deployed.
+"""Answers CloudFormation, which invokes a function for a custom resource when a stack is deployed.
 
-A custom resource that does not answer holds its stack up for an hour, so there is an answer whatever happens.
+A custom resource that does not answer delays its stack for an hour, so there is an answer whatever happens.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from epochal.errors import InvalidInput
 TIMEOUT_SECONDS: Final = 10
 
 MOST_BYTES: Final = 4_096
-"""CloudFormation refuses a longer answer, and then waits as if there were none."""
+"""Most bytes of an answer. CloudFormation refuses a longer one, and then waits as if there were none."""
 
 
 def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
-    """Call `do` unless the resource is deleted, and answer CloudFormation whether that went well."""
+    """Call `do` unless the resource is deleted, and answer CloudFormation whether it succeeded."""
     failure = None
     try:
         if event["RequestType"] != "Delete":
@@ -51,7 +51,7 @@ def _put(event: dict[str, Any], failure: str | None) -> None:
 
 
 def _fitted(answer: dict[str, str]) -> bytes:
-    """The answer as JSON, its reason shortened until CloudFormation accepts the size."""
+    """Return the answer as JSON, its reason shortened until CloudFormation accepts the size."""
     body = json.dumps(answer).encode()
     while len(body) > MOST_BYTES and answer["Reason"]:
         answer = {**answer, "Reason": answer["Reason"][: len(answer["Reason"]) * 3 // 4]}

@@ -1,9 +1,9 @@
-"""What the handler of a function is working on, for the log: when Lambda is about to end the function, and when a call
-has taken too long.
+"""Logs what the handler of a function is working on, shortly before Lambda ends the function, and when a call has taken
+too long.
 
-Lambda ends a function that runs out of time in the middle of a call, and its own log line says nothing but that. So
-each invocation keeps which deliveries are being handled, and a timer, which goes off shortly before the timeout, logs
-them. Keeping them takes no lock, no request and no thread of their own.
+Lambda ends a function that runs out of time in the middle of a call, and its own log line says only that. So each
+invocation keeps the deliveries that are being handled, and a timer logs them shortly before the timeout. Keeping them
+takes no lock, no request and no thread of their own.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
 
 WARN_SECONDS: Final = 2.0
-"""Before its timeout a function logs what it is working on; of a timeout below 20 seconds a tenth before."""
+"""Seconds before its timeout at which a function logs what it is working on; a tenth of a timeout below 20 seconds."""
 
 SPARED: Final = 0.2
-"""Share of the function's time that is left for the call under way when time is over, and for saving. So a call that
-takes longer may be cut off."""
+"""Share of the function's time that is reserved for the last call and for saving. A call that takes longer may be cut
+off."""
 
 MOST_TYPES: Final = 10
-"""Types of events that a line names."""
+"""Most types of events in one log line."""
 
 OnTimeout = Callable[[Delivery, float], object]
-"""Takes a delivery that is being handled when time is nearly over, and the seconds until it comes again."""
+"""Function of a delivery that is being handled shortly before the timeout, and of the seconds until it is retried."""
 
 Alarm = Callable[[float, Callable[[], object]], Callable[[], object]]
-"""Calls a function after so many seconds, from a thread of its own, unless the function that it returns was called."""
+"""Function that calls another one after so many seconds, from a thread of its own, and returns a function that cancels
+the call."""
 
 
 def in_timer(seconds: float, act: Callable[[], object]) -> Callable[[], object]:
@@ -120,7 +121,7 @@ class Deadline:
             self._on_timeout(delivery, self._notice + GRACE_SECONDS)
 
     def _described(self, delivery: Delivery, took: float) -> dict[str, Any]:
-        """The log fields of a delivery that is being handled."""
+        """Return the log fields of a delivery that is being handled."""
         return {
             "handler": self._handler,
             **place(delivery),
@@ -134,7 +135,7 @@ def _begun(call: tuple[Delivery, float]) -> float:
 
 
 def place(delivery: Delivery) -> dict[str, Any]:
-    """The log fields of a delivery: partition, stream, first index, number and types of its events."""
+    """Return the log fields of a delivery: partition, stream, first index, number and types of its events."""
     removal = delivery.removal
     if removal is not None:
         events: dict[str, Any] = {"index": removal.end, "removal": removal.kind}

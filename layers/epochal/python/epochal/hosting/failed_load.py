@@ -34,7 +34,7 @@ class FailedLoad:
     handler: Handler | None = None
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event as the handler does, or raise why it cannot be loaded."""
+        """Answer one event as the handler does, or raise the error with which it cannot be loaded."""
         if self.handler is None:
             try:
                 self.handler = self.load()

@@ -1,5 +1,5 @@
-"""Puts failed runs of a reaction's function or process on record, so that whoever looks at the group sees why it does
-not get on.
+"""Records failed runs of a reaction's function or process, so that the status of its group shows why it makes no
+progress.
 
     a run raises, or is blocked by a stream     at its end
     a handler is at work near the timeout       shortly before Lambda ends the function
@@ -21,7 +21,7 @@ from epochal.reactions.handling import Failure, Member
 from epochal.store.driver import Driver, Patience
 
 PATIENCE: Final = Patience(seconds=1.0, retries=1)
-"""The next run writes a record of its own, and near the timeout there is little time."""
+"""Retries of the write of a record. There is little time near the timeout, and the next run writes its own record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class FailureRecords:
     Attributes:
         member: the member of the group whose runs are recorded.
         keeps_words: whether the words of a handler's errors are kept, which may quote events, or only their kinds.
-        on_unrecorded: called with the kinds of the error where a record cannot be written.
+        on_unrecorded: function that is called with the kinds of the error if a record cannot be written.
     """
 
     member: Member

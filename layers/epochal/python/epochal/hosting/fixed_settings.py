@@ -1,7 +1,7 @@
-"""Refusing a deployment that changes what stored events depend on.
+"""Refuses a deployment that changes settings on which stored events depend.
 
-CloudFormation asks before it changes any function, with the settings that are to be deployed, and in an update with
-those before. The rules:
+CloudFormation invokes this check before it changes any function, with the new settings, and in an update also with the
+old ones. The rules:
 
     name                      another name is another store, without what this one holds
     numbers of partitions     are those that the index has on record; an index without a record takes any
@@ -28,7 +28,7 @@ from epochal.settings import DECLARED
 
 
 def fixed(layout: Layout) -> Iterator[Setting]:
-    """The settings that stored events of a layout depend on, except for the number of partitions."""
+    """Return the settings that stored events of a layout depend on, except for the number of partitions."""
     of_tags = DECLARED.values() if layout.name == NATIVE else ()
     return (setting for setting in (*of_tags, *own_settings(layout).values()) if setting.broken is not None)
 
@@ -50,12 +50,12 @@ def check_settings(
 
     Args:
         now: the properties of the custom resource.
-        before: those that it had; empty where it is new.
-        deployment: tables to look into.
-        seconds: how long the function may still take.
+        before: its previous properties; empty for a new resource.
+        deployment: deployment whose tables are read.
+        seconds: seconds that the function may still take.
 
     Raises:
-        InvalidInput: one does not fit.
+        InvalidInput: a setting does not fit.
         EpochalError: the tables cannot be read.
     """
     if before and before["Store"] != now["Store"]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
-"""What Lambda calls."""
+"""A handler that Lambda calls with an event and a context."""
 
 
 def lambda_handler(
@@ -72,7 +72,7 @@ def lambda_handler(
 
 
 def light_sqs_client() -> Any:
-    """A client of SQS, without botocore where the environment says all that there is to know."""
+    """Create a client of SQS, without botocore if the environment has the whole configuration."""
     return queue_client(_botocores_sqs)
 
 
@@ -87,10 +87,10 @@ def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
 
 
 ENTRY: Final = "EPOCHAL_ENTRY"
-"""The variable that says where the reaction is: `board:departures`."""
+"""Environment variable that names the reaction, as `module:name`: `board:departures`."""
 
 PROCESS: Final = "EPOCHAL_PROCESS"
-"""The variable that says which process a function runs a half of: those may append."""
+"""Environment variable of a function that runs one of the two reactions of a process; such functions may append."""
 
 
 def __getattr__(name: str) -> Handler:
@@ -106,9 +106,7 @@ def _handler() -> Handler:
 
 
 def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.environ) -> Handler:
-    """Load the handler of a function; where that fails, make one that puts its wake-ups back and raises the
-    error.
-    """
+    """Load the handler of a function; if that fails, return one that puts its wake-ups back and raises the error."""
     try:
         return load()
     except Exception as error:  # noqa: BLE001  the code is a user's

@@ -38,7 +38,7 @@ def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
 
 
 def logger_of(service: str) -> Logger:
-    """A function's logger, imported here: `lambda_handler` is at the top of the library, which does without it."""
+    """Create a function's logger; powertools is imported only here, since most of the library does without it."""
     with brought_by("lambda", "functions", "aws_lambda_powertools"):
         from aws_lambda_powertools import Logger  # noqa: PLC0415
     return Logger(service=service)

@@ -1,4 +1,7 @@
-"""How far each group is in all partitions, and why it does not get on: in the same words wherever that is shown."""
+"""Summaries of groups over all partitions: how far each is behind, and why it makes no progress.
+
+All interfaces show the same words.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ class GroupSummary:
     """A group in all partitions where it has begun.
 
     Attributes:
-        figures: of the group in each of these partitions.
-        states: of the indexers that feed them.
+        group: name of the group.
+        figures: figures of the group in each of these partitions.
+        states: states of the indexers that feed these partitions.
     """
 
     group: str
@@ -29,33 +33,33 @@ class GroupSummary:
 
     @property
     def events(self) -> int | None:
-        """Events that it is behind; None where a checkpoint is of another index."""
+        """Number of events that the group is behind; None if a checkpoint is of another index."""
         counts = [figures.events for figures in self.figures]
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def of_all(self) -> bool:
-        """Whether all events are counted somewhere, and not those alone that it reads."""
+        """Whether the number of events includes events that the group does not read."""
         return any(figures.of_all for figures in self.figures)
 
     @property
     def parked(self) -> int:
-        """Streams that are parked."""
+        """Number of parked streams."""
         return sum(figures.parked for figures in self.figures)
 
     @property
     def paused(self) -> str:
-        """Since when it pauses; empty where it does not."""
+        """Time since which the group is paused; empty if it is not."""
         return min((figures.paused for figures in self.figures if figures.paused), default="")
 
     @property
     def indexer(self) -> IndexerState:
-        """The state of the indexers that feed it: one of which more is wrong than of the others."""
+        """The worst of the states of the indexers that feed the group."""
         return min(self.states, key=lambda state: (not state.failure, not state.missing, not state.unknown))
 
     @property
     def view(self) -> dict[str, Any]:
-        """The state as JSON, without the name."""
+        """The summary as JSON, without the name."""
         return {
             "events": self.events,
             "ofAllEvents": self.of_all,
@@ -71,7 +75,7 @@ class GroupSummary:
 
     @property
     def words(self) -> str:
-        """The state in a line."""
+        """The summary in one line."""
         seconds = max((figures.seconds for figures in self.figures), default=0.0)
         parts = [
             lag_words(self.events, seconds, self.indexer, of_all=self.of_all),
@@ -90,7 +94,7 @@ class GroupSummary:
 def summaries_of(
     groups: Groups, names: Iterable[str], states: Mapping[str, IndexerState]
 ) -> Iterator[GroupSummary]:
-    """Summaries of those of these groups that have begun anywhere.
+    """Return summaries of those of these groups that have begun in any partition.
 
     Args:
         states: of indexers, by source.

@@ -1,8 +1,8 @@
-"""What a process of the indexer puts on record when it fails, and takes back when it has got on.
+"""Records that a process of the indexer writes when it fails, and removes when it has passed the failed batch.
 
-Lambda repeats a batch until it passes. The process that failed at it knows it again by its first record, and then
-removes what it has put on record. Another process does not: what is on record is out of date once the index has moved
-on (`index.indexer_failures`).
+Lambda repeats a batch until it passes. The process that failed recognises the batch by its first record, and then
+removes the records of the failure. Another process does not: these records are out of date once the index has moved on
+(`index.indexer_failures`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.store.driver import Driver, Patience
 
 AGAIN: Final = 60 * 10**9
-"""Nanoseconds after which a failure that goes on is written again, which costs two requests."""
+"""Nanoseconds after which a lasting failure is recorded again, which takes two requests."""
 
 PATIENCE: Final = Patience(seconds=2.0, retries=2)
-"""The batch is repeated anyway: it does not wait for the record of its failure."""
+"""Retries of the write of a record. Lambda repeats the batch anyway, so it does not wait long for the record."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FailureNotes:
-    """Records the failures of one process of the indexer, and removes them when it has got on.
+    """Records the failures of one process of the indexer, and removes the records when it has passed the batch.
 
     Attributes:
         indexer: the indexer whose failures are recorded.
@@ -51,8 +51,8 @@ class FailureNotes:
         """Record what failed of a batch, and remove the records of what has passed.
 
         Raises:
-            EpochalError: why records failed, where that may not be put on record: Lambda counts it, and shows it as
-                the state of the mapping.
+            EpochalError: records failed, and the failure may not be recorded. Lambda counts this error, and shows it
+                as the state of the mapping.
         """
         handled = set(numbers_of(records)).difference(report.failed)
         passed = [

@@ -1,11 +1,12 @@
-"""Whether the indexer works, put together from what can be known without it.
+"""Whether the indexer works, judged by what can be read without it.
 
-    its failures     what it has put on record (`index.indexer_failures`)
+    its failures     what it has recorded (`index.indexer_failures`)
     its mappings     whether Lambda brings it the changes of tables, and how its last batch ended
     heads            whether the index lacks events that are in the tables (`care.head_comparison`)
 
-A process that dies leaves no record, an index that cannot be written keeps none, credentials may not ask Lambda, and of
-a large table not every head is compared. So each finds what the others miss; where none can tell, the state says so.
+A process that dies leaves no record, an index that cannot be written keeps none, credentials may not allow requests to
+Lambda, and of a large table not every head is compared. So each source finds what the others miss; if none of them
+shows whether the indexer works, the state says so.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 NO_STREAMS: Final = "there are no streams to be indexed"
 
 FAILED: Final = ("PROBLEM", "FAILED")
-"""How the result of a mapping's last batch begins where the function failed: on AWS, and on the embedded AWS."""
+"""Beginning of the result of a mapping's last batch if the function failed: on AWS, and on the embedded AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +43,10 @@ class IndexerState:
     """Whether the indexer of a source works.
 
     Attributes:
-        failure: why the indexer puts nothing into the index; empty where nothing says that it fails.
-        missing: what the index lacks of the events in the table; empty where nothing is known to be missing.
-        unknown: why nobody knows whether it works; empty where that is known.
-        works: what says that it works; empty where it fails, lags, or nobody knows.
+        failure: why the indexer writes nothing to the index; empty if there is no sign of a failure.
+        missing: events of the table that the index lacks, in words; empty if none are known to be missing.
+        unknown: why it is unknown whether the indexer works; empty if it is known.
+        works: evidence that the indexer works; empty if it fails, lags, or its state is unknown.
     """
 
     failure: str = ""

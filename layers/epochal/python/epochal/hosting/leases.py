@@ -1,8 +1,8 @@
 """Leases on the messages of a running function, so that what it leaves undone comes again soon.
 
 SQS hides a message that was received for the visibility timeout of its queue, which AWS wants to be at least the
-timeout of the function: a minute, or a quarter of an hour. Lambda does not show it sooner where the function fails, and
-of a FIFO queue all of its message group waits. So the function itself says for how long its messages are hidden:
+timeout of the function: a minute, or a quarter of an hour. Lambda does not make it visible sooner if the function
+fails, and in a FIFO queue its whole message group waits. So the function itself sets how long its messages are hidden:
 
     it begins            for `LEASE_SECONDS`, before anything of a user's is called
     it runs              again for so long, every `RENEW_SECONDS`, from a thread of its own
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
 
 LEASE_SECONDS: Final = 45
-"""A process that dies keeps its messages for at most so long. With what Lambda takes to poll and to start a process,
-others go on within a minute."""
+"""Seconds for which a process that dies keeps its messages at most. Lambda polls and starts another process within the
+rest of a minute."""
 
 RENEW_SECONDS: Final = 15
-"""Of three renewals two may fail."""
+"""Seconds between renewals of a lease, so that two of three may fail."""
 
 GRACE_SECONDS: Final = 3
-"""After the timeout of a function, by when Lambda has ended it."""
+"""Seconds after the timeout of a function, by when Lambda has ended it."""
 
 MAX_RECEIVES: Final = 240
-"""After so many a message is set aside. It is received at most every 30 seconds while something fails, so that this is
-two hours at least, and an outage of an hour sets nothing aside."""
+"""Deliveries after which a message is set aside. It is delivered at most every 30 seconds while something fails, so
+this takes two hours at least, and an outage of an hour sets nothing aside."""
 
 WAIT_SECONDS: Final = 10.0
-"""The longest wait for a renewal under way."""
+"""Longest wait for a renewal in progress, in seconds."""
 
 
 def hidden_seconds(timeout: float) -> int:
-    """The visibility timeout of a wake-up queue, for a function with this timeout, in seconds.
+    """Return the visibility timeout of a wake-up queue, for a function with this timeout, in seconds.
 
-    It is the least that AWS accepts, since a function says itself for how long its messages are hidden. It also holds
+    It is the least that AWS accepts, since a function sets itself how long its messages are hidden. It also holds
     while Lambda has no process to spare for the messages.
     """
     return max(int(timeout), LEASE_SECONDS)
 
 
 def pause_after(receives: int) -> int:
-    """Seconds until a failed message comes again, after it was received so many times."""
+    """Return the seconds until a failed message is delivered again, after so many deliveries."""
     return min(1 << receives, LEASE_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The mappings that bring changes of tables to a function, and how they do, as Lambda says."""
+"""The event source mappings that bring changes of tables to a function, with their states in Lambda's words."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ from epochal.lazy_dataclasses import dataclass, field
 NAMESPACE: Final = "Epochal"
 
 KEPT_SECONDS: Final = 60
-"""CloudWatch shows a metric by the minute."""
+"""Seconds for which values are kept at most. CloudWatch shows a metric by the minute."""
 
 MOST_TIMES: Final = 100
-"""Values of one metric that a line may have."""
+"""Most values of one metric in a line."""
 
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
@@ -67,7 +67,7 @@ class _Line:
         return any(len(values) >= MOST_TIMES for values in self.times.values())
 
     def text(self, dimensions: Mapping[str, str]) -> str:
-        """The line in CloudWatch's embedded metric format; empty where it has no values."""
+        """Return the line in CloudWatch's embedded metric format; empty without values."""
         units = dict.fromkeys(self.times, "Milliseconds") | dict.fromkeys(self.counts, "Count")
         if not units:
             return ""
@@ -79,7 +79,7 @@ class _Line:
 
 
 def _print(text: str) -> None:
-    """Print it at once: a process that is ended writes no more."""
+    """Print a line and flush it, since a process that is ended writes no more."""
     print(text, flush=True)  # noqa: T201  a function's log is its output
 
 
@@ -110,7 +110,7 @@ class Metrics:
         self._lock = threading.RLock()
 
     def keep(self) -> None:
-        """From now on values may be kept."""
+        """Keep values from one invocation to the next from now on."""
         self._kept = True
 
     def add(
@@ -139,7 +139,7 @@ class Metrics:
                 self._write_line(operation)
 
     def write_all(self) -> None:
-        """Write whatever is kept."""
+        """Write all values that are kept."""
         with self._lock:
             for operation in list(self._lines):
                 self._write_line(operation)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 RUNTIME: Final = "AWS_LAMBDA_RUNTIME_API"
-"""The variable that says where Lambda's interface for a runtime and its extensions is; unset outside of Lambda."""
+"""Environment variable with the address of Lambda's API for runtimes and extensions; unset outside of Lambda."""
 
 _FROM: Final = "/2020-01-01/extension"
 _NAME: Final = "epochal"
 _ANSWER_SECONDS: Final = 1.0
-"""It is on the same machine, and a start waits for it."""
+"""Timeout of the registration, in seconds. The API is on the same machine, and a cold start waits for it."""
 
 
 def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
-    """Have `act` called when Lambda ends this process; False where it would not announce that."""
+    """Call `act` when Lambda ends this process; return False if Lambda would not announce the end."""
     place = environment.get(RUNTIME, "")
     if not place or threading.current_thread() is not threading.main_thread():
         return False

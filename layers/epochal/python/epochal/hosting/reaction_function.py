@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 
 WATCH_SECONDS: Final = 6.0
-"""A run saves what it has done every five seconds. A group whose state does not change for so long is not run."""
+"""Seconds after which a group whose state has not changed is taken for not running: a run saves its progress every five
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +48,10 @@ class ReactionFunction:
     """The function of a reaction: answers the events that Lambda hands it.
 
     Attributes:
-        reactor: runs the reaction.
+        reactor: reactor that runs the reaction.
         queue: the queue whose messages wake the reaction.
-        logger, metrics: made once, not for each batch.
+        logger: log of the function.
+        metrics: metrics of the function.
         now: the clock, in seconds since 1970.
         beats: renews the lease on messages while they are handled.
         alarm: calls a function shortly before the function's timeout.
@@ -85,7 +87,7 @@ class ReactionFunction:
         return {"woken": self._wake_all()}
 
     def _record_timeout(self, timeout: float) -> OnTimeout:
-        """Make a function that puts on record which delivery was being handled shortly before the timeout."""
+        """Return a function that records which delivery was being handled shortly before the timeout."""
 
         def record(delivery: Delivery, due: float) -> None:
             index = place(delivery)["index"]
@@ -104,7 +106,7 @@ class ReactionFunction:
         )
 
     def _warn_of_no_record(self, error: str) -> None:
-        self.logger.warning("a failed run could not be put on record", error=error)
+        self.logger.warning("a failed run could not be recorded", error=error)
 
     def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
         """The deadline of this invocation, which logs what is being handled shortly before it."""
@@ -226,7 +228,7 @@ class ReactionFunction:
                 self.logger.error("blocked", **self._place(partition, ran.blocked))
         for (partition, _), standing in woken.stuck.items():
             self.logger.error(
-                "a catch-up does not get on",
+                "a catch-up makes no progress",
                 partition=partition,
                 checkpoint=str(standing.at),
                 hops=standing.hops,
@@ -265,8 +267,10 @@ class ReactionFunction:
         self.metrics.add(times={"Reaction.behind": seconds * 1000})
 
     def _warn_of_unmet_filters(self) -> None:
-        """Warn of categories and types of which nothing has come since the group began: they may be misspelt."""
+        """Warn of categories and types that no event has had since the group began: they may be misspelt."""
         names = unmet_filters(self.reactor.member)
         if names:
-            self.logger.warning("nothing has come of these names", names=list(map(" ".join, names)))
+            self.logger.warning(
+                "no event has had these categories or types", names=list(map(" ".join, names))
+            )
         self.metrics.add(counts={"Reaction.unmet": len(names)}, urgent=True)

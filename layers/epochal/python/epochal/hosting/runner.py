@@ -2,7 +2,7 @@
 
 Several processes of one group share the partitions, or the shares that a reaction with several members has of each.
 Each takes turns over its own; where there is nothing to do it looks again after a pause, and where it is blocked after
-a longer one. A run that fails is put on record, so that whoever looks at the group sees why it does not get on.
+a longer one. A run that fails is recorded, so that the status of the group shows why it makes no progress.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran, Reactor
 
 SIGN_SECONDS: Final = 10.0
-"""Between signs of life."""
+"""Seconds between signs of life."""
 
 ALIVE_SECONDS: Final = 35.0
-"""A sign is valid so long: three may be lost. Then the others take over."""
+"""Seconds for which a sign is valid, so that three may be lost. Then the other processes take over."""
 
 FORGOTTEN_SECONDS: Final = 3_600.0
-"""Seconds after which the sign of a process that died is taken away."""
+"""Seconds after which the sign of a process that died is deleted."""
 
 TURN_SECONDS: Final = 5.0
-"""The longest turn at one partition, so that the others and the sign get theirs."""
+"""Longest run of one partition in seconds, so that the other partitions and the sign get their turns."""
 
 IDLE_SECONDS: Final = 0.5
-"""Between looks at partitions that have nothing new: two read requests each."""
+"""Seconds between checks of partitions without new events; a check takes two read requests."""
 
 BLOCKED_SECONDS: Final = 15.0
-"""Before a partition that is blocked is tried again."""
+"""Seconds before a blocked partition is tried again."""
 
 OnTurn = Callable[[int, Ran], None]
-"""Called with a partition and the result of a turn over it."""
+"""Function that is called with a partition and the result of its run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Runner:
         owner: name of the process, unique in the group.
         on_turn: called after each turn that handled events, parked a stream or was blocked.
         on_rest: called once, when there is nothing to do for the first time.
-        on_unrecorded: called with the kinds of the error where a failed run cannot be put on record.
+        on_unrecorded: function that is called with the kinds of the error if a failed run cannot be recorded.
         stop: ends the run when it is set.
         now: the clock, in seconds since 1970.
     """
@@ -120,7 +120,7 @@ class Runner:
         return ran.moved or not (ran.at_tail or ran.blocked or ran.paused)
 
     def _sign(self) -> None:
-        """Renew the process's sign of life when it is due, and work out which partitions are its own."""
+        """Renew the process's sign of life when it is due, and compute which partitions it runs."""
         now, member = self.now(), self.reactor.member
         if now < self._signed + SIGN_SECONDS:
             return
@@ -131,7 +131,7 @@ class Runner:
         owners = {sign.owner for sign in signs if sign.until > now * 1000} | {self.owner}
         units = assign_units(self.owner, owners, self._units())
         if any(sign.until <= now * 1000 for sign in signs):
-            # A process went without leaving: it may have died of something in the new partitions.
+            # A process ended without deleting its sign: it may have died over an event of the new partitions.
             self._careful |= set(units).difference(self._mine)
         self._mine, self._signed = units, now
         for sign in signs:
@@ -139,7 +139,7 @@ class Runner:
                 member.driver.run(remove_sign(member.table, group, sign.owner))
 
     def _units(self) -> list[Unit]:
-        """The partitions that the reaction reads, or the shares of them that are run on their own."""
+        """Return the partitions that the reaction reads, or the shares of them that run on their own."""
         member = self.reactor.member
         partitions = (tail.partition for tail in member.reader.partitions())
         sharing = member.reaction.sharing
@@ -151,11 +151,11 @@ class Runner:
         ]
 
     def _records(self) -> FailureRecords:
-        """What puts failed runs on record."""
+        """Return the writer of records of failed runs."""
         return FailureRecords(member=self.reactor.member, keeps_words=False, on_unrecorded=self.on_unrecorded)
 
     def _leave(self, records: FailureRecords | None) -> None:
-        """Take the sign of life away.
+        """Delete the sign of life.
 
         Args:
             records: where it is recorded that no further run of what is blocked is expected, unless that is on record.

@@ -1,4 +1,4 @@
-"""Other services: functions and their mappings, which reactions there are, and metrics as CloudWatch has them."""
+"""Requests to other services: functions and their mappings, deployed reactions, and metrics of CloudWatch."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def reactions_of(client: Any, prefix: str) -> list[str]:
 
 
 IDLE: Final = ("Disabling", "Disabled", "Deleting")
-"""States of a mapping that brings nothing any more, which no metric says; an update, for one, does not stop it."""
+"""States of a mapping that delivers nothing any more, which no metric shows. A mapping in an update still delivers."""
 
 
 def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
-    """The mappings that bring no changes to their function any more, or are gone."""
+    """Return the mappings that deliver no changes to their function any more, or do not exist."""
     return [mapping for mapping in mappings if _state(client, mapping) in IDLE]
 
 
@@ -78,7 +78,7 @@ def _state(client: LambdaClient, mapping: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What is asked for."""
+    """A metric of CloudWatch: its namespace, name and dimensions."""
 
     namespace: str
     name: str
@@ -86,7 +86,8 @@ class Metric:
 
 
 Measure = Callable[[Sequence[Metric], float, float, int], "list[dict[float, float]]"]
-"""Sums of metrics between two times, in seconds since 1970, by the beginnings of periods of so many seconds."""
+"""Function that returns sums of metrics between two times, in seconds since 1970, by the beginnings of periods of so
+many seconds."""
 
 
 def measuring(client: Any) -> Measure:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 60
 
 ASIDE: Final = "!"
-"""Separates a unit from an occasion, in the message group of a wake-up that waits for no other one of its unit."""
+"""Separates the unit from the occasion in the message group of a wake-up that waits for no other one of its unit."""
 
 
 def read_wake_ups(records: Iterable[dict[str, Any]]) -> list[WakeUp]:

@@ -23,14 +23,15 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran
 
 WORTHWHILE_SECONDS: Final = 0.5
-"""With less time than this a partition is not begun: others of its batch took longer than they should have."""
+"""Least seconds for which a partition is run. With less time left, since others of its batch took longer than their
+share, it is woken again instead."""
 
 CAREFUL_FROM: Final = 3
-"""Receives of a message from which on processes are taken to have died over it: once may be a deployment."""
+"""Deliveries of a message from which on processes are assumed to have died over it; one repeat may be a deployment."""
 
 MOST_HOPS: Final = 500
-"""Wake-ups of one's own in a row that find the group at one checkpoint. A page has some 11,000 events at most: 8 side
-by side, with calls of 12 seconds each, it takes 350 runs of a function of a minute."""
+"""Most wake-ups in a row that a group sends itself at one checkpoint. A page has some 11,000 events at most: 8 in
+parallel, with calls of 12 seconds each, it takes 350 runs of a function with a timeout of a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Standstill:
     hops: int = 0
 
     def then(self, checkpoint: Checkpoint) -> Standstill:
-        """The count for the next wake-up, of a group whose checkpoint is `checkpoint` by now."""
+        """Return the count for the next wake-up of a group that has reached `checkpoint`."""
         return Standstill(checkpoint, self.hops + 1 if checkpoint <= self.at else 1)
 
 
@@ -55,11 +56,12 @@ class WakeUp:
     """A message of the queue.
 
     Attributes:
-        id: the message's.
-        position: the partition had got there.
-        receives: how often the message has come, this time included.
-        standing: of one that the reaction has sent itself.
-        aside: whether it has come beside the others of its unit.
+        id: id of the message.
+        unit: the partition to run, or the share of it.
+        position: checkpoint up to which there are events.
+        receives: number of deliveries of the message, this one included.
+        standing: how often the group has woken itself at one checkpoint; no times unless it sent this wake-up.
+        aside: whether it has a message group of its own, so that it waits for no other wake-up of its unit.
     """
 
     id: str
@@ -71,24 +73,28 @@ class WakeUp:
 
     @property
     def partition(self) -> int:
-        """Which."""
+        """The partition to run."""
         return self.unit.partition
 
     @property
     def concerns_all_members(self) -> bool:
-        """Whether it is meant for every member of its partition: notices and schedules know of partitions alone."""
+        """Whether it concerns every member of its partition, since notices and schedules name partitions only."""
         return not self.unit.share and not self.standing.hops
 
     @property
     def careful(self) -> bool:
-        """Whether to find out what processes die over."""
+        """Whether to run the partition carefully, since a process may have died over this wake-up."""
         return self.receives >= CAREFUL_FROM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Woken:
-    """What came of a batch: the messages that must come again, each partition's run, and where those stand that have
-    not got on for too long.
+    """The result of a batch of wake-ups.
+
+    Attributes:
+        failed: ids of the messages that must be delivered again.
+        runs: results of the runs by unit.
+        stuck: units that have made no progress for too long, with their counts of wake-ups.
     """
 
     failed: tuple[str, ...]
@@ -97,14 +103,14 @@ class Woken:
 
 
 Run = Callable[[Unit, float, bool], Ran]
-"""Runs a partition, or a share of it, for so many seconds, carefully or not."""
+"""Function that runs a partition, or a share of it, for so many seconds, carefully or not."""
 
 Again = Callable[[Unit, Checkpoint, Standstill], None]
-"""Wakes a partition up again: for a position, from where it stands."""
+"""Function that wakes a unit again for a position, with its count of wake-ups at one checkpoint."""
 
 
 def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, again: Again) -> Woken:
-    """Run every partition that was woken, the time that remains divided among them."""
+    """Run every partition that was woken; the remaining time is divided among them."""
     by_unit: dict[Unit, list[WakeUp]] = {}
     for wake_up in wake_ups:
         by_unit.setdefault(wake_up.unit, []).append(wake_up)
@@ -129,6 +135,6 @@ def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, a
         elif ran is None or (ran.blocked is None and ran.moved):
             again(unit, position, standstill)
             continue
-        # What came aside has another one with the others, which comes again.
+        # A wake-up sent aside has a twin in the partition's message group, which is delivered again.
         failed += [message.id for message in messages if not message.aside]
     return Woken(failed=tuple(failed), runs=runs, stuck=stuck)
