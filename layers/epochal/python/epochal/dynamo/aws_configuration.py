@@ -47,7 +47,7 @@ def translate_boto_error(error: exceptions.BotoCoreError) -> EpochalError:
 
 
 def address_of(error: exceptions.BotoCoreError) -> str:
-    """Return where a broken connection went, without secrets in the URL; empty if boto does not say."""
+    """Return the address of a broken connection, without secrets in the URL; empty if boto does not name it."""
     url = urlsplit(str(error.kwargs.get("endpoint_url") or error.kwargs.get("proxy_url") or ""))
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://{url.hostname}{port}" if url.hostname else ""

@@ -123,7 +123,7 @@ def execute_through(carrier: str, *, endpoint: str | None = None, region: str | 
         if isinstance(service, Service):
             return carrier_interpreter(LightCarrier(service), partial(place_of, service.region, service.url))
         _warn_once(service)
-    from epochal.dynamo.clients import dynamodb_client  # noqa: PLC0415  likewise
+    from epochal.dynamo.clients import dynamodb_client  # noqa: PLC0415  functions do without
 
     return interpreter(dynamodb_client(endpoint=endpoint, region=region))
 
@@ -135,7 +135,7 @@ def _find_service(endpoint: str | None, region: str | None) -> Service | str:
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
     if service := service_from_environment(os.environ, home, endpoint=endpoint, region=region):
         return service
-    from epochal.dynamo.clients import service_from_botocore  # noqa: PLC0415  likewise
+    from epochal.dynamo.clients import service_from_botocore  # noqa: PLC0415  functions do without
 
     return service_from_botocore(endpoint=endpoint, region=region)
 
@@ -220,7 +220,7 @@ def open_deployment(
     """
     execute = execute or execute_through(settings.carrier)
     if kinds:
-        from epochal.dynamo.table_kinds import with_table_checks  # noqa: PLC0415  likewise
+        from epochal.dynamo.table_kinds import with_table_checks  # noqa: PLC0415  most callers name no table
 
         execute = with_table_checks(execute, kinds)
     return Deployment(
@@ -237,6 +237,6 @@ def open_deployment(
 
 def _s3_client() -> S3Client:
     """Create an S3 client, importing botocore only now."""
-    from epochal.dynamo.clients import s3_client  # noqa: PLC0415  likewise
+    from epochal.dynamo.clients import s3_client  # noqa: PLC0415  functions do without
 
     return s3_client()

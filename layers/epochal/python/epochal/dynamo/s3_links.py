@@ -22,7 +22,7 @@ _AS_BYTES: Final = {
     "ResponseContentDisposition": "attachment",
     "ResponseContentEncoding": "identity",
 }
-"""What S3 is to say of an object instead of what is stored with it."""
+"""Response headers of a download, in place of those that are stored with the object."""
 
 
 class S3Links(Bucket):

@@ -1,4 +1,4 @@
-"""Query strings: each parameter is read as its schema says."""
+"""Query strings: each parameter is read by its schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 
 
 class QueryString:
-    """The parameters of a request's query string, each declared and read as its schema says.
+    """The parameters of a request's query string, each declared, and read by its schema.
 
     A parameter may be given once; one that is an array may be repeated.
     """

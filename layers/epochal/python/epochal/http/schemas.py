@@ -1,6 +1,6 @@
 """JSON schemas of requests and answers of the HTTP API: one function for each kind of value.
 
-The bounds in a schema are enforced: `components` and `query_strings` read a value as its schema says.
+The bounds in a schema are enforced: `components` and `query_strings` read each value by its schema.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Pages of tags that no index lists: by a scan, a part of the table at a time.
 
     place   how many parts the table is read in, which of them is next, and beyond which of its own tags to go on
 
-A place names nothing but numbers and a tag of the caller's own tenant. The key at which a scan of DynamoDB stands
+A place names nothing but numbers and a tag of the caller's own tenant. The key at which a scan of DynamoDB stopped
 would not do: it may be another tenant's, and a caller could hand in any. So a part is read again for each
 page that begins in it, and its tags are taken by their names. A table that one request reads is one part. Any
 other is read in `PARTS`, so that one of 8 GB has 8 MB in each.

@@ -34,7 +34,7 @@ ONCE: Final[Minutes] = (1, 1)
 """Minutes for conditions that must never occur."""
 
 RUNBOOK: Final = "docs/runbook.md"
-"""Page of Epochal's documentation that says what to do about each alarm."""
+"""Page of Epochal's documentation with the remedy for each alarm."""
 
 
 class Alarms:

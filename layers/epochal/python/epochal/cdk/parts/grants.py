@@ -1,6 +1,6 @@
 """Permissions of each function, derived from the plans that it runs: exact actions on exact tables and prefixes.
 
-    append    writes in every layout; reads items that decide a write, or that tell whether a write was applied
+    append    writes in every layout; reads items that decide a write, or that show whether a write was applied
     replay    reads in every layout
     feed      reads the index, and events of every layout for readers who ask for events; steers groups, by their
               states in the index alone

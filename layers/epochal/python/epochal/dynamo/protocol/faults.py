@@ -85,10 +85,10 @@ DENIED: Final = frozenset(
     }
 )
 _TOO_LARGE: Final = re.compile("Item size.*exceeded the maximum allowed size")
-"""Of an expression DynamoDB says nearly the same."""
+"""Message about an item that is too large. The one about an expression is similar, and must not match."""
 
 _OVERSIZED: Final = "Payload in response is too large"
-"""What DynamoDB Local says where a response has no room for the items of a refused transaction or a TransactGet."""
+"""Message of DynamoDB Local if a response has no room for the items of a refused transaction or a TransactGet."""
 
 _OTHER_KEYS: Final = (
     "does not match the schema",
@@ -100,7 +100,7 @@ _OTHER_KEYS: Final = (
     "not valid schema",
     "number of conditions on the keys is invalid",
 )
-"""What DynamoDB and its stand-ins say of an operation on a table with other keys or indexes."""
+"""Messages of DynamoDB and its stand-ins about an operation on a table with other keys or indexes."""
 
 
 def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:

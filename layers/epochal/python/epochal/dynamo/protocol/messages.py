@@ -59,7 +59,7 @@ def read_answer(
 def check_answer(operation: str, answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     """Return an answer of success if it is DynamoDB's and names no error; raise `Lost` otherwise.
 
-    An answer that says both that a request has succeeded and that it has failed tells neither.
+    An answer that reports both success and failure of a request is evidence of neither.
     """
     if "__type" in answer:
         raise failures.Lost("an answer of success that names an error")

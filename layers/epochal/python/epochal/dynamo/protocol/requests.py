@@ -134,7 +134,7 @@ def _write_parameters(op: ops.TransactionWrite, *, shown: bool = True) -> dict[s
 def _condition_parameters(
     condition: conditions.Condition | None, expressions: Expressions, *, shown: bool
 ) -> dict[str, str]:
-    """Build the parameters of a condition, and request the item that stands in the way if it is shown."""
+    """Build the parameters of a condition, and request the item that fails the condition if it is shown."""
     if condition is None:
         return {}
     expression = {"ConditionExpression": expressions.condition(condition)}

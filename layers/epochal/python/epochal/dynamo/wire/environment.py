@@ -53,7 +53,7 @@ _OF_OTHERS: Final = re.compile(
     r"AWS_(REGION|EXECUTION_ENV|ACCESS_KEY|SECRET_KEY|LAMBDA_\w+|XRAY_\w+|CONTAINER_\w+|S3_\w+|ENDPOINT_URL_\w+"
     r"|EC2_METADATA_DISABLED|DISABLE_HOST_PREFIX_INJECTION)"
 )
-"""What Lambda tells, and what other services and providers of credentials are told."""
+"""Variables that Lambda sets, and those of other services and providers of credentials."""
 
 _MORE: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
 _BOTO: Final = "BOTO"
@@ -93,7 +93,7 @@ def service_from_environment(
     keys = _static_keys(environment)
     if keys is None:
         return None
-    # Of DynamoDB, credentials that tell their account are answered at an address of the account's own.
+    # DynamoDB serves credentials that name their account at an address of that account.
     account = environment.get("AWS_ACCOUNT_ID")
     if account and not _ACCOUNT.fullmatch(account):
         return None
@@ -145,7 +145,7 @@ def find_client_patch() -> str:
     if client is None:
         return ""
     methods = [vars(client.BaseClient).get(name) for name in ("__init__", "_make_api_call")]
-    # Of a wrapper `isinstance` says what it says of what is wrapped.
+    # `isinstance` of a wrapper answers for the wrapped object.
     unpatched = all(
         type(method) is FunctionType and method.__globals__["__name__"].startswith("botocore.")
         for method in methods

@@ -2,7 +2,7 @@
 
 Connections are safe to share between threads; a fork leaves them to the parent. A connection is reused only after an
 answer that ended where it said, and not if the server has closed it since or it has been idle for a minute: gateways
-forget those. Nothing is sent twice here: whoever knows what a request does may send it again.
+forget those. Nothing is sent twice here: a caller that knows the effect of a request may send it again.
 
 An answer with one `Content-Length` is parsed here, as all of DynamoDB's are. `http.client` parses any other: in chunks,
 without a length, or preceded by others.

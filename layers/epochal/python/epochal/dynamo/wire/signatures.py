@@ -17,7 +17,7 @@ from epochal.errors import Misconfigured
 from epochal.lazy_dataclasses import dataclass, field
 
 _PLAIN: Final = re.compile(r"[!-~]+")
-"""What a header carries as it is: nobody can end a header in one of these and begin another."""
+"""Values that a header may have: printable, so that no value ends its header and begins another one."""
 
 
 class Credentials(Protocol):
