@@ -12,7 +12,7 @@ from epochal.cdk.parts.functions import Code
 from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import Stage
-from epochal.cdk.targets import Target, fitted, synthesizer, target_from
+from epochal.cdk.targets import Target, fit_stage, synthesizer, target_from
 from stacks.api import ApiStack
 from stacks.feed import FeedStack
 from stacks.reactions import ReactionsStack
@@ -36,7 +36,7 @@ def deployment(app: App, sources: Sources) -> None:
     target = target_from(app.node.try_get_context("target"))
     told = app.node.try_get_context
     said = {name: told(name) for name in ALSO_CONTEXT}
-    stage = fitted(stage_from(told("stage"), told("stages"), said), target)
+    stage = fit_stage(stage_from(told("stage"), told("stages"), said), target)
     code = code_of(
         sources,
         target,

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from epochal.cdk.coherence import coherent
-from epochal.cdk.rules import BadSetting, known_are
+from epochal.cdk.rules import BadSetting, list_alternatives
 from epochal.cdk.stage_changes import changed, obeying
 from epochal.cdk.stages import RULES, STAGES, Stage
 
@@ -43,7 +43,7 @@ def check_context(names: Iterable[str]) -> None:
                 name, f"is a setting of a stage: it stands in cdk.json, as stages.<stage>.{name}"
             )
         if _OURS.fullmatch(name) and name not in CONTEXT:
-            raise BadSetting(name, f"is no context value; {known_are(name, CONTEXT)}")
+            raise BadSetting(name, f"is no context value; {list_alternatives(name, CONTEXT)}")
 
 
 def stage_from(name: object, overrides: object, said: Mapping[str, object] = _NOTHING) -> Stage:

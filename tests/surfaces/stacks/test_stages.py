@@ -11,7 +11,7 @@ import pytest
 from epochal.cdk.rules import BadSetting
 from epochal.cdk.stage_rules import EXISTING, FUNCTIONS, OF_LAYOUTS
 from epochal.cdk.stages import RULES, STAGES, Stage
-from epochal.cdk.targets import Target, fitted, target_from
+from epochal.cdk.targets import Target, fit_stage, target_from
 from epochal.layout.registry import declared
 from stacks.stages import check_context, stage_from
 from tests.surfaces.stacks.templates import CHOSEN, ROOT, Synthesise
@@ -291,7 +291,7 @@ def test_the_longest_names_fit_a_bucket() -> None:
 
 @pytest.mark.parametrize("name", STAGES)
 def test_the_embedded_aws_keeps_nothing_and_changes_nothing_else(name: str) -> None:
-    here, there = fitted(STAGES[name], Target.EMBEDDED), fitted(STAGES[name], Target.AWS)
+    here, there = fit_stage(STAGES[name], Target.EMBEDDED), fit_stage(STAGES[name], Target.AWS)
     changed = {each.name for each in fields(Stage) if getattr(here, each.name) != getattr(there, each.name)}
     assert not here.retain
     assert not here.deletion_protection

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from epochal.cdk.rules import BadSetting, known_are
+from epochal.cdk.rules import BadSetting, list_alternatives
 
 _OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "setattr", "sys", "vars")
 """Words whose use in a module means that it may have names which static analysis does not find."""
@@ -61,7 +61,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
     }
     if words.isdisjoint({function, *_OPEN}):
         alternatives = (
-            f": {known_are(handler, [f'{named}:{name}' for name in declared_names])}"
+            f": {list_alternatives(handler, [f'{named}:{name}' for name in declared_names])}"
             if declared_names
             else ""
         )

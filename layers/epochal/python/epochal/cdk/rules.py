@@ -75,20 +75,20 @@ def a_text(pattern: str, meaning: str) -> Rule:
     return rule
 
 
-def a_list(each: Rule, *, least: int = 0) -> Rule:
-    """Make a rule that admits lists of at least `least` elements that obey the rule `each`."""
+def a_list(element_rule: Rule, *, least: int = 0) -> Rule:
+    """Make a rule that admits lists of at least `least` elements that obey the rule `element_rule`."""
 
     def rule(value: object) -> tuple[Any, ...]:
         """Return the list as a tuple of parsed elements, or raise `ValueError`."""
         if not isinstance(value, list) or len(value) < least:
             raise wrong(f"a list of {least} or more" if least else "a list", value)
-        return tuple(each(element) for element in value)
+        return tuple(element_rule(element) for element in value)
 
     return rule
 
 
-def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
-    """Make a rule that admits objects whose values obey the rule `each`.
+def a_map(element_rule: Rule, *, keys: Collection[str] | None = None) -> Rule:
+    """Make a rule that admits objects whose values obey the rule `element_rule`.
 
     Args:
         keys: allowed keys; None for any.
@@ -100,7 +100,7 @@ def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
             raise wrong("an object", value)
         if keys is not None and (strangers := sorted(set(value) - set(keys))):
             raise wrong(f"an object with keys among {', '.join(keys)}", strangers[0])
-        return MappingProxyType({key: each(element) for key, element in value.items()})
+        return MappingProxyType({key: element_rule(element) for key, element in value.items()})
 
     return rule
 
@@ -140,7 +140,7 @@ class BadSetting(ValueError):
         self.rule = rule
 
 
-def known_are(name: str, allowed: Iterable[str]) -> str:
+def list_alternatives(name: str, allowed: Iterable[str]) -> str:
     """Return the part of an error message that lists known names, the nearest to `name` first."""
     names = list(allowed)
     nearest = get_close_matches(name, names, n=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from epochal.cdk.coherence import coherent, need_gateway
-from epochal.cdk.rules import BadSetting, known_are
+from epochal.cdk.rules import BadSetting, list_alternatives
 from epochal.cdk.stage_rules import EXISTING, OF_LAYOUTS
 from epochal.cdk.stages import RULES, Stage
 from epochal.lazy_dataclasses import replace
@@ -55,7 +55,7 @@ def _parsed(where: str, key: str, value: object) -> Any:
         BadSetting: there is no such setting, or the value breaks its rule.
     """
     if key not in RULES:
-        raise BadSetting(f"{where}.{key}", f"is no setting; {known_are(key, RULES)}")
+        raise BadSetting(f"{where}.{key}", f"is no setting; {list_alternatives(key, RULES)}")
     return obeying(f"{where}.{key}", key, value)
 
 

@@ -58,7 +58,7 @@ from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import Stage
 from epochal.cdk.store_options import Preset, StoreOptions, stage_of
-from epochal.cdk.targets import Target, fitted, known_python, target_told
+from epochal.cdk.targets import Target, check_python, fit_stage, target_from_environment
 from epochal.settings import LAMBDA_PYTHON
 
 MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
@@ -127,7 +127,7 @@ class Store(Construct):
             InstallerFailed: pip could not fetch the functions' packages.
         """
         if python is not None:
-            known_python("python", python)
+            check_python("python", python)
         key = (python or "", architecture.name if architecture else "")
         if key not in self._made:
             self._made[key] = self._make(python, architecture)
@@ -278,7 +278,7 @@ class EventStore(Store):
             BadSetting: an option breaks its rule.
             InstallerFailed: pip could not fetch what functions need.
         """
-        target = target_told(os.environ)
+        target = target_from_environment(os.environ)
         name = _made_of(scope, id_) if name is None else name
         stage = _stage(name, preset, target, {**options, **({"api": api} if api else {})})
         super().__init__(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
@@ -342,8 +342,8 @@ class EventStore(Store):
             BadSetting: an option breaks its rule.
             InstallerFailed: pip could not fetch what functions need.
         """
-        target = target_told(os.environ)
-        stage = fitted(stage_of(name, preset, options), target)
+        target = target_from_environment(os.environ)
+        stage = fit_stage(stage_of(name, preset, options), target)
         return Store(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
 
     def stores(self, scope: Construct) -> Stores:
@@ -379,7 +379,7 @@ def _stage(name: str, preset: Preset, target: Target, options: Mapping[str, Any]
     if not _NAME.fullmatch(name):
         rule = f"must be 3 to {NAME_LENGTH} lower-case letters, digits and hyphens, not {name!r}"
         raise BadSetting("EventStore.name", rule)
-    return fitted(stage_of(name, preset, options), target)
+    return fit_stage(stage_of(name, preset, options), target)
 
 
 def _made_of(scope: Construct, id_: str) -> str:
@@ -409,7 +409,7 @@ def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, 
     Raises:
         BadSetting: functions cannot run on that Python.
     """
-    known_python("EventStore.python", python)
+    check_python("EventStore.python", python)
     return lambda other, processor: code_of(
         Sources.shipped(),
         target,

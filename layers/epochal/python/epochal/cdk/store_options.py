@@ -13,7 +13,7 @@ from aws_cdk import Token
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
-from epochal.cdk.rules import BadSetting, known_are
+from epochal.cdk.rules import BadSetting, list_alternatives
 from epochal.cdk.stage_changes import changed
 from epochal.cdk.stages import STAGES, Stage
 from epochal.plugins import NATIVE, layouts, own_settings
@@ -134,7 +134,8 @@ def _named(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, count in _mapping(options, "partitions", "by the names of layouts, as {'pages': 4}").items():
         if name not in layouts_by_name:
             raise BadSetting(
-                "EventStore.partitions", f"are of no layout {name}; {known_are(name, layouts_by_name)}"
+                "EventStore.partitions",
+                f"are of no layout {name}; {list_alternatives(name, layouts_by_name)}",
             )
         values[layouts_by_name[name].partitions] = count
     chosen_layouts = values.get("layouts")

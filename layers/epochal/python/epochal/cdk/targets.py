@@ -59,7 +59,7 @@ def architecture(target: Target, processor: lambda_.Architecture | None = None) 
     return processor if processor and target is Target.AWS else lambda_.Architecture.ARM_64
 
 
-def known_python(where: str, python: str) -> str:
+def check_python(where: str, python: str) -> str:
     """Return a Python version `major.minor` that functions can run on.
 
     Args:
@@ -92,7 +92,7 @@ def wheels(
     return Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
-def target_told(environment: Mapping[str, str]) -> Target:
+def target_from_environment(environment: Mapping[str, str]) -> Target:
     """Return the target that the environment names; AWS where it names none."""
     return target_from(environment.get(TARGET, Target.AWS.value))
 
@@ -102,7 +102,7 @@ def synthesizer(target: Target) -> IStackSynthesizer:
     return DefaultStackSynthesizer() if target is Target.AWS else CliCredentialsStackSynthesizer()
 
 
-def fitted(stage: Stage, target: Target) -> Stage:
+def fit_stage(stage: Stage, target: Target) -> Stage:
     """Return a stage with the settings that a target supports; for AWS, unchanged."""
     if target is Target.AWS:
         return stage
