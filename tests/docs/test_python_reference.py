@@ -181,7 +181,8 @@ def awaited() -> Iterator[str]:
 def reached() -> dict[str, griffe.Object]:
     """Every name that `epochal` has, and every name that one of those leads to."""
     at: dict[str, griffe.Object] = {}
-    paths = [f"epochal.{room}.{name}" for name, room in epochal._ROOMS.items()]  # noqa: SLF001  where they are
+    names = epochal._NAMES.items()  # noqa: SLF001  where they are
+    paths = [f"epochal.{room}.{name}" for room, defined in names for name in defined]
     paths += [f"{each.__name__}.{name}" for each in PLUGINS for name in each.__all__ if name != "PLUGIN"]
     paths += [*awaited(), *GUIDED]
     while paths:
