@@ -221,15 +221,3 @@ def own_settings(layout: Layout) -> Mapping[str, Setting]:
 def _declared(kind: type) -> Mapping[str, Setting]:
     """Return the settings that a dataclass declares, by name."""
     return MappingProxyType({option.name: declared(option) for option in fields(kind)})
-
-
-def deferred(where: str) -> Callable[..., Any]:
-    """Make a function that calls `module:name`, whose module is imported at the first call.
-
-    So most functions start without the module.
-    """
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return load_object(where)(*args, **kwargs)
-
-    return called

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from epochal.deferred import DeferredModule
 from epochal.layout.streams import (
     Also,
     Answer,
@@ -25,12 +26,17 @@ from epochal.pages.items import Page
 from epochal.pages.reading import advance, begin, load_head, load_whole, stand
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
-from epochal.plugins import deferred
 
 if TYPE_CHECKING:
+    from epochal.layout import key_moments
     from epochal.layout.queries import Condition
+    from epochal.pages import pruning, several
     from epochal.pages.tags.append import MixedResult, TaggedBatch
     from epochal.pages.tags.entries import TagStreams
+else:
+    key_moments = DeferredModule("epochal.layout.key_moments")
+    pruning = DeferredModule("epochal.pages.pruning")
+    several = DeferredModule("epochal.pages.several")
 
 T = TypeVar("T")
 
@@ -60,8 +66,6 @@ class Pages:
         """See `append`, and of a keyed one `several.append_once`."""
         if key is None:
             return (yield from append(table, packed(batch), expected))
-        from epochal.pages import several  # noqa: PLC0415  a function starts without it: 2 ms
-
         return (yield from several.append_once(table, packed(batch), expected, key))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
@@ -69,13 +73,13 @@ class Pages:
         return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
-    told_by = staticmethod(deferred("epochal.layout.key_moments:told_by"))
+    told_by = staticmethod(key_moments.told_by)
     is_new = staticmethod(is_new)
-    decided_all = staticmethod(deferred("epochal.pages.several:decided_all"))
-    prune = staticmethod(deferred("epochal.pages.pruning:prune"))
-    delete = staticmethod(deferred("epochal.pages.pruning:delete"))
-    begin_pruned = staticmethod(deferred("epochal.pages.pruning:begin_pruned"))
-    archive = staticmethod(deferred("epochal.pages.pruning:archive"))
+    decided_all = staticmethod(several.decided_all)
+    prune = staticmethod(pruning.prune)
+    delete = staticmethod(pruning.delete)
+    begin_pruned = staticmethod(pruning.begin_pruned)
+    archive = staticmethod(pruning.archive)
 
     def append_all(
         self,
@@ -85,8 +89,6 @@ class Pages:
         also: Also = (),
     ) -> Steps[Results[Page] | Unmet]:
         """See `several`."""
-        from epochal.pages import several  # noqa: PLC0415  likewise
-
         return (yield from several.append_all(table, _all_packed(appends), key, also))
 
     def append_all_on(
@@ -98,8 +100,6 @@ class Pages:
         also: Also = (),
     ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
         """See `several`."""
-        from epochal.pages import several  # noqa: PLC0415  likewise
-
         return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
 
     def append_tagged(
@@ -114,7 +114,7 @@ class Pages:
         decided: bool = False,
     ) -> Steps[MixedResult | Unmet]:
         """See `tags.append`."""
-        from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
+        from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  most appends have no tags
 
         batches = _all_packed(appends)
         return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))
