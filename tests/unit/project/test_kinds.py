@@ -11,6 +11,7 @@ import pytest
 
 from tests import budgets
 from tests.support.kinds import KINDS, TESTS, kind_of, mark_by_folder
+from tests.support.remaining import PACKAGES
 from tests.support.sharing import group_of, turn
 
 CASES = """<testsuites><testsuite>
@@ -26,6 +27,12 @@ def test_every_folder_of_tests_is_of_one_kind() -> None:
     assert sorted(folders) == sorted(folder for folder in named if "/" not in folder)
     assert all((TESTS / folder).is_dir() for folder in named)
     assert kind_of(TESTS / "surfaces" / "stacks" / "test_api.py").name == "synthesis"
+
+
+def test_tests_of_an_optional_package_are_in_a_folder_of_its_name() -> None:
+    paths = [path.relative_to(TESTS / "contrib") for path in (TESTS / "contrib").rglob("test_*.py")]
+    assert len(paths) > 100
+    assert {path.parts[0] for path in paths} <= {*PACKAGES}
 
 
 def test_a_folder_that_no_kind_names_is_an_error() -> None:
