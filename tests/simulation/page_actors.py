@@ -29,9 +29,10 @@ from epochal.layout.streams import (
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
 from epochal.pages import writes
-from epochal.pages.appending import append, append_whole
+from epochal.pages.appending import append
 from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.items import Page, state_of
+from epochal.pages.joined import append_whole
 from epochal.pages.layout import Pages
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps

@@ -10,9 +10,10 @@ import pytest
 
 from epochal.layout.streams import Rejected
 from epochal.model.versions import UNREAD, Undetermined, version_of
-from epochal.pages import appending, layout
+from epochal.pages import layout
 from epochal.pages.appending import append_on
 from epochal.pages.batch import joined, packed
+from epochal.pages.joined import results_of_joined
 from epochal.pages.layout import Pages
 from epochal.pages.writes import Planned, head_from, write
 from epochal.plan.ops import Steps
@@ -76,7 +77,7 @@ def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     def by_its_last(self: Pages, table: str, batches: Any, known: Any) -> Steps[Any]:
         del self
         packs = [packed(batch) for batch in batches]
-        return tuple(appending.results_of_joined(packs, (yield from append_on(table, joined(packs), known))))
+        return tuple(results_of_joined(packs, (yield from append_on(table, joined(packs), known))))
 
     patch.setattr(Pages, "append_together_on", by_its_last)
 

@@ -12,7 +12,7 @@ import pytest
 from epochal.layout import once
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
-from epochal.pages import appending, batch, evidence, pruning, reading, several, writes
+from epochal.pages import appending, batch, evidence, joined, pruning, reading, several, writes
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
 from epochal.pages.frames import refer_to
@@ -521,7 +521,7 @@ def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
 
 
 def what_went_out_together_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(appending, "own_result", lambda *_: None)
+    patch.setattr(joined, "own_result", lambda *_: None)
 
 
 def what_went_out_together_is_taken_for_made_by_less_than_all(patch: Patch) -> None:

@@ -8,6 +8,7 @@ fullness       when a page is full
 writes         the writes that append a batch, and one attempt to append it
 evidence       was an append applied, whose answer was lost, or that another process may have made?
 appending      one append to the last page, and what can come back of it
+joined         several appends to the end of one stream as one write
 identified     appends of events whose ids were appended before
 commit         writes to several streams, all or nothing
 several        appends to several streams, decisions on them, and appends under a key

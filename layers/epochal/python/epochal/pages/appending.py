@@ -12,13 +12,10 @@
 
 An extension names the exact state that it changes. A begin names a place only; so which page it follows is told by a
 page, or by a token that was made from a page of this stream: any other may be forged, or be another stream's.
-
-Several appends to the end of one stream as one write, a frame each, and what each of them is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from epochal.layout.streams import (
@@ -30,12 +27,10 @@ from epochal.layout.streams import (
     Written,
     accepts,
 )
-from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks
 from epochal.model.versions import (
     UNREAD,
     ExpectedVersion,
-    Token,
     Unread,
     expected_head,
     version_of,
@@ -53,7 +48,7 @@ from epochal.pages.evidence import (
     is_pruned,
     was_applied,
 )
-from epochal.pages.items import Page, state_of
+from epochal.pages.items import Page
 from epochal.pages.reading import load_head
 from epochal.pages.writes import ANYWHERE, Blocked, Planned, head_from, place_of, write
 from epochal.plan.ops import Steps
@@ -206,36 +201,3 @@ def is_new(known: Known[Page], above: Ticks) -> bool | None:
         return bool(above) or None
     place = place_of(known)
     return place is not None and place.time <= above
-
-
-def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[Page]]:
-    """Append joined batches on exactly the last page that is known; else reject all with the last page."""
-    refused = yield from write(table, whole, known)
-    if isinstance(refused, Planned):
-        return refused.written
-    head = yield from head_from(table, whole.stream, refused.page)
-    result = own_result(whole, refused)
-    return Rejected(head=head) if result is None else result
-
-
-def results_of_joined(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
-    """Yield the result of each of the joined batches, from that of the write that they went out in."""
-    if isinstance(result, Rejected):
-        yield from (result for _ in batches)
-        return
-    at = result.first
-    for later, batch in zip(range(len(batches) - 1, -1, -1), batches, strict=True):
-        first, at = at, at + batch.count
-        if isinstance(result, Unknown):
-            yield Unknown(first=first)
-        else:
-            token = _overtaken(result.token, at, later) if later else result.token
-            yield Written(first=first, version=at, token=token, replayed=result.replayed)
-
-
-def _overtaken(token: Token, version: int, later: int) -> Token:
-    """Return the token of a joined append that `later` others followed: an append on this token is in conflict."""
-    state = state_of(token.etag or "")
-    if state is None:
-        return Token(version=version, etag=token.etag)
-    return Token(version=version, etag=replace(state, full=False, time=Ticks(state.time - later)).etag())

@@ -19,10 +19,11 @@ from epochal.layout.streams import (
 )
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.versions import ANY, UNREAD, ExpectedVersion, Token
-from epochal.pages.appending import append, append_on, append_whole, decided, is_new, results_of_joined
+from epochal.pages.appending import append, append_on, decided, is_new
 from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.fullness import ROOM
 from epochal.pages.items import Page
+from epochal.pages.joined import append_whole, results_of_joined
 from epochal.pages.reading import advance, begin, load_head, load_whole, stand
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
