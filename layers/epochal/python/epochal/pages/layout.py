@@ -58,19 +58,19 @@ class Pages:
     keeps_ids = True
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
-        """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
+        """Return the bytes that an append has for events beside these unfolds, on a page of its own, uncompressed."""
         return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
 
     def append(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Answer[Page]]:
-        """See `append`, and of a keyed one `several.append_once`."""
+        """Append a batch if the stream has the expected version; under a key once, whatever is expected later."""
         if key is None:
             return (yield from append(table, packed(batch), expected))
         return (yield from several.append_once(table, packed(batch), expected, key))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
-        """See `append_on`."""
+        """Append a batch on exactly the known last page; else reject it with the last page."""
         return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
@@ -89,7 +89,7 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Page] | Unmet]:
-        """See `several`."""
+        """Append a batch to each of several streams, with writes to tables of the program; all or nothing."""
         return (yield from several.append_all(table, _all_packed(appends), key, also))
 
     def append_all_on(
@@ -100,7 +100,7 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
-        """See `several`."""
+        """Append batches on exactly the known last pages, if the streams in `reads` have theirs; all or nothing."""
         return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
 
     def append_tagged(
@@ -114,7 +114,7 @@ class Pages:
         reads: Mapping[str, Known[Page]] | None = None,
         decided: bool = False,
     ) -> Steps[MixedResult | Unmet]:
-        """See `tags.append`."""
+        """Append events with tags to streams, if nothing new matches a condition; all or nothing."""
         from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  most appends have no tags
 
         batches = _all_packed(appends)
@@ -123,7 +123,7 @@ class Pages:
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
     ) -> Steps[tuple[Result[Page], ...]]:
-        """Append all of them in their order, or none, whatever the stream's version is. Raises as `append` does."""
+        """Append batches to the end of one stream in one write, whatever its version is; return a result for each."""
         packs = [packed(batch) for batch in batches]
         result = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
         return tuple(results_of_joined(packs, result))
@@ -131,7 +131,7 @@ class Pages:
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Page]
     ) -> Steps[tuple[Result[Page], ...]]:
-        """See `append_whole`."""
+        """Append batches as `append_together` does, on exactly the known last page."""
         packs = [packed(batch) for batch in batches]
         result = yield from append_whole(table, joined(packs), known)
         return tuple(results_of_joined(packs, result))
@@ -139,7 +139,7 @@ class Pages:
     def load(
         self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
     ) -> Steps[Page | None]:
-        """The last page, and where all are wanted those of a short stream with it."""
+        """Read the last page of a stream; with `whole`, also the pages before it, if they are few."""
         load = load_whole if whole else load_head
         return load(table, stream, consistent=consistent)
 
