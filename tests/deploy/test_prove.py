@@ -59,6 +59,24 @@ def test_everything_that_the_embedded_aws_offers_is_proven(prove: Prove, tmp_pat
     assert "| not proven |" in kept.with_suffix(".md").read_text()
 
 
+def test_a_setting_is_changed_and_changed_back_while_appends_go_on(
+    prove: Prove, furnished: LocalDeployment
+) -> None:
+    def level() -> str:
+        found = furnished.endpoint.client("lambda").get_function_configuration(
+            FunctionName="epochal-dev-indexer"
+        )
+        value: str = found["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"]
+        return value
+
+    before = level()
+    proven = prove("--only", "changed-setting", "--update")
+    assert proven.of("failed") == {}
+    assert proven.of("not proven") == {}
+    assert "and back" in proven.of("passed")["changed-setting"]
+    assert level() == before
+
+
 def test_nothing_is_left_behind_but_what_the_report_says(prove: Prove, furnished: LocalDeployment) -> None:
     proven = prove("--only", "appends", "--only", "uploads", "--only", "quarantine")
     marker, left = proven.report["marker"], proven.report["left"]

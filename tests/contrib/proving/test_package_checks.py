@@ -271,6 +271,6 @@ class TestAnUpdate:
         with pytest.raises(Unproven, match="--update allows"):
             changed_setting(account.proof())
         monkeypatch.setattr(updating, "TEMPLATE_BYTES", 100)
-        with pytest.raises(Unproven, match="more than 100 bytes"):
+        with pytest.raises(Unproven, match="the templates of shop have more than 100 bytes"):
             changed_setting(account.proof(updates=True))
         assert cloudformation.updates == []

@@ -29,32 +29,25 @@ UPDATE_SECONDS: Final = 240.0
 TEMPLATE_BYTES: Final = 51_200
 """Bytes of a template that CloudFormation takes in a request; a larger one has to be in a bucket."""
 
+ROOM: Final = 10
+"""Bytes that another value of the setting may add to a template."""
+
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND")
 
 
 @trial("a setting is changed by an update of its stack and changed back, and appends go on meanwhile", 0.001)
 def changed_setting(proof: ProofRun) -> str:
-    """Change the log level of the indexer by an update of its stack, change it back, and append all the while.
+    """Change the log level of a function by an update of its stack, change it back, and append all the while.
 
     Raises:
         Broken: an update fails, the function does not get the setting, or an append is lost.
-        Unproven: updates are not allowed, or the template is too large for a request.
+        Unproven: updates are not allowed, or every template is too large for a request.
     """
     if not proof.updates:
         raise Unproven("it updates a stack, which --update allows")
-    functions = functions_of(proof.stacks, proof.client)
-    function = next((function for function in functions if function.kind == FUNCTION), None)
-    if function is None:
-        raise Unproven(f"no stack with the function {FUNCTION} is known")
-    cloudformation = proof.client("cloudformation")
-    with translate_errors("GetTemplate"):
-        body = cloudformation.get_template(StackName=function.stack.name)["TemplateBody"]
-    before = json.loads(body) if isinstance(body, str) else body
+    function, before = _updatable(proof)
     value = "INFO" if function.environment.get(SETTING) == "DEBUG" else "DEBUG"
     after = _having(before, function, value)
-    if len(_text(after)) > TEMPLATE_BYTES:
-        rule = f"the template of {function.stack.name} has more than {TEMPLATE_BYTES:,} bytes, and needs a bucket"
-        raise Unproven(rule)
     writer, appended = stream_writer(proof, "update"), list[int]()
     proof.removals.append(writer.remove)
     original, began, changed = function.environment[SETTING], proof.clock(), [True]
@@ -80,6 +73,36 @@ def changed_setting(proof: ProofRun) -> str:
     if writer.read() != appended:
         raise Broken(f"of {len(appended)} events that were appended meanwhile {len(writer.read())} are there")
     return f"{SETTING} of {function.name} to {value} and back, in {proof.clock() - began:.0f} s"
+
+
+def _updatable(proof: ProofRun) -> tuple[DeployedFunction, dict[str, Any]]:
+    """Return a function, the indexer if possible, and the template of its stack, which fits into a request.
+
+    Raises:
+        Unproven: no function is known, or the templates of all are too large.
+    """
+    functions = sorted(
+        functions_of(proof.stacks, proof.client), key=lambda function: function.kind != FUNCTION
+    )
+    if not functions:
+        raise Unproven("no stack with a function is known")
+    templates = dict[str, dict[str, Any]]()
+    for function in functions:
+        name = function.stack.name
+        if name not in templates:
+            templates[name] = _template(proof, name)
+        if len(_text(templates[name])) <= TEMPLATE_BYTES - ROOM:
+            return function, templates[name]
+    names = ", ".join(templates)
+    raise Unproven(f"the templates of {names} have more than {TEMPLATE_BYTES:,} bytes, and need a bucket")
+
+
+def _template(proof: ProofRun, stack: str) -> dict[str, Any]:
+    """Return the template of a stack, as it was deployed."""
+    with translate_errors("GetTemplate"):
+        body = proof.client("cloudformation").get_template(StackName=stack)["TemplateBody"]
+    template: dict[str, Any] = json.loads(body) if isinstance(body, str) else body
+    return template
 
 
 def _having(template: Mapping[str, Any], function: DeployedFunction, value: str) -> dict[str, Any]:
