@@ -10,7 +10,7 @@ from epochal.model.versions import Appended, Capacity, Conflict, ExpectedVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class RefusedAppend:
     """The head that came with a conflict, the number of refusals in a row, and when the append began.
 
     Attributes:
@@ -43,7 +43,7 @@ def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf,
             return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)
         case Rejected(head=head):
             conflict = conflict_of(head, capacity)
-            refusal = Refusal(head=head, times=refused + 1, since=since)
+            refusal = RefusedAppend(head=head, times=refused + 1, since=since)
             newest = None if conflict.token is None else replace(conflict.token, refused=refusal.times)
             return replace(conflict, token=newest, refused=refusal)
         case Unknown(first=first):

@@ -52,7 +52,7 @@ from epochal.model.versions import (
 from epochal.plan.ops import Steps
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
-from epochal.store.answers import Refusal, conflict_of, outcome_of, refusals_of
+from epochal.store.answers import RefusedAppend, conflict_of, outcome_of, refusals_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
     BodyCodec,
@@ -679,7 +679,7 @@ class Streams:
             from epochal.store.outcomes import back_off  # noqa: PLC0415  few are refused
 
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
-            refusal: Refusal | None = refused.refused
+            refusal: RefusedAppend | None = refused.refused
             if refusal is not None:
                 if refusal.head is not None and refusal.head.stream != stream:
                     raise InvalidInput("refused", f"is of another stream: {refusal.head.stream}")
