@@ -1,1 +1,5 @@
-"""Bodies in their stored form (direct, compressed or as claim checks), and JSON that loses nothing."""
+"""Bodies in their stored form, and JSON that loses nothing.
+
+bodies  encodings of bodies: direct, compressed, or as claim checks
+json    JSON that keeps numbers and names as they were
+"""
