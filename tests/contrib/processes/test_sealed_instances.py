@@ -28,7 +28,7 @@ from epochal.contrib.subjects.sealing import Shredded, Subjects, sealed_codec
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.on_streams import Decider
-from epochal.deciders.shapes import Upcast, upcast
+from epochal.deciders.upcasting import Upcast, upcast
 from epochal.errors import CorruptData
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.reactions.handling import Member

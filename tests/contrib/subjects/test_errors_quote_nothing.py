@@ -31,7 +31,7 @@ from epochal.contrib.subjects.testing import memory_subjects
 from epochal.contrib.transfer.importing.incoming import FieldMapping
 from epochal.contrib.transfer.importing.typed_bodies import TypedBodies, must_be_readable
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
-from epochal.deciders.shapes import upcast
+from epochal.deciders.upcasting import upcast
 from epochal.errors import CorruptData, InvalidInput
 from epochal.testing.feeds import MemoryFeed
 from tests.contrib.subjects.shown_errors import text_of

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.deciders.codecs import Stored, json_codec
-from epochal.deciders.shapes import Mismatch, shape_of
+from epochal.deciders.mismatch import Mismatch
+from epochal.deciders.shapes import shape_of
 from epochal.errors import CorruptData, InvalidInput
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.fingerprints import fingerprint_of
 from epochal.deciders.folding import Access, multi_snapshot
 from epochal.deciders.on_streams import Deciders
-from epochal.deciders.shapes import upcast
+from epochal.deciders.upcasting import upcast
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Event, RecordedUnfold, Unfold
 from epochal.store.streams import Streams

@@ -12,7 +12,7 @@ import pytest
 from epochal.codec import json
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
 from epochal.deciders.codecs import Stored, json_codec
-from epochal.deciders.shapes import upcast
+from epochal.deciders.upcasting import upcast
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.feed.history import FeedEvent
 from epochal.model.bodies import Claim

@@ -15,7 +15,7 @@ from epochal import Event, FeedEvent, Recorded, Unfold
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.deciders.codecs import Stored
-from epochal.deciders.shapes import Versions, upcast
+from epochal.deciders.upcasting import Versions, upcast
 from epochal.errors import CorruptData, InvalidInput, MissingBody
 from epochal.model.bodies import Claim
 from epochal.model.events import RecordedUnfold

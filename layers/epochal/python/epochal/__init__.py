@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from epochal.deciders.on_queries import projection as projection
     from epochal.deciders.on_streams import Decider as Decider
     from epochal.deciders.on_streams import Deciders as Deciders
-    from epochal.deciders.shapes import upcast as upcast
+    from epochal.deciders.upcasting import upcast as upcast
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from epochal.store.streams import Streams as Streams
 
 _NAMES = {
-    "deciders.shapes": ("upcast",),
+    "deciders.upcasting": ("upcast",),
     "dynamo.stores": ("open_feed", "open_read_models", "open_streams", "open_tagged_events"),
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.history": ("FeedEvent",),

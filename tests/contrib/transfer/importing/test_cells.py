@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.transfer.importing.cells import LEFT_OUT, value_of
-from epochal.deciders.shapes import Mismatch
+from epochal.deciders.mismatch import Mismatch
 
 MAYBE: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 

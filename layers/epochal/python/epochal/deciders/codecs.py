@@ -14,8 +14,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
+from epochal.deciders.mismatch import Mismatch
 from epochal.deciders.round_trips import unwritable_in
-from epochal.deciders.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
+from epochal.deciders.shapes import MISSING, ValueForm, form_of
+from epochal.deciders.upcasting import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim, content_of

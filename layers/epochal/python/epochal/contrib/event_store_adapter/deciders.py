@@ -49,8 +49,9 @@ from epochal.deciders.loop import (
     decision_of,
     without_result,
 )
+from epochal.deciders.mismatch import Mismatch
 from epochal.deciders.on_streams import Decider
-from epochal.deciders.shapes import Mismatch, shape_of
+from epochal.deciders.shapes import shape_of
 from epochal.deciders.snapshot_marks import (
     NOT_READ,
     UNMARKED,

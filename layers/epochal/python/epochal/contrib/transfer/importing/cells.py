@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.contrib.schemas.asyncapi import DEFINITIONS, Schema
-from epochal.deciders.shapes import Mismatch
+from epochal.deciders.mismatch import Mismatch
 
 _TRUE: Final = frozenset(("true", "t", "yes", "y", "1"))
 _FALSE: Final = frozenset(("false", "f", "no", "n", "0"))
