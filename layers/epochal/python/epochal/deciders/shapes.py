@@ -409,7 +409,7 @@ SCALARS: Final[Mapping[Any, Shape]] = {
     Any: Shape(_write_plain, lambda value: value),
 }
 
-_AWARE_TIME: Final = Shape(_one(_is(datetime), _TIME_RULE, _write_aware_time), _READ_TIME)
+AWARE_TIME: Final = Shape(_one(_is(datetime), _TIME_RULE, _write_aware_time), _READ_TIME)
 
 ARRAYS: Final[Mapping[Any, type]] = {
     list: list,
@@ -483,7 +483,7 @@ class _Shapes:
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
         if hint is datetime and self._aware:
-            return _AWARE_TIME
+            return AWARE_TIME
         if hint in SCALARS:
             return SCALARS[hint]
         if isinstance(hint, type) and issubclass(hint, Flag):
