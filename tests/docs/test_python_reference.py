@@ -60,7 +60,7 @@ INNER = {
         "store.driver.Driver",
         "deciders.codecs.StoredClass",
         "deciders.folding.Folder",
-        "deciders.shapes.ValueForm",
+        "deciders.value_forms.ValueForm",
         "read_models.keys.Declared",
         "read_models.keys.Entries",
         "read_models.keys.Keys",

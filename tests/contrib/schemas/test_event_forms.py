@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from epochal.contrib.schemas.asyncapi import schema_of
 from epochal.deciders.codecs import Stored, json_codec
-from epochal.deciders.shapes import form_of
+from epochal.deciders.value_forms import form_of
 from epochal.errors import CorruptData, InvalidInput
 
 AT = datetime(2013, 1, 1, 5, 17, tzinfo=UTC)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from epochal.codec import json
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.mismatch import Mismatch
-from epochal.deciders.shapes import shape_of
+from epochal.deciders.type_hints import shape_of
 from epochal.errors import CorruptData, InvalidInput
 
 T = TypeVar("T")

@@ -17,7 +17,8 @@ import pydantic
 import pytest
 
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
-from epochal.deciders.shapes import form_of, shape_of
+from epochal.deciders.type_hints import shape_of
+from epochal.deciders.value_forms import form_of
 from epochal.errors import InvalidInput
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 600, UTC)

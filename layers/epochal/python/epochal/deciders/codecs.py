@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
-from epochal.deciders.mismatch import Mismatch
+from epochal.deciders.mismatch import MISSING, Mismatch
 from epochal.deciders.round_trips import unwritable_in
-from epochal.deciders.shapes import MISSING, ValueForm, form_of
 from epochal.deciders.upcasting import Upcast, Versions, versions_of
+from epochal.deciders.value_forms import ValueForm, form_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim, content_of
@@ -235,7 +235,7 @@ def json_codec(
 ) -> EventCodec[E]:
     """Build a codec that stores events of these classes as JSON objects.
 
-    `deciders.shapes` lists what fields of dataclasses and of attrs may be.
+    `deciders.type_hints` lists what fields of dataclasses and of attrs may be.
 
     Args:
         types: dataclasses, or classes of attrs, Pydantic or msgspec, each stored under its class's name.

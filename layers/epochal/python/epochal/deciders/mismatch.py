@@ -11,6 +11,9 @@ _SHOWN.maxstring = _SHOWN.maxother = 60
 NO_VALUE: Final = object()
 """Stands for the value of a mismatch that shows none."""
 
+MISSING: Final = "is missing"
+"""The rule that an object breaks which lacks a field."""
+
 
 class Mismatch(ValueError):
     """A value breaks a rule: `path` leads to it, `rule` says what is wrong.

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pydantic
 
-from epochal.deciders.shapes import pydantic_fields, read_as, written_as
+from epochal.deciders.pydantic_fields import pydantic_fields, read_as, written_as
 from epochal.model.body_marks import VERSION
 
 _SECRETS = (pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret)

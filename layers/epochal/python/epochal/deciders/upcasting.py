@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from epochal.deciders.mismatch import Mismatch as Mismatch  # noqa: PLC0414  exported to shapes' users
+from epochal.deciders.mismatch import Mismatch
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.body_marks import VERSION
 

@@ -37,7 +37,7 @@ from epochal.settings import Settings
 from epochal.store.driver import SIDE_BY_SIDE, Driver
 
 if TYPE_CHECKING:
-    from epochal.deciders.shapes import ValueForm
+    from epochal.deciders.value_forms import ValueForm
     from epochal.read_models.asking import Page, Question
     from epochal.read_models.keys import DeclaredKey, Dropped, Entries, ModelKeys, SecondaryKey, Value
 
@@ -520,7 +520,7 @@ class ReadModels:
         elif spread != 1 or holds is not None:
             raise InvalidInput("keys", "must be given with spread or holds; {} lists documents by their own")
         if of is not None:
-            from epochal.deciders.shapes import form_of  # noqa: PLC0415  only documents of classes need it
+            from epochal.deciders.value_forms import form_of  # noqa: PLC0415  only documents of classes need it
 
             form = form_of(of)
         return ReadModel(

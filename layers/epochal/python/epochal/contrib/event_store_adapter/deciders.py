@@ -51,7 +51,6 @@ from epochal.deciders.loop import (
 )
 from epochal.deciders.mismatch import Mismatch
 from epochal.deciders.on_streams import Decider
-from epochal.deciders.shapes import shape_of
 from epochal.deciders.snapshot_marks import (
     NOT_READ,
     UNMARKED,
@@ -60,6 +59,7 @@ from epochal.deciders.snapshot_marks import (
     remedy,
     warn_once,
 )
+from epochal.deciders.type_hints import shape_of
 from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
@@ -156,7 +156,7 @@ def by_size(size: int) -> Policy:
 def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False) -> StateCodec[S]:
     """Make a codec that stores states of a dataclass as JSON objects.
 
-    `deciders.shapes` lists what its fields may be. A snapshot is used as long as the class has the shape that the
+    `deciders.type_hints` lists what its fields may be. A snapshot is used as long as the class has the shape that the
     snapshot was made with; otherwise the state is made from the events.
 
     Args:

@@ -53,8 +53,8 @@ from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.fingerprints import fingerprint_of
 from epochal.deciders.folding import snapshot
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.deciders.shapes import ValueForm, form_of
 from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
+from epochal.deciders.value_forms import ValueForm, form_of
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import Moment
 from epochal.layout.registry import layout_names

@@ -1,6 +1,6 @@
 """JSON Schemas (2020-12) of the classes that events are made of, of a codec's events, and an AsyncAPI 3.0 document.
 
-    dataclass, attrs      their fields' hints, as `deciders.shapes` writes and reads them
+    dataclass, attrs      their fields' hints, as `deciders.type_hints` writes and reads them
     pydantic              `TypeAdapter.json_schema`, of what the model reads, by the names that it writes
     msgspec.Struct        `msgspec.json.schema`
 
@@ -27,7 +27,9 @@ from urllib.parse import quote
 from uuid import UUID
 
 from epochal.deciders.codecs import EventCodec, StoredClass
-from epochal.deciders.shapes import ARRAYS, arguments_of, fields_in, hints_of, is_record, written_as
+from epochal.deciders.pydantic_fields import fields_in, written_as
+from epochal.deciders.shapes import ARRAYS
+from epochal.deciders.type_hints import arguments_of, hints_of, is_record
 from epochal.errors import InvalidInput, brought_by
 from epochal.model.body_marks import VERSION
 
@@ -148,7 +150,7 @@ def referred(schema: Any) -> Iterator[str]:
 
 
 class _Hints:
-    """A builder of schemas from type hints that `deciders.shapes` supports.
+    """A builder of schemas from type hints that `deciders.type_hints` supports.
 
     Attributes:
         records: schemas of classes, by the names under which other schemas refer to them.

@@ -19,8 +19,7 @@ from epochal.contrib.schemas.asyncapi import Schema, event_schemas
 from epochal.contrib.transfer.importing.cells import LEFT_OUT, value_of
 from epochal.contrib.transfer.importing.incoming import Incoming, Misfit, Row
 from epochal.deciders.codecs import EventCodec, Stored, StoredClass
-from epochal.deciders.mismatch import Mismatch
-from epochal.deciders.shapes import MISSING
+from epochal.deciders.mismatch import MISSING, Mismatch
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import content_of
