@@ -29,8 +29,9 @@ from bench.workloads import CODEC, DECIDER, counting
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing, StateCodec, every
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_queries import Decisions, projection
 from epochal.deciders.on_streams import Deciders, transact_all
 from epochal.deployment import Deployment

@@ -26,8 +26,9 @@ from bench.local import SPECS, Laid, local_at
 from bench.replay import Long, Read, Way, measure
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.local.endpoint import Endpoint
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache, Load
+from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Load
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.deciders.access import LATEST_KNOWN_EVENT
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.folding import LATEST_KNOWN_EVENT
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.stores import memory_streams
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from epochal.deciders.access import rolling_state
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.folding import rolling_state
-from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.stores import memory_streams
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from epochal.deciders.access import snapshot
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.folding import snapshot
-from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams

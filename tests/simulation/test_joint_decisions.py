@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended
 from epochal.pages import commit, writes

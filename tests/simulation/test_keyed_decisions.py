@@ -22,8 +22,9 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, every, json_state
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import json_codec
-from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Loader
 from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, transact_all
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined

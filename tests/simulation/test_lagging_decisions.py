@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
+from epochal.deciders.cache import Cache
 from epochal.deciders.folding import Loaded
-from epochal.deciders.loading import ALLOW_LAG, Cache, Loader
+from epochal.deciders.loading import ALLOW_LAG, Loader
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 from tests.simulation.mutants import Mutants, Patch

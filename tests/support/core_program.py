@@ -24,7 +24,7 @@ from epochal import (
     json_codec,
     reaction,
 )
-from epochal.deciders.folding import snapshot
+from epochal.deciders.access import snapshot
 from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 

@@ -29,9 +29,9 @@ from epochal.contrib.subjects.sealing import (
     write_sealed,
 )
 from epochal.contrib.subjects.testing import MemoryWrapping, memory_subjects
+from epochal.deciders.access import snapshot
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import json_codec
-from epochal.deciders.folding import snapshot
-from epochal.deciders.loading import Cache
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply

@@ -62,8 +62,8 @@ from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSou
 from epochal.contrib.transfer.export.files import FORMATS
 from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
+from epochal.deciders.access import snapshot
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
-from epochal.deciders.folding import snapshot
 from epochal.deployment import Deployment
 from epochal.feed.indexer import Record
 from epochal.hosting.commands import operate

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from epochal.deciders.access import snapshot
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.folding import snapshot
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.store.streams import Streams
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochal.deciders.access import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, rolling_state, snapshot
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, rolling_state, snapshot
 from epochal.deciders.on_queries import Decisions, projection
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import Event

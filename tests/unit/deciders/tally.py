@@ -8,8 +8,7 @@ from typing import Any
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.folding import (
+from epochal.deciders.access import (
     LATEST_KNOWN_EVENT,
     UNOPTIMIZED,
     Access,
@@ -18,6 +17,7 @@ from epochal.deciders.folding import (
     rolling_state,
     snapshot,
 )
+from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.layout.streams import AnyStreamLayout
 from epochal.plan.failures import Lost

@@ -10,7 +10,8 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.loading import AllowStale, Cache, CachedState, approximate_size
+from epochal.deciders.cache import Cache, CachedState, approximate_size
+from epochal.deciders.loading import AllowStale
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Unfold
 from epochal.model.versions import Token

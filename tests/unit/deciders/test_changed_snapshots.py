@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
+from epochal.deciders.access import Access, multi_snapshot
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.fingerprints import fingerprint_of
-from epochal.deciders.folding import Access, multi_snapshot
 from epochal.deciders.on_streams import Deciders
 from epochal.deciders.upcasting import upcast
 from epochal.errors import EventsPruned, InvalidInput

@@ -12,7 +12,8 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
 from epochal.errors import (
     ConflictError,
     Contended,

@@ -10,7 +10,8 @@ import pytest
 from epochal import NO_STREAM, STREAM_EXISTS, AtVersion, Event, at
 from epochal.aio.stores import AsyncDeciders
 from epochal.contrib.equinox import memory_tips
-from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale, Cache
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale
 from epochal.deciders.on_streams import Deciders
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
 from epochal.model.versions import ANY, ExpectedVersion, Token

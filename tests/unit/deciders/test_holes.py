@@ -9,7 +9,7 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.folding import Access, custom
+from epochal.deciders.access import Access, custom
 from epochal.errors import EventsPruned
 from epochal.index.checkpoints import calf_key
 from epochal.plan.ops import Delete, Op, Query, Reply

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
 from epochal.deciders.on_streams import Transacted, transact_all
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Rejected, Written

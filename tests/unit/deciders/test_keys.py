@@ -11,8 +11,9 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.folding import custom
-from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
+from epochal.deciders.access import custom
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
 from epochal.deciders.on_streams import AllTransacted, Transacted, transact_all
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied

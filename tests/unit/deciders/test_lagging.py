@@ -9,7 +9,8 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, Cache
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.versions import Capacity
 from epochal.testing.stores import memory_tables

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
 from epochal.layout.streams import AnyStreamLayout
 from tests.support.stream_layouts import WAYS
 from tests.unit.deciders.tally import (

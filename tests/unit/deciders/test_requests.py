@@ -9,8 +9,9 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
-from epochal.deciders.loading import ASSUME_EMPTY, AllowStale, Cache
+from epochal.deciders.access import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import ASSUME_EMPTY, AllowStale
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.versions import Capacity
 from epochal.pages.layout import Pages

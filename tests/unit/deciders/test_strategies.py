@@ -9,8 +9,7 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.deciders.codecs import EventCodec, Stored, json_codec
-from epochal.deciders.folding import (
+from epochal.deciders.access import (
     LATEST_KNOWN_EVENT,
     UNOPTIMIZED,
     Access,
@@ -18,6 +17,7 @@ from epochal.deciders.folding import (
     rolling_state,
     snapshot,
 )
+from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.errors import CorruptData, UnknownType
 from epochal.model.events import Event, Unfold

@@ -13,9 +13,10 @@ from epochal import Decider, Deciders, Event, Later, Query, QueryItem, in_, json
 from epochal.aio import stores as awaited
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
+from epochal.deciders.access import UNOPTIMIZED, custom
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.folding import UNOPTIMIZED, custom
-from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.loading import AllowStale
 from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import transact_with
 from epochal.deciders.on_streams import transact_all

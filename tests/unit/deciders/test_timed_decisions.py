@@ -16,8 +16,8 @@ from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.contrib.subjects.sealing import sealed_codec
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.contrib.timers.stores import timers_of
+from epochal.deciders.access import rolling_state, snapshot
 from epochal.deciders.codecs import json_codec
-from epochal.deciders.folding import rolling_state, snapshot
 from epochal.deciders.loop import Answer, Later, WithAlso
 from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all

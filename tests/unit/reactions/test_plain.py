@@ -12,8 +12,8 @@ import pytest
 
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
 from epochal.contrib.event_store_adapter.model import aggregate_id
+from epochal.deciders.access import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.folding import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.deciders.on_queries import Decisions, Projection, projection
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.errors import InvalidInput

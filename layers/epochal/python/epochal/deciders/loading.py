@@ -11,168 +11,19 @@ by a read.
 
 from __future__ import annotations
 
-import gc
-import sys
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from enum import Enum
-from math import inf
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from epochal.deciders.cache import Cache, CachedState
 from epochal.deciders.folding import Folder, Loaded
-from epochal.errors import (
-    CorruptData,
-    EventsPruned,
-    InvalidInput,
-    MissingBody,
-    OutcomeUndetermined,
-    UnknownType,
-)
+from epochal.errors import CorruptData, EventsPruned, MissingBody, OutcomeUndetermined, UnknownType
 from epochal.layout import decision_keys
 from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import Head, Settled, Unknown, Written
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 from epochal.store.answers import token_of
-
-# A bounded cache of states, in this process.
-#
-# Entries are states with the token of the head they were made from. The cache decides nothing: the store confirms each
-# entry that is used, by a read of the head or by a write on the entry's etag. So an old entry costs a request and is
-# never wrong, and any number of processes may each have a cache. The least recently used entry goes first.
-
-
-_SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
-"""Objects that states refer to, and which do not count towards their size."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedState:
-    """A state of a stream in the cache.
-
-    Attributes:
-        state: the state.
-        token: token of the head that it was made from.
-        low_water: index below which events had been pruned then. If more has been pruned since, the state is not used,
-            so that a cache never changes what a load finds.
-        as_of: clock reading at which the state was the latest, or later.
-        begun: clock reading before the first of its events was read; states that are moved on keep it.
-    """
-
-    state: Any
-    token: Token
-    low_water: int
-    as_of: float
-    begun: float
-
-
-class Cache:
-    """States by key; safe under threads, and shared by as many deciders as one likes.
-
-    States are handed out as they are, to several threads at once: `evolve` and `decide` must not change them.
-
-    Args:
-        entries: at most so many states.
-        max_bytes: at most so much by `size_of`; None for no such bound. A state that alone exceeds it is not kept.
-        max_seconds: what was read longer ago is read again; None for never. For states that hold what was unsealed: so
-            long after a subject was forgotten its data may still be in one (docs/guide/forgetting.md).
-        size_of: bytes of a state, about; None reckons all that a state refers to, in time proportional to it.
-    """
-
-    def __init__(
-        self,
-        *,
-        entries: int = 10_000,
-        max_bytes: int | None = None,
-        max_seconds: float | None = None,
-        size_of: Callable[[Any], int] | None = None,
-    ) -> None:
-        """Check the limits, and begin with an empty cache."""
-        if entries < 1 or (max_bytes is not None and max_bytes < 1):
-            raise InvalidInput("cache", "must have room for at least 1 entry and 1 byte")
-        if max_seconds is not None and not max_seconds > 0:
-            raise InvalidInput("cache", "must keep states for more than 0 seconds")
-        self._entries: OrderedDict[Hashable, tuple[CachedState, int]] = OrderedDict()
-        self._most = entries
-        self._max_bytes = max_bytes
-        self._max_seconds = max_seconds
-        self._size_of = size_of or approximate_size
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @property
-    def bytes(self) -> int:
-        """Approximate bytes of all states; 0 if they are not limited, and so not measured."""
-        return self._bytes
-
-    def get(self, key: Hashable, now: float = -inf) -> CachedState | None:
-        """Return the entry under `key` unless it is too old at the clock reading `now`; mark it as used."""
-        with self._lock:
-            if key not in self._entries:
-                return None
-            entry, _ = self._entries[key]
-            if self._max_seconds is not None and now - entry.begun >= self._max_seconds:
-                self._drop(key)
-                return None
-            self._entries.move_to_end(key)
-            return entry
-
-    def put(self, key: Hashable, entry: CachedState) -> None:
-        """Keep an entry unless a later one is cached; evict the least recently used if there is no room."""
-        size = 0 if self._max_bytes is None else self._size_of(entry.state)
-        with self._lock:
-            if key in self._entries and _later(self._entries[key][0], entry):
-                return
-            self._drop(key)
-            self._entries[key] = (entry, size)
-            self._bytes += size
-            while self._overfull():
-                self._drop(next(iter(self._entries)))
-
-    def clear(self) -> None:
-        """Remove everything: for tests, and after a table was restored to an earlier time."""
-        with self._lock:
-            self._entries.clear()
-            self._bytes = 0
-
-    def _overfull(self) -> bool:
-        """Return whether the cache has more entries or bytes than allowed."""
-        return len(self._entries) > self._most or (
-            self._max_bytes is not None and self._bytes > self._max_bytes
-        )
-
-    def _drop(self, key: Hashable) -> None:
-        """Remove an entry, if there is one."""
-        _, size = self._entries.pop(key, (None, 0))
-        self._bytes -= size
-
-
-def _later(one: CachedState, other: CachedState) -> bool:
-    """Return whether the first state is later than the other."""
-    return (one.token.version, one.as_of) > (other.token.version, other.as_of)
-
-
-def approximate_size(value: Any) -> int:
-    """Estimate the bytes of a value and all it refers to, without classes and functions.
-
-    What occurs twice counts once.
-    """
-    seen: set[int] = set()
-    total, pending = 0, [value]
-    while pending:
-        current = pending.pop()
-        if id(current) not in seen and not isinstance(current, _SHARED):
-            seen.add(id(current))
-            total += sys.getsizeof(current)
-            pending.extend(gc.get_referents(current))
-    return total
-
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -29,9 +29,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
+from epochal.deciders.access import UNOPTIMIZED, Access
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.folding import UNOPTIMIZED, Access, Folder, Loaded
-from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader
+from epochal.deciders.folding import Folder, Loaded
+from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load, Loader
 from epochal.deciders.loop import (
     ATTEMPTS,
     Answer,
@@ -146,7 +148,7 @@ class Deciders(Generic[C, S, E]):
     """Runs one decider on any number of streams. Holds no state but the cache it is given; safe under threads.
 
     Attributes:
-        access: what is read and stored; see `epochal.deciders.folding`.
+        access: what is read and stored; see `epochal.deciders.access`.
         cache: may be shared with other deciders.
         attempts: decisions on one command before `Contended` is raised.
         forget_pruned: begin anew from the initial state where a stream was pruned or emptied, instead of raising

@@ -25,8 +25,8 @@ from epochal.codec import json
 from epochal.contrib.processes.sealed_state import seal, subjects_in
 from epochal.contrib.publish.cloudevents import cloud_event
 from epochal.contrib.publish.cloudevents import message as message_of
+from epochal.deciders.access import UNOPTIMIZED, Access
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.history import FeedEvent
@@ -175,7 +175,7 @@ class Target:
     Attributes:
         decider: the decider.
         codec: codec of the decider's events.
-        access: what the decider reads and stores; see `epochal.deciders.folding`.
+        access: what the decider reads and stores; see `epochal.deciders.access`.
         refusals: errors of the domain by which the decider refuses a command. After any other error, the command is
             tried again.
     """

@@ -49,9 +49,9 @@ from epochal.contrib.processes.outputs import (
     told_by,
 )
 from epochal.contrib.processes.sealed_state import seal, subjects_in, unseal
+from epochal.deciders.access import snapshot
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.fingerprints import fingerprint_of
-from epochal.deciders.folding import snapshot
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
 from epochal.deciders.value_forms import ValueForm, form_of
