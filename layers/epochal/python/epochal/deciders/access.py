@@ -56,7 +56,7 @@ class Access(Generic[S, E]):
     @property
     def every_event_counts(self) -> bool:
         """Whether a state is made from all events, unless an earlier one is known."""
-        return self.unfold_is_origin is _never and self.event_is_origin is None
+        return self.unfold_is_origin is never and self.event_is_origin is None
 
     def __post_init__(self) -> None:
         """Check that the functions are neither async nor generators, and the version is a short text."""
@@ -72,7 +72,7 @@ def _always(_: object) -> bool:
     return True
 
 
-def _never(_: object) -> bool:
+def never(_: object) -> bool:
     """Return False for every event."""
     return False
 
@@ -82,11 +82,11 @@ def _events_alone(events: Sequence[E], _: object) -> Transmuted[E]:
     return events, None
 
 
-UNOPTIMIZED: Final[Access[Any, Any]] = Access(transmute=_events_alone, unfold_is_origin=_never)
+UNOPTIMIZED: Final[Access[Any, Any]] = Access(transmute=_events_alone, unfold_is_origin=never)
 """Every event counts. For short streams, and for long ones with a cache."""
 
 LATEST_KNOWN_EVENT: Final[Access[Any, Any]] = Access(
-    transmute=_events_alone, unfold_is_origin=_never, event_is_origin=_always
+    transmute=_events_alone, unfold_is_origin=never, event_is_origin=_always
 )
 """Each event replaces the state: a setting, a position, a status."""
 

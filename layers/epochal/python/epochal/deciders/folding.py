@@ -15,7 +15,7 @@ from itertools import islice
 from math import inf
 from typing import Generic, TypeVar
 
-from epochal.deciders.access import Access, _never
+from epochal.deciders.access import Access, never
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.snapshot_marks import (
     NOT_READ,
@@ -215,7 +215,7 @@ class Folder(Generic[S, E]):
 
         It begins with the last unfold that is an origin, and those after it are folded in.
         """
-        if self.access.unfold_is_origin is _never:
+        if self.access.unfold_is_origin is never:
             return None
         unfolds = recorded_unfolds(head.read_unfolds(), self.streams.codec)
         since_origin, out_of_date = list[E](), None
