@@ -32,8 +32,9 @@ from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import AllowStale
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, transact_all
+from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion

@@ -6,7 +6,8 @@ here one append concerns both, and fails if either has changed.
 
 from __future__ import annotations
 
-from epochal.deciders.on_queries import Decisions, Projection, projection
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import Projection, projection
 from examples.dcb.store import decisions, event
 
 MOST_COURSES = 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from epochal.deciders.on_queries import Decisions, Projection, projection
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import Projection, projection
 from examples.dcb.store import decisions, event
 
 

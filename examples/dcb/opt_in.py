@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import projection
 from epochal.model.events import Event
 from examples.dcb.store import decisions, event
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from epochal.deciders.on_queries import Decisions, Projection, projection
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import Projection, projection
 from epochal.model.events import Event
 from examples.dcb.store import decisions, event
 

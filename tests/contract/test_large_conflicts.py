@@ -26,8 +26,9 @@ from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.event_store_adapter.store import opened as aggregates_of
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput

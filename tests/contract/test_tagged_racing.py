@@ -8,7 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from epochal.deciders.on_queries import Decided, Decisions, projection
+from epochal.deciders.on_queries import Decided, Decisions
+from epochal.deciders.projections import projection
 from epochal.model.events import Event
 from epochal.model.tags import Query
 from epochal.model.versions import Appended, Conflict

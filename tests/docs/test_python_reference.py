@@ -111,7 +111,7 @@ GUIDED = (
     "epochal.contrib.timers.stores.timers_of",
     "epochal.deciders.on_streams.transact_all",
     "epochal.deciders.on_streams.transact_all_result",
-    "epochal.deciders.on_queries.transact_with",
+    "epochal.deciders.on_stream_and_query.transact_with",
     "epochal.contrib.subjects.sealing.sealed_codec",
 )
 """What guides import from its room, and nothing leads to."""

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection
+from epochal.deciders.model_snapshots import ModelSnapshots
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import Projection
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS

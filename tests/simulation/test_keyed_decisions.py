@@ -25,8 +25,10 @@ from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Loader
-from epochal.deciders.on_queries import Decisions, projection, transact_with
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.on_stream_and_query import transact_with
 from epochal.deciders.on_streams import Decider, transact_all
+from epochal.deciders.projections import projection
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import decision_keys
 from epochal.layout.streams import AnyStreamLayout, Unknown

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
-from epochal.deciders.on_queries import Decisions, Model, ModelSnapshots, Projection
+from epochal.deciders.model_snapshots import ModelSnapshots
+from epochal.deciders.on_queries import Decisions, Model
+from epochal.deciders.projections import Projection
 from epochal.model.tags import Query, Seen
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochal.deciders.on_queries import Decisions, Projection, projection
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import Projection, projection
 from epochal.errors import Contended, InvalidInput
 from epochal.model.events import Event
 from tests.contrib.sekiban.world import World, event

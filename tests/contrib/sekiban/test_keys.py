@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
-from epochal.deciders.on_queries import Decided, Decisions, Projection, projection
+from epochal.deciders.on_queries import Decided, Decisions
+from epochal.deciders.projections import Projection, projection
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Conflict

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.items import TaggedEvent
-from epochal.deciders.on_queries import projection
+from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.tags import QueryItem

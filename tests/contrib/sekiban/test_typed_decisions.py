@@ -11,7 +11,7 @@ import pytest
 from epochal import Decisions, Event, json_codec, projection, upcast
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_queries import Projection
+from epochal.deciders.projections import Projection
 from epochal.errors import InvalidInput, UnknownType
 from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tagged_events

@@ -8,8 +8,9 @@ import pytest
 
 from epochal.deciders.access import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, rolling_state, snapshot
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders
+from epochal.deciders.projections import projection
 from epochal.model.events import Event
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.model.tags import Query, QueryItem

@@ -15,8 +15,9 @@ from epochal import AtVersion, Event
 from epochal.contrib.event_store_adapter import aggregate_id, memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state
 from epochal.deciders.codecs import json_codec
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders
+from epochal.deciders.projections import projection
 from epochal.errors import CorruptData, InvalidInput
 from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams, memory_tagged_events

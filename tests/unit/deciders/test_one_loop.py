@@ -13,8 +13,9 @@ from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders, transact_all, transact_all_result
+from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.errors import Contended
 from epochal.model.events import Event

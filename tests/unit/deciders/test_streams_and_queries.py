@@ -18,7 +18,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import AllowStale
 from epochal.deciders.loop import WithAlso
-from epochal.deciders.on_queries import transact_with
+from epochal.deciders.on_stream_and_query import transact_with
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended, InvalidInput
 from epochal.plan.failures import Lost

@@ -19,8 +19,10 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.deciders.access import rolling_state, snapshot
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loop import Answer, Later, WithAlso
-from epochal.deciders.on_queries import Decisions, projection, transact_with
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.on_stream_and_query import transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET

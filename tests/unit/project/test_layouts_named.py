@@ -245,7 +245,7 @@ def test_a_file_that_names_one_is_noticed(plugin: str, code: str) -> None:
     [
         "from epochal.layout.port import Port\nfrom epochal.feed.history import StreamHistory",
         "from epochal.model.tags import Query",
-        "from epochal.deciders.on_queries import projection",
+        "from epochal.deciders.projections import projection",
         '"""Reads aggregates as event-store-adapter does."""',
         'def f():\n    "The Tip of Equinox\'s stream."',
     ],

@@ -14,8 +14,9 @@ from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Stat
 from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.deciders.access import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_queries import Decisions, Projection, projection
+from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders
+from epochal.deciders.projections import Projection, projection
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain

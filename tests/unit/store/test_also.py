@@ -19,8 +19,10 @@ from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loop import WithAlso
-from epochal.deciders.on_queries import Decisions, projection, transact_with
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.on_stream_and_query import transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.projections import projection
 from epochal.errors import (
     ConditionUnmet,
     ConflictError,
@@ -52,11 +54,7 @@ from epochal.store.also import (
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import (
-    memory_streams,
-    memory_tables,
-    memory_tagged_events,
-)
+from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 CARTS = TableSpec(kind="carts", partition=KeyAttribute(name="id", type="S"))
 E = Event(type="Moved", data=b"{}")

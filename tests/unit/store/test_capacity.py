@@ -17,7 +17,8 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import projection
 from epochal.errors import ConflictError, InvalidInput, Unavailable
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem

@@ -11,7 +11,9 @@ from typing import Any, cast
 import pytest
 
 from epochal.contrib.event_store_adapter import json_state
-from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection, projection
+from epochal.deciders.model_snapshots import ModelSnapshots
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import Projection, projection
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.store.streams import Streams

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from epochal.deciders.loop import Later as Later
     from epochal.deciders.on_queries import Decided as Decided
     from epochal.deciders.on_queries import Decisions as Decisions
-    from epochal.deciders.on_queries import Projection as Projection
-    from epochal.deciders.on_queries import projection as projection
     from epochal.deciders.on_streams import Decider as Decider
     from epochal.deciders.on_streams import Deciders as Deciders
+    from epochal.deciders.projections import Projection as Projection
+    from epochal.deciders.projections import projection as projection
     from epochal.deciders.upcasting import upcast as upcast
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_read_models as open_read_models
@@ -80,7 +80,8 @@ _NAMES = {
     "store.streams": ("Streams",),
     "deciders.loop": ("Later",),
     "deciders.on_streams": ("Decider", "Deciders"),
-    "deciders.on_queries": ("Decided", "Decisions", "Projection", "projection"),
+    "deciders.on_queries": ("Decided", "Decisions"),
+    "deciders.projections": ("Projection", "projection"),
     "scheduling": ("call_off", "in_", "later"),
 }
 

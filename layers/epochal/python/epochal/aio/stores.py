@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 from botocore.credentials import Credentials
 
 from epochal.aio.bridge import finished, in_threads, iterates, reads, run, wait, writes, written
-from epochal.deciders import on_queries, on_streams
+from epochal.deciders import on_stream_and_query, on_streams
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, Party
 from epochal.deployment import Bucket, Deployment, Links
@@ -407,5 +407,5 @@ transact_all = written(on_streams.transact_all)
 transact_all_result = written(on_streams.transact_all_result)
 """`epochal.deciders.on_streams.transact_all_result`, likewise."""
 
-transact_with = written(on_queries.transact_with)
-"""`epochal.deciders.on_queries.transact_with`, likewise."""
+transact_with = written(on_stream_and_query.transact_with)
+"""`epochal.deciders.on_stream_and_query.transact_with`, likewise."""

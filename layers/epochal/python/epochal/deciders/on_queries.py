@@ -1,28 +1,18 @@
 """Decisions on tagged events: several small projections, read at once, and one conditional append.
 
-A projection is a query and a fold. A model asks for what any of its projections asks for, folds each over the
-events that concern it, and lets a decision append only if nothing that the model was made of has changed: the
-consistency boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that
-stood in the way are folded in and the decision is made again, without a second read; after long pauses
-(`epochal.deciders.loop`, which has the loop) with one.
-
-A decision on a stream and a query is stored in the stream, if that is at the head that was read and no event has come
-that the query matches. One that stores nothing is answered once the stream's head was read again after the query, and
-had not moved.
+A model has the query of all its projections together. It folds each projection over the events that the projection
+matches, and lets a decision append only if no newer event matches its query: what was read is the consistency boundary
+(dcb.events). After a conflict the conflicting events are folded in, and the decision is made again without a second
+read; after a long pause the store is read again. `epochal.deciders.loop` has the loop.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast
 
-from epochal.codec import json
-from epochal.deciders.codecs import EventCodec
-from epochal.deciders.folding import Loaded
-from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load
 from epochal.deciders.loop import (
     ATTEMPTS,
     Answer,
@@ -33,112 +23,20 @@ from epochal.deciders.loop import (
     decision_of,
     without_result,
 )
-from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access, encoded
-from epochal.deciders.snapshot_marks import UNREADABLE
-from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
+from epochal.deciders.model_snapshots import ModelSnapshots
+from epochal.deciders.on_streams import encoded
+from epochal.deciders.projections import Projection
+from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.queries import IdTaken
-from epochal.layout.streams import Also, Head, Result
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.bodies import Claim
-from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
-from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
-from epochal.store.answers import token_of
-from epochal.store.appending import AppendOptions, append_on
+from epochal.model.tags import Query, Seen, own_tags
+from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.driver import Driver
-from epochal.store.encoding import check_key
-from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, TaggedStore
+from epochal.store.tagged import TaggedStore
 
-E = TypeVar("E")
 R = TypeVar("R")
-S = TypeVar("S")
-
-
-# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
-@dataclass(frozen=True, kw_only=True)
-class Projection(Generic[S]):
-    """A question about past events: a query and a fold.
-
-    Attributes:
-        query: selects the events that answer it.
-        initial: returns the answer before any event.
-        evolve: returns the answer after one more event; must not change the one it is given.
-    """
-
-    query: Query
-    initial: Callable[[], S]
-    evolve: Callable[[S, Recorded], S]
-
-    def __post_init__(self) -> None:
-        """Check that the functions are neither async nor generators."""
-        must_be_plain(self.initial, "initial")
-        must_be_plain(self.evolve, "evolve")
-
-
-@overload
-def projection(
-    *, tags: Sequence[str], on: Mapping[str, Callable[[S, Recorded], S]], initial: S
-) -> Projection[S]: ...
-
-
-@overload
-def projection(
-    *, tags: Sequence[str], codec: EventCodec[E], evolve: Callable[[S, E], S], initial: S
-) -> Projection[S]: ...
-
-
-def projection(
-    *,
-    tags: Sequence[str],
-    initial: S,
-    on: Mapping[str, Callable[[S, Recorded], S]] | None = None,
-    codec: EventCodec[Any] | None = None,
-    evolve: Callable[[S, Any], S] | None = None,
-) -> Projection[S]:
-    """Build a projection over the events that have all of `tags`, by type functions or by a codec.
-
-    Args:
-        tags: tags that the events have.
-        initial: the answer before any event.
-        on: a function for each event type, which takes stored events.
-        codec: decodes events into those of the domain instead. Only this codec's types are queried, so a small codec of
-            its own, `json_codec` of a class or two, keeps the boundary of a decision small.
-        evolve: with a codec, returns the answer after one more event.
-
-    Raises:
-        InvalidInput: neither `on` nor `codec` with `evolve`.
-    """
-    if codec is None:
-        if on is None:
-            raise InvalidInput("on", "must be given, or else `codec` and `evolve`")
-        return _of_functions(tags, on, initial)
-    if evolve is None or on is not None:
-        raise InvalidInput("evolve", "must be given with a codec, which takes the place of `on`")
-    must_be_plain(evolve, "evolve")
-    item = QueryItem(types=codec.types, tags=tags)
-
-    def typed(state: S, event: Recorded) -> S:
-        """Decode an event and fold it into the state."""
-        read = codec.read(event)
-        return state if read is None else evolve(state, read)
-
-    return Projection(query=Query(items=(item,)), initial=lambda: initial, evolve=typed)
-
-
-def _of_functions(
-    tags: Sequence[str], on: Mapping[str, Callable[[S, Recorded], S]], initial: S
-) -> Projection[S]:
-    """Build a projection from a function for each event type."""
-    for kind, function in on.items():
-        must_be_plain(function, f"on[{kind!r}]")
-    item = QueryItem(types=on, tags=tags)
-    return Projection(
-        query=Query(items=(item,)),
-        initial=lambda: initial,
-        evolve=lambda state, event: on[event.type](state, event),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,175 +304,3 @@ def _folded(
                 before = folded[name]
                 folded[name] = must_be_state(each.evolve(before, event), before, each.initial, event)
     return folded
-
-
-# Decisions on a stream and a query.
-
-
-def transact_with(
-    party: Party[S, E],
-    projections: Mapping[str, Projection[Any]],
-    decide: Callable[[S, Mapping[str, Any]], Answer[E]],
-    *,
-    load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = ATTEMPTS,
-    metadata: Mapping[str, Any] | None = None,
-    idempotency_key: str | None = None,
-) -> Transacted[S, E]:
-    """Decide on a stream's state and on projections; store the events if both still hold.
-
-    The stream may be in the projections, too: by events of its own that carry tags.
-
-    Args:
-        party: stream and its deciders.
-        projections: over tagged events of the same table; they are the condition of the append.
-        decide: takes the state and the projections' states, and returns events.
-        load, attempts, metadata, idempotency_key: as in `transact_all` on this stream alone.
-
-    Raises:
-        InvalidInput: the layout keeps no tags; or what `Deciders.transact` raises it for.
-        StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
-            `Deciders.transact`.
-    """
-    if idempotency_key is not None:
-        check_key(idempotency_key)
-        check_access(party.deciders.access)
-    decided = _StreamAndQuery(
-        parties=(party,),
-        streams=party.deciders.streams,
-        projections=projections,
-        decision=partial(without_result, decide),
-        how=load,
-        key=idempotency_key,
-    ).decide(attempts=attempts, metadata=metadata)[1]
-    return replace(decided.parties[0], capacity=decided.capacity)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StreamAndQuery(OnStreams[R], Generic[R]):
-    """A decision on a stream and a query.
-
-    It is confirmed if the stream, read after the model, is still as it was loaded.
-    """
-
-    projections: Mapping[str, Projection[Any]]
-
-    def load(self) -> DecisionBase | Earlier[R, Any]:
-        (party,) = self.parties
-        model = Decisions(store=self._tagged)
-        loaded = (party.deciders.loader.load(party.stream, self.how),)
-        return self._free(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
-
-    def confirmed(self, base: DecisionBase) -> bool:
-        return base.confirmed
-
-    def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
-        """Read the stream again; update the model if the stream has moved."""
-        ((party,), (before,)) = self.parties, base.loaded
-        loaded = party.deciders.loader.read(party.stream, before)
-        if token_of(loaded.known) == token_of(before.known):
-            return DecisionBase(loaded=(loaded,), model=base.model)
-        free = self._free((loaded,), base)
-        return free if isinstance(free, Earlier) else replace(free, model=self._caught_up(base.model))
-
-    def _append(
-        self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
-    ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
-        """Append to the stream if it is as it was read, and no newer event matches the query."""
-        (only,) = appends
-        options = AppendOptions(fail_if=base.model.query, after=base.model.position, also=also)
-        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)
-        if not isinstance(result, Conflict):
-            return result
-        if result.unmet:
-            raise ConditionUnmet(list(result.unmet), result)
-
-        def onward(newest: bool) -> DecisionBase:
-            """Update the model after a conflict."""
-            model = moved(base.model, self.projections, result)
-            return replace(base, model=model if newest else self._caught_up(model), confirmed=False)
-
-        return Moved(name=only.stream, onward=onward)
-
-    def _free(
-        self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
-    ) -> DecisionBase | Earlier[R, Any]:
-        """Return the unconfirmed base, or the answer of an earlier call with the same key."""
-        free = super()._free(loaded, before)
-        return free if isinstance(free, Earlier) else replace(free, confirmed=False)
-
-    @property
-    def _tagged(self) -> TaggedEvents:
-        return self.streams.tagged
-
-    def _caught_up(self, model: Model) -> Model:
-        return caught_up(self._tagged, model, self.projections)
-
-
-# Snapshots of decision models: what projections were folded to up to a position. A decision reads what came after.
-#
-# A snapshot is an unfold in a stream of its own, without events, named after the model and the hash of its query. It
-# only saves reading: the read that follows is of the same query, after the snapshot's position, and the decision's
-# condition rests on the position of that read. So a snapshot that is old costs a longer read, and nothing else.
-#
-#     of another version, or of other projections     it is passed over
-#     its position was never one of this store's      likewise: the read refuses it, and all is read
-#     `load` refuses it, or makes no mapping of it    likewise
-#     two keep one at the same moment                 either is a fold of all up to its position
-
-EVERY: Final = 100
-
-_TYPE: Final = "Model"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSnapshots:
-    """Stores the folded models of decisions, in streams.
-
-    Attributes:
-        streams: streams of pages, in the table of the events or another.
-        name: name of the model, and category of its streams, so that no other streams may have it.
-        version: version of the projections; snapshots of another version are ignored.
-        dump, load: convert the states of all projections, by name, to bytes and back. `load` raises `CorruptData` or a
-            `ValueError`, `LookupError`, `TypeError` or `AttributeError` for what it cannot read.
-        every: number of events that are folded before another snapshot is stored.
-    """
-
-    streams: Streams
-    name: str
-    version: str
-    dump: Callable[[Mapping[str, Any]], bytes]
-    load: Callable[[bytes], Mapping[str, Any]]
-    every: int = EVERY
-
-    def find(self, query: Query, names: Collection[str]) -> tuple[Mapping[str, Any], Position] | None:
-        """Return the stored states of these projections and their position; None without a usable snapshot."""
-        found = self.streams.load(self._stream(query, names))
-        if found is None or not found.unfolds:
-            return None
-        kept = found.unfolds[0]
-        if isinstance(kept.data, Claim) or isinstance(kept.meta, Claim):
-            return None
-        try:
-            told = json.loads(kept.meta)
-            if told["version"] != self.version:
-                return None
-            position = read_position(told["position"])
-            states: object = self.load(kept.data)
-        except UNREADABLE:
-            return None
-        # A user's `load` may return anything: `json.loads` does.
-        return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None
-
-    def keep(self, query: Query, states: Mapping[str, Any], position: Position) -> None:
-        """Store the folded states of a model; if that fails, the next decision reads more."""
-        meta = json.dumps({"version": self.version, "position": write_position(position)})
-        unfold = Unfold(type=_TYPE, data=self.dump(states), meta=meta)
-        with suppress(Unavailable, TooLarge):
-            self.streams.try_append(self._stream(query, states), [], unfolds=[unfold])
-
-    def _stream(self, query: Query, names: Collection[str]) -> str:
-        """Return the name of the stream for the snapshots of a query and these projections."""
-        items = sorted([sorted(item.types), sorted(item.tags)] for item in query.items)
-        digest = hashlib.sha256(json.dumps([sorted(names), items])).hexdigest()
-        return f"{self.name}-{digest[:32]}"

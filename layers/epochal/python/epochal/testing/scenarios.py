@@ -22,8 +22,9 @@ from typing import Any, Final, Generic, TypeVar, cast
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
-from epochal.deciders.on_queries import Decide, Decisions, Projection
+from epochal.deciders.on_queries import Decide, Decisions
 from epochal.deciders.on_streams import Decider
+from epochal.deciders.projections import Projection
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state

@@ -1,0 +1,86 @@
+"""Snapshots of decision models: the states that projections were folded to, up to a position.
+
+A decision that has one reads only later events. A snapshot is an unfold in a stream of its own, without events; the
+stream is named after the model and the hash of its query. A snapshot only saves reading: the read that follows has the
+same query and begins after the snapshot's position, and the decision's condition is the position of that read. So an
+outdated snapshot costs a longer read and nothing else.
+
+    another version, or other projections               the snapshot is ignored
+    its position was never one of this store's          the store refuses the read, and all events are read
+    `load` raises, or returns no mapping                the snapshot is ignored
+    two processes store one at the same moment          both are right: each has all events up to its position
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.deciders.snapshot_marks import UNREADABLE
+from epochal.errors import TooLarge, Unavailable
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.bodies import Claim
+from epochal.model.events import Unfold
+from epochal.model.tags import Query, read_position, write_position
+from epochal.model.versions import Position
+from epochal.store.streams import Streams
+
+EVERY: Final = 100
+
+_TYPE: Final = "Model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSnapshots:
+    """Stores the folded models of decisions, in streams.
+
+    Attributes:
+        streams: streams of pages, in the table of the events or another.
+        name: name of the model, and category of its streams, so that no other streams may have it.
+        version: version of the projections; snapshots of another version are ignored.
+        dump, load: convert the states of all projections, by name, to bytes and back. `load` raises `CorruptData` or a
+            `ValueError`, `LookupError`, `TypeError` or `AttributeError` for what it cannot read.
+        every: number of events that are folded before another snapshot is stored.
+    """
+
+    streams: Streams
+    name: str
+    version: str
+    dump: Callable[[Mapping[str, Any]], bytes]
+    load: Callable[[bytes], Mapping[str, Any]]
+    every: int = EVERY
+
+    def find(self, query: Query, names: Collection[str]) -> tuple[Mapping[str, Any], Position] | None:
+        """Return the stored states of these projections and their position; None without a usable snapshot."""
+        found = self.streams.load(self._stream(query, names))
+        if found is None or not found.unfolds:
+            return None
+        kept = found.unfolds[0]
+        if isinstance(kept.data, Claim) or isinstance(kept.meta, Claim):
+            return None
+        try:
+            told = json.loads(kept.meta)
+            if told["version"] != self.version:
+                return None
+            position = read_position(told["position"])
+            states: object = self.load(kept.data)
+        except UNREADABLE:
+            return None
+        # A user's `load` may return anything: `json.loads` does.
+        return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None
+
+    def keep(self, query: Query, states: Mapping[str, Any], position: Position) -> None:
+        """Store the folded states of a model; if that fails, the next decision reads more."""
+        meta = json.dumps({"version": self.version, "position": write_position(position)})
+        unfold = Unfold(type=_TYPE, data=self.dump(states), meta=meta)
+        with suppress(Unavailable, TooLarge):
+            self.streams.try_append(self._stream(query, states), [], unfolds=[unfold])
+
+    def _stream(self, query: Query, names: Collection[str]) -> str:
+        """Return the name of the stream for the snapshots of a query and these projections."""
+        items = sorted([sorted(item.types), sorted(item.tags)] for item in query.items)
+        digest = hashlib.sha256(json.dumps([sorted(names), items])).hexdigest()
+        return f"{self.name}-{digest[:32]}"

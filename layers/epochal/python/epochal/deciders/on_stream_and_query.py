@@ -1,0 +1,130 @@
+"""Decisions on a stream and a query: the state of one stream, and projections of tagged events of the same table.
+
+The events are stored in the stream if its head is the one that was read, and if no newer event matches the query. A
+decision that stores nothing is answered after the stream's head was read again after the query, and had not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from epochal.deciders.folding import Loaded
+from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load
+from epochal.deciders.loop import ATTEMPTS, Answer, Earlier, Moved, without_result
+from epochal.deciders.on_queries import Decisions, Model, caught_up, moved
+from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access
+from epochal.deciders.projections import Projection
+from epochal.errors import ConditionUnmet
+from epochal.layout.streams import Also, Head, Result
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.versions import Conflict, StreamAppend
+from epochal.store.appending import AppendOptions, append_on
+from epochal.store.encoding import check_key
+from epochal.store.streams import token_of
+from epochal.store.tagged import TaggedEvents
+
+E = TypeVar("E")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def transact_with(
+    party: Party[S, E],
+    projections: Mapping[str, Projection[Any]],
+    decide: Callable[[S, Mapping[str, Any]], Answer[E]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> Transacted[S, E]:
+    """Decide on a stream's state and on projections; store the events if both still hold.
+
+    The stream may be in the projections, too: by events of its own that carry tags.
+
+    Args:
+        party: stream and its deciders.
+        projections: over tagged events of the same table; they are the condition of the append.
+        decide: takes the state and the projections' states, and returns events.
+        load, attempts, metadata, idempotency_key: as in `transact_all` on this stream alone.
+
+    Raises:
+        InvalidInput: the layout keeps no tags; or what `Deciders.transact` raises it for.
+        StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
+            `Deciders.transact`.
+    """
+    if idempotency_key is not None:
+        check_key(idempotency_key)
+        check_access(party.deciders.access)
+    decided = _StreamAndQuery(
+        parties=(party,),
+        streams=party.deciders.streams,
+        projections=projections,
+        decision=partial(without_result, decide),
+        how=load,
+        key=idempotency_key,
+    ).decide(attempts=attempts, metadata=metadata)[1]
+    return replace(decided.parties[0], capacity=decided.capacity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StreamAndQuery(OnStreams[R], Generic[R]):
+    """A decision on a stream and a query.
+
+    It is confirmed if the stream, read after the model, is still as it was loaded.
+    """
+
+    projections: Mapping[str, Projection[Any]]
+
+    def load(self) -> DecisionBase | Earlier[R, Any]:
+        (party,) = self.parties
+        model = Decisions(store=self._tagged)
+        loaded = (party.deciders.loader.load(party.stream, self.how),)
+        return self._free(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
+
+    def confirmed(self, base: DecisionBase) -> bool:
+        return base.confirmed
+
+    def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
+        """Read the stream again; update the model if the stream has moved."""
+        ((party,), (before,)) = self.parties, base.loaded
+        loaded = party.deciders.loader.read(party.stream, before)
+        if token_of(loaded.known) == token_of(before.known):
+            return DecisionBase(loaded=(loaded,), model=base.model)
+        free = self._free((loaded,), base)
+        return free if isinstance(free, Earlier) else replace(free, model=self._caught_up(base.model))
+
+    def _append(
+        self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
+    ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
+        """Append to the stream if it is as it was read, and no newer event matches the query."""
+        (only,) = appends
+        options = AppendOptions(fail_if=base.model.query, after=base.model.position, also=also)
+        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)
+        if not isinstance(result, Conflict):
+            return result
+        if result.unmet:
+            raise ConditionUnmet(list(result.unmet), result)
+
+        def onward(newest: bool) -> DecisionBase:
+            """Update the model after a conflict."""
+            model = moved(base.model, self.projections, result)
+            return replace(base, model=model if newest else self._caught_up(model), confirmed=False)
+
+        return Moved(name=only.stream, onward=onward)
+
+    def _free(
+        self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
+    ) -> DecisionBase | Earlier[R, Any]:
+        """Return the unconfirmed base, or the answer of an earlier call with the same key."""
+        free = super()._free(loaded, before)
+        return free if isinstance(free, Earlier) else replace(free, confirmed=False)
+
+    @property
+    def _tagged(self) -> TaggedEvents:
+        return self.streams.tagged
+
+    def _caught_up(self, model: Model) -> Model:
+        return caught_up(self._tagged, model, self.projections)
