@@ -37,7 +37,7 @@ from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import SERVICE_NAME

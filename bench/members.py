@@ -32,7 +32,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.interpreter import open_deployment as opened
 from epochal.errors import GroupMissing
 from epochal.hosting.group_wakeups import wake_group
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups

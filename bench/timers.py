@@ -35,7 +35,7 @@ from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Put, Reply
 from epochal.plan.values import NONE, Units
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_, later
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter, ahead

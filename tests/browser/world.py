@@ -11,7 +11,7 @@ from typing import Any, cast
 from epochal import Event, FeedEvent, Unfold, reaction
 from epochal.deployment import Deployment
 from epochal.model.moments import parse_time, unix_seconds
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents

@@ -41,7 +41,7 @@ from epochal.contrib.subjects.testing import MemoryWrapping
 from epochal.layout.tables import READ_MODELS
 from epochal.model.versions import Appended
 from epochal.pages.items import STREAMS
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
 from epochal.store.joined import JoinedAppends

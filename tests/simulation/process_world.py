@@ -27,7 +27,7 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.registry import base_of
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups

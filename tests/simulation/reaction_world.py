@@ -23,7 +23,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

@@ -16,7 +16,7 @@ from epochal.feed.reader import FeedReader
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Execute
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

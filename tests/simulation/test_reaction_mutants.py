@@ -19,8 +19,10 @@ from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, StateConflict
 from epochal.layout.changes import Span
-from epochal.reactions import handling, parking, reactor
-from epochal.reactions.handling import Member, PageTasks, Task, TaskProgress, TaskResults, Work
+from epochal.reactions import failures, group_member, handling, page_tasks, parking, reactor
+from epochal.reactions.group_member import Member
+from epochal.reactions.handling import TaskProgress, Work
+from epochal.reactions.page_tasks import PageTasks, Task, TaskResults
 from epochal.reactions.parking import Parking, Replayed
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
@@ -34,7 +36,7 @@ mutant = MUTANTS.add
 
 @mutant()
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
-    settled = handling.after_tasks
+    settled = page_tasks.after_tasks
 
     def early(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
         return replace(settled(state, todo, done), checkpoint=todo.next)
@@ -55,7 +57,7 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 
 @mutant()
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
-    settled = handling.after_tasks
+    settled = page_tasks.after_tasks
 
     def apart(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
         return replace(settled(state, todo, done), parked=state.parked)
@@ -65,7 +67,7 @@ def parking_is_no_part_of_the_commit(patch: Patch) -> None:
 
 @mutant(dear=True)
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
-    tasks_of = handling.tasks_of
+    tasks_of = page_tasks.tasks_of
 
     def unaware(spans: Sequence[Span], following: Checkpoint, state: GroupState, **options: Any) -> PageTasks:
         return tasks_of(spans, following, replace(state, parked={}), **options)
@@ -86,7 +88,7 @@ def a_failed_event_counts_as_handled(patch: Patch) -> None:
 
 @mutant()
 def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
-    failure = handling._failure
+    failure = failures._failure
     patch.setattr(
         handling,
         "_failure",
@@ -104,7 +106,7 @@ def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
         if progress.failure is None:
             held = self.reactor.member.load(partition)
             if stream in parking._state(held).parked:
-                state = handling.unpark(parking._state(held), stream, progress.next)
+                state = page_tasks.unpark(parking._state(held), stream, progress.next)
                 self.reactor.member.save(held, state)
         return Replayed(next=progress.next, unparked=progress.failure is None)
 
@@ -119,7 +121,7 @@ def what_is_ahead_is_believed_to_be_further(patch: Patch) -> None:
 @mutant()
 def an_unfinished_task_counts_as_finished(patch: Patch) -> None:
     patch.setattr(
-        handling, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
+        page_tasks, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
     )
 
 
@@ -146,7 +148,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
             return LoadedState(stream=held.stream, state=state, known=saved.held.known)
         return saved
 
-    patch.setattr(handling, "save", deaf)
+    patch.setattr(group_member, "save", deaf)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

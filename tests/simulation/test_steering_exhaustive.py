@@ -14,8 +14,9 @@ import pytest
 
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, StateConflict
-from epochal.reactions import handling, parking, reactor, steering
-from epochal.reactions.handling import Member, advance_parked
+from epochal.reactions import group_member, parking, reactor, steering
+from epochal.reactions.group_member import Member
+from epochal.reactions.page_tasks import advance_parked
 from epochal.reactions.parking import Parking
 from epochal.reactions.reset_effect import ResetEffect
 from tests.simulation.exploring import each_of, is_found_out, left_out
@@ -170,7 +171,7 @@ def a_reset_makes_a_deleted_group_anew(patch: Patch) -> None:
         if (
             isinstance(saved, StateConflict)
             and saved.held.state is None
-            and self.reaction.handler is handling._never
+            and self.reaction.handler is group_member._never
         ):
             return StateConflict(held=replace(saved.held, state=GroupState()))
         return saved

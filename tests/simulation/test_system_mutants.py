@@ -26,7 +26,7 @@ from epochal.index.groups import GroupState, group_stream
 from epochal.index.ingestion import Ingested
 from epochal.layout.registry import source_of
 from epochal.model.events import Recorded
-from epochal.reactions import handling, reactor
+from epochal.reactions import group_member, page_tasks, reactor
 from tests.simulation import simulate
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.system_checks import play
@@ -128,12 +128,12 @@ def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
 
 @mutant("passed|was not woken")
 def groups_share_their_checkpoints(patch: Patch) -> None:
-    patch.setattr(handling, "group_stream", lambda partition, _: group_stream(partition, "board"))
+    patch.setattr(group_member, "group_stream", lambda partition, _: group_stream(partition, "board"))
 
 
 @mutant("passed")
 def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
-    settled = handling.after_tasks
+    settled = page_tasks.after_tasks
 
     def early(state: GroupState, *given: Any) -> GroupState:
         return replace(settled(state, *given), parked=state.parked)

@@ -30,7 +30,7 @@ from epochal.layout.tables import INDEX
 from epochal.plan.effects import holds
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.plan.values import Item
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.processes import Append, Call, CommandRefused, Output, Process, Publish, Send
 from epochal.deciders.codecs import EventCodec
 from epochal.model.events import Event
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from tests.contrib.processes.world import (

@@ -26,7 +26,8 @@ from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSou
 from epochal.deciders.codecs import Stored
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.reactions.handling import Attempt, Member
+from epochal.reactions.failures import Attempt
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_

@@ -31,7 +31,7 @@ from epochal.deciders.on_streams import Decider
 from epochal.deciders.upcasting import Upcast, upcast
 from epochal.errors import CorruptData
 from epochal.layout.tables import READ_MODELS, store_tables
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor

@@ -70,7 +70,7 @@ from epochal.hosting.commands import operate
 from epochal.hosting.function_logs import log_attempt, logger_of
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.plan.ops import Op, Reply
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_

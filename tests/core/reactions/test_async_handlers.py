@@ -13,7 +13,7 @@ import pytest
 from epochal import Delivery, Event, reaction
 from epochal.aio.stores import AsyncStreams
 from epochal.errors import InvalidInput
-from epochal.reactions.handling import Calls
+from epochal.reactions.calls import Calls
 from epochal.testing.feeds import MemoryFeed
 
 

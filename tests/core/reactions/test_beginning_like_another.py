@@ -11,7 +11,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING
 from epochal.index.groups import GroupState, group_stream
 from epochal.plan.ops import Op, Put, Update
-from epochal.reactions.handling import Member, stand_in
+from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.steering import Groups
 from tests.core.feed.feeds import Feeds, no_fault
 from tests.core.reactions.world import Told, World

@@ -14,7 +14,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, LoadedState
 from epochal.layout.changes import Span
 from epochal.plan.ops import Op
-from epochal.reactions.handling import TaskResults, after_tasks, may_park, tasks_of
+from epochal.reactions.page_tasks import TaskResults, after_tasks, may_park, tasks_of
 from epochal.reactions.reaction import Delivery
 from tests.core.reactions.world import Told, World, is_save
 

@@ -12,7 +12,7 @@ from epochal import Delivery, Event, Unfold, reaction
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.layout.changes import Removal
-from epochal.reactions import handling
+from epochal.reactions import handling, page_tasks
 from epochal.reactions.reaction import Reaction, Selector
 from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
@@ -185,7 +185,7 @@ def test_a_run_that_is_over_before_a_removal_calls_it_in_the_next() -> None:
     feed.index()
     handle = handling.Work.handle
 
-    def late(self: handling.Work, task: handling.Task, given: Any = None) -> handling.TaskProgress:
+    def late(self: handling.Work, task: page_tasks.Task, given: Any = None) -> handling.TaskProgress:
         progress = handle(self, replace(task, removals=()), given)
         return replace(progress, left=bool(task.removals))
 

@@ -8,7 +8,7 @@ from epochal.feed import history
 from epochal.model.bodies import Body
 from epochal.model.events import Event
 from epochal.model.plain_json import holds_seal
-from epochal.reactions.handling import Attempt
+from epochal.reactions.failures import Attempt
 from tests.core.reactions.world import Told, World
 
 ALL = 20

@@ -8,7 +8,8 @@ from typing import Any
 
 from epochal.index.groups import GroupState, group_stream
 from epochal.plan.ops import Op, Put, Update
-from epochal.reactions.handling import Member, OnFailed
+from epochal.reactions.failures import OnFailed
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

@@ -11,7 +11,7 @@ from epochal import Delivery, reaction
 from epochal.cli import feed as command
 from epochal.codec import json
 from epochal.model.events import Event
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from tests.support.terminal import Terminal
 

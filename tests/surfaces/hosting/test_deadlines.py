@@ -13,7 +13,7 @@ import pytest
 
 from epochal.hosting.deadline import Deadline, in_timer
 from epochal.hosting.reaction_function import ReactionFunction
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.core.reactions.world import Told, World

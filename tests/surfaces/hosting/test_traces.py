@@ -12,7 +12,8 @@ from aws_lambda_powertools import Logger
 
 from epochal import Delivery, Event, reaction
 from epochal.hosting.function_logs import log_attempt
-from epochal.reactions.handling import MAX_TRACE, Attempt, place_of, trace_of
+from epochal.reactions.failures import Attempt
+from epochal.reactions.traces import MAX_TRACE, place_of, trace_of
 from epochal.testing.feeds import MemoryFeed
 from tests.core.reactions.world import Told, World
 

@@ -23,7 +23,8 @@ from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups
 from epochal.hosting.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Unit
-from epochal.reactions.handling import Failure, Member
+from epochal.reactions.failures import Failure
+from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import Groups
 from tests.core.reactions.world import Told, World

@@ -9,7 +9,7 @@ import pytest
 from epochal.index.epochs import register
 from epochal.index.groups import Cause, Sign, write_sign
 from epochal.index.tip_append import Ids
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

@@ -48,7 +48,7 @@ from epochal.pages.port import heal_pages
 from epochal.plan import ops
 from epochal.plan.failures import Lost
 from epochal.plan.tables import TableSpec
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

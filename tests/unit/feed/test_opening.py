@@ -13,7 +13,7 @@ from epochal.feed import history, ordered
 from epochal.feed.history import FeedItem
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store import encoding

@@ -16,7 +16,7 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.reactions.handling import Member
+from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Handler, Reaction
 from epochal.reactions.reactor import PAGE_EVENTS, Reactor
 from epochal.store.driver import Driver, Meter

@@ -17,7 +17,8 @@ from epochal.index.failed_runs import FailedRun, digest_of, end_failed_run, reco
 from epochal.index.groups import Unit, group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
-from epochal.reactions.handling import Failure, Member
+from epochal.reactions.failures import Failure
+from epochal.reactions.group_member import Member
 from epochal.store.driver import Driver, Patience
 
 PATIENCE: Final = Patience(seconds=1.0, retries=1)

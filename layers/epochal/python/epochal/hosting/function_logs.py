@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import brought_by
 from epochal.index.groups import MAX_CAUSE
-from epochal.reactions.handling import Attempt, place_of, trace_of
+from epochal.reactions.failures import Attempt
+from epochal.reactions.traces import place_of, trace_of
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

@@ -28,7 +28,8 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass
-from epochal.reactions.handling import Failure, unmet_filters
+from epochal.reactions.failures import Failure
+from epochal.reactions.filter_coverage import unmet_filters
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.reactor import Ran, Reactor

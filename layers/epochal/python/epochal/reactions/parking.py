@@ -17,17 +17,11 @@ from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, LoadedState
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
-from epochal.reactions.handling import (
-    Around,
-    Failure,
-    Member,
-    Task,
-    TaskProgress,
-    Work,
-    advance_parked,
-    stand_in,
-    unpark,
-)
+from epochal.reactions.calls import Around
+from epochal.reactions.failures import Failure
+from epochal.reactions.group_member import Member, stand_in
+from epochal.reactions.handling import TaskProgress, Work
+from epochal.reactions.page_tasks import Task, advance_parked, unpark
 from epochal.reactions.reactor import Reactor
 
 

@@ -31,7 +31,7 @@ from epochal.model.events import Event
 from epochal.model.stream_names import category_of
 from epochal.model.versions import NOTHING
 from epochal.plugins import layouts
-from epochal.reactions.handling import Calls
+from epochal.reactions.calls import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store.bulk import Bulk
 from epochal.store.context import Context

@@ -1,0 +1,168 @@
+"""What a group has to handle of a page of the feed, and its state once some of that is done. Pure functions.
+
+    parked            the stream is skipped: its events are read from the store when it is replayed
+    ahead             events that were handled before are not handled again
+    all done          the checkpoint moves past the page
+    only some done    the checkpoint stays, and `ahead` has what was done
+
+The checkpoint never passes an event that is neither handled nor parked (GUARANTEES G9).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from epochal.feed.history import PlacedRemoval
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.groups import MAX_NAMES, MAX_PARKED, GroupState
+from epochal.layout.changes import Removal, Span
+from epochal.lazy_dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Events of one stream to be handled, from `first` to `end` - 1, and removals among them."""
+
+    stream: str
+    first: int
+    end: int
+    removals: tuple[Removal, ...] = ()
+
+    @property
+    def parts(self) -> Iterator[Task]:
+        """The task divided in order into tasks of events, and tasks of one removal."""
+        first = self.first
+        for removal in self.removals:
+            at = max(first, min(removal.next, self.end))
+            if at > first:
+                yield Task(stream=self.stream, first=first, end=at)
+            yield Task(stream=self.stream, first=at, end=at, removals=(removal,))
+            first = at
+        if first < self.end:
+            yield Task(stream=self.stream, first=first, end=self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTasks:
+    """The tasks of a page of the feed, in feed order of their first events.
+
+    Attributes:
+        tasks: one task for each stream, or for each of its runs.
+        seen: by stream, the index after its last event of the page.
+        next: checkpoint after the page.
+    """
+
+    tasks: tuple[Task, ...]
+    seen: Mapping[str, int]
+    next: Checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResults:
+    """What became of a page's tasks so far.
+
+    Attributes:
+        reached: by stream, the first index that is not handled.
+        parked: by stream, the first index that is not handled, and will not be before the stream is replayed.
+        left: streams of which a removal is not handled, though all events before it are.
+    """
+
+    reached: Mapping[str, int] = field(default_factory=dict)
+    parked: Mapping[str, int] = field(default_factory=dict)
+    left: Collection[str] = ()
+
+
+def tasks_of(
+    spans: Sequence[Span],
+    following: Checkpoint,
+    state: GroupState,
+    *,
+    in_order: bool = False,
+    removals: Sequence[PlacedRemoval] = (),
+) -> PageTasks:
+    """Return the tasks of a page of the feed: what is neither parked nor handled before.
+
+    Args:
+        following: checkpoint after the page.
+        in_order: whether events of a stream become several tasks if another stream's events are between them.
+    """
+    tasks: list[Task] = []
+    places: dict[str, int] = {}
+    seen: dict[str, int] = {}
+    for task in _tasks(spans, removals):
+        if task.removals:
+            first, done = task.first, state.next_of(task.stream) > task.first
+        else:
+            seen[task.stream] = task.end
+            first = max(task.first, state.next_of(task.stream))
+            done = first >= task.end
+        if task.stream in state.parked or done:
+            continue
+        place = places.get(task.stream)
+        if place is None or (in_order and (place < len(tasks) - 1 or task.removals or tasks[place].removals)):
+            places[task.stream] = len(tasks)
+            tasks.append(replace(task, first=first))
+        else:
+            before = tasks[place]
+            tasks[place] = replace(before, end=task.end, removals=(*before.removals, *task.removals))
+    return PageTasks(tasks=tuple(tasks), seen=seen, next=following)
+
+
+def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval]) -> Iterator[Task]:
+    """Iterate over each span and each removal of a page as a task, in order."""
+    pending = deque(removals)
+    for place, span in enumerate(spans):
+        while pending and pending[0][0] == place:
+            yield _removal_task(pending.popleft()[1])
+        yield Task(stream=span.stream, first=span.index, end=span.next)
+    yield from (_removal_task(removal) for _, removal in pending)
+
+
+def _removal_task(removal: Removal) -> Task:
+    """Build the task of a removal."""
+    return Task(stream=removal.stream, first=removal.next, end=removal.next, removals=(removal,))
+
+
+def after_tasks(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
+    """Return the group's state after these results; the checkpoint moves only if the page is complete.
+
+    It passes nothing but what is handled or parked.
+    """
+    parked = {**state.parked, **done.parked}
+    starts = {task.stream: task.first for task in reversed(todo.tasks)}
+    advanced = {stream: index for stream, index in done.reached.items() if index > starts[stream]}
+    ahead = {**state.ahead, **advanced}
+    complete = all(_finished(task, done) for task in todo.tasks)
+    if complete:
+        ahead = {stream: index for stream, index in ahead.items() if index > todo.seen.get(stream, -1)}
+    return replace(
+        state,
+        checkpoint=todo.next if complete else state.checkpoint,
+        parked=parked,
+        ahead={stream: index for stream, index in ahead.items() if stream not in parked},
+        trying={stream: times for stream, times in state.trying.items() if stream not in done.reached},
+    )
+
+
+def may_park(state: GroupState, streams: Collection[str]) -> bool:
+    """Return whether there is room to park these streams too."""
+    parked = state.parked.keys() | streams
+    return len(parked) <= MAX_PARKED and sum(len(stream.encode()) for stream in parked) <= MAX_NAMES
+
+
+def unpark(state: GroupState, stream: str, following: int) -> GroupState:
+    """Return the state with a parked stream going on: everything below `following` is done."""
+    parked = {name: index for name, index in state.parked.items() if name != stream}
+    return replace(state, parked=parked, ahead={**state.ahead, stream: following})
+
+
+def advance_parked(state: GroupState, stream: str, index: int) -> GroupState:
+    """Return the state with a parked stream handled up to `index`, or further if another got further."""
+    return replace(state, parked={**state.parked, stream: max(index, state.parked[stream])})
+
+
+def _finished(task: Task, done: TaskResults) -> bool:
+    """Return whether a task is handled completely or its stream is parked."""
+    is_reached = done.reached.get(task.stream, -1) >= task.end and task.stream not in done.left
+    return task.stream in done.parked or is_reached
