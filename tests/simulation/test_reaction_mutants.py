@@ -88,10 +88,10 @@ def a_failed_event_counts_as_handled(patch: Patch) -> None:
 
 @mutant()
 def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
-    failure = failures._failure
+    failure = failures.failure_of
     patch.setattr(
         handling,
-        "_failure",
+        "failure_of",
         lambda stream, index, cause, tries, **more: failure(stream, index + 1, cause, tries, **more),
     )
 

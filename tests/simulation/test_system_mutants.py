@@ -143,14 +143,14 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 
 @mutant("is not Written", begin=5)
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
-    of_tag, last = feed_history.of_tag, [b""]
+    tagged_feed_event, last = feed_history.tagged_feed_event, [b""]
 
     def mixed(tag: str, index: int, event: Recorded, *home: Any) -> FeedEvent:
-        right = of_tag(tag, index, event, *home)
+        right = tagged_feed_event(tag, index, event, *home)
         data, last[0] = last[0], right.data  # type: ignore[assignment]  # no claims here
         return replace(right, data=data) if index % 2 else right
 
-    patch.setattr(tagged_events, "of_tag", mixed)
+    patch.setattr(tagged_events, "tagged_feed_event", mixed)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

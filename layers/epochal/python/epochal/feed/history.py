@@ -156,18 +156,18 @@ class UnopenedFeedEvent:
     def open(self, largest: int = MAX_DECODED) -> FeedEvent | None:
         """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
         opened = self.event.open(largest)
-        return None if opened is None else _of_stream(self.stream, opened)
+        return None if opened is None else feed_event_of(self.stream, opened)
 
     def opened(self) -> FeedEvent:
         """Decompress and return the event, whatever its size, or its fault."""
         opened = self.event.open()
         assert opened is not None  # noqa: S101  # nothing is larger than what is read at all
-        return _of_stream(self.stream, opened)
+        return feed_event_of(self.stream, opened)
 
     def outline(self) -> FeedEvent:
         """Return the event without its bodies, or its fault."""
         try:
-            return _shown(self.event.outline())
+            return readable_event(self.event.outline())
         except CorruptData as fault:
             return FeedEvent(stream=self.stream, index=self.index, type="", fault=fault)
 
@@ -337,12 +337,12 @@ def history_of(store: object) -> History:
     raise InvalidInput("store", f"must be a store of a layout's events, not {type(store).__name__}")
 
 
-def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:
+def unreadable_events(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:
     """Return unreadable events in place of a range of a stream's events."""
     return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))
 
 
-def together(
+def read_in_halves(
     stream: str, first: int, end: int, read: Callable[[int, int], Iterable[FeedEvent]]
 ) -> Iterator[FeedEvent]:
     """Read a range of a stream's events at once; if one is broken, read either half separately."""
@@ -350,11 +350,11 @@ def together(
         found = list(read(first, end))
     except CorruptData as fault:
         if end - first == 1:
-            yield from faulty(stream, first, end, fault)
+            yield from unreadable_events(stream, first, end, fault)
             return
         middle = (first + end) // 2
-        yield from together(stream, first, middle, read)
-        yield from together(stream, middle, end, read)
+        yield from read_in_halves(stream, first, middle, read)
+        yield from read_in_halves(stream, middle, end, read)
     else:
         yield from found
 
@@ -707,19 +707,19 @@ class StreamHistory:
                 for found in reader.found(stream, first, limit=end - first):
                     if found.index >= end:
                         break
-                    yield from _pruned(stream, at, found.index)
+                    yield from pruned_events(stream, at, found.index)
                     if isinstance(found, Recorded):
-                        yield _shown(found)
+                        yield readable_event(found)
                     elif isinstance(found, UnopenedEvent):
                         yield UnopenedFeedEvent(found)
                     else:
-                        yield _unreadable(stream, found)
+                        yield unreadable_event(stream, found)
                     at = found.index + 1
             except CorruptData as fault:
                 # An item that cannot be read hides the events after it, but no other stream.
-                yield from faulty(stream, at, end, fault)
+                yield from unreadable_events(stream, at, end, fault)
             else:
-                yield from _pruned(stream, at, end)
+                yield from pruned_events(stream, at, end)
 
         return hydrate
 
@@ -805,12 +805,12 @@ class DeployedHistory:
         return StreamHistory(self.of(self.settings, self.driver, self.codec))
 
 
-def _of_stream(stream: str, found: Recorded | Unreadable) -> FeedEvent:
+def feed_event_of(stream: str, found: Recorded | Unreadable) -> FeedEvent:
     """Convert a stored event, or one that cannot be read, into its form in the feed."""
-    return _shown(found) if isinstance(found, Recorded) else _unreadable(stream, found)
+    return readable_event(found) if isinstance(found, Recorded) else unreadable_event(stream, found)
 
 
-def _shown(event: Recorded) -> FeedEvent:
+def readable_event(event: Recorded) -> FeedEvent:
     """Convert a stored event into its form in the feed."""
     return _fed(
         event.stream, event.index, event.type, event.data, event.meta, event.timestamp, event.correlation_id,
@@ -821,19 +821,19 @@ def _shown(event: Recorded) -> FeedEvent:
 _fed: Final = fast_constructor(FeedEvent)
 
 
-def _unreadable(stream: str, found: Unreadable) -> FeedEvent:
+def unreadable_event(stream: str, found: Unreadable) -> FeedEvent:
     """Build the feed's event for one that cannot be read."""
     return FeedEvent(
         stream=stream, index=found.index, type=found.type, timestamp=found.timestamp, fault=found.fault
     )
 
 
-def _pruned(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+def pruned_events(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
     """Iterate over pruned events in place of a range."""
     return (FeedEvent(stream=stream, index=index, type="", gone="pruned") for index in range(first, end))
 
 
-def of_tag(stream: str, index: int, event: Recorded, user: str | None = None) -> FeedEvent:
+def tagged_feed_event(stream: str, index: int, event: Recorded, user: str | None = None) -> FeedEvent:
     """Convert a tagged event into the feed's form, as event `index` of one of its tags' streams."""
     return FeedEvent(
         stream=stream,
@@ -865,8 +865,8 @@ def events_of_tag(
     def shown(index: int, event: Recorded) -> FeedEvent:
         """Return an event with its body; if that cannot be read, with the fault and all that is known."""
         try:
-            return of_tag(stream, index, store.whole((event,))[0] if fetch else event)
+            return tagged_feed_event(stream, index, store.whole((event,))[0] if fetch else event)
         except (CorruptData, MissingBody, DeniedBody) as fault:
-            return replace(of_tag(stream, index, event), fault=fault)
+            return replace(tagged_feed_event(stream, index, event), fault=fault)
 
-    return together(stream, first, end, read)
+    return read_in_halves(stream, first, end, read)

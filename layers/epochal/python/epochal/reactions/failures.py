@@ -76,7 +76,7 @@ OnFailed = Callable[[Attempt], None]
 """Called with each call that failed."""
 
 
-def _failure(stream: str, index: int, cause: Exception, attempts: int, *, sealed: bool = False) -> Failure:
+def failure_of(stream: str, index: int, cause: Exception, attempts: int, *, sealed: bool = False) -> Failure:
     """Build the failure of a stream, with its cause and trace as text that can be stored."""
     trace = trace_of(cause).encode("utf-8", "backslashreplace").decode()
     return Failure(

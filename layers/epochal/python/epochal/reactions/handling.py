@@ -16,13 +16,13 @@ from epochal.feed.history import FeedEvent
 from epochal.feed.reader import FeedReader
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.reactions.failures import Attempt, Failure, OnFailed, failure_of
+from epochal.reactions.page_tasks import Task
 from epochal.reactions.reaction import Delivery, Reaction, caused_by
 from epochal.store.driver import Patience
 
 if TYPE_CHECKING:
     pass
-from epochal.reactions.failures import Attempt, Failure, OnFailed, _failure
-from epochal.reactions.page_tasks import Task
 
 PAUSES: Final = Patience(first=0.2, longest=5.0)
 """Pauses before repeated calls: enough for a hiccup, not for an outage."""
@@ -142,7 +142,7 @@ class Work:
         """Fail at an event that cannot be read; a retry would not help."""
         assert event.fault is not None  # noqa: S101  # it could not pass
         return TaskProgress(
-            next=event.index, failure=_failure(event.stream, event.index, event.fault, 1, sealed=False)
+            next=event.index, failure=failure_of(event.stream, event.index, event.fault, 1, sealed=False)
         )
 
     def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> TaskProgress:
@@ -188,7 +188,7 @@ class Work:
         sealed = self.reaction.sealed or (event is not None and event.is_sealed)
         return TaskProgress(
             next=index,
-            failure=_failure(stream, index, cause, self.reaction.attempts, sealed=sealed),
+            failure=failure_of(stream, index, cause, self.reaction.attempts, sealed=sealed),
         )
 
     def _call(

@@ -12,7 +12,7 @@ from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent, Hydrate, faulty, together
+from epochal.feed.history import FeedEvent, Hydrate, read_in_halves, unreadable_events
 from epochal.layout.healing import end_since
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.limits import BATCH_KEYS
@@ -51,11 +51,13 @@ class AggregateHistory:
             """
             aggregate = self.store.site.types.read(stream)
             if aggregate is None:
-                yield from faulty(stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate"))
+                yield from unreadable_events(
+                    stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate")
+                )
                 return
             for start in range(first, end, BATCH_KEYS):
                 read = partial(_of_aggregate, self.store, aggregate)
-                yield from together(stream, start, min(start + BATCH_KEYS, end), read)
+                yield from read_in_halves(stream, start, min(start + BATCH_KEYS, end), read)
 
         return hydrate
 

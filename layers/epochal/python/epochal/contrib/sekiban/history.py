@@ -15,7 +15,7 @@ from epochal.contrib.sekiban.items import RecordedTaggedEvent
 from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent, Hydrate, faulty, of_tag
+from epochal.feed.history import FeedEvent, Hydrate, tagged_feed_event, unreadable_events
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.tags import TagEntry
 from epochal.plan.limits import BATCH_KEYS
@@ -72,7 +72,7 @@ class TagHistory:
                         entries(self.store.site, tag, at, end, limit=BATCH_KEYS, after=after)
                     )
                 except CorruptData as fault:
-                    yield from faulty(tag, at, end, fault)
+                    yield from unreadable_events(tag, at, end, fault)
                     return
                 found = _tagged(self.store, [entry.event_id for entry in batch])
                 for index, entry in enumerate(batch, at):
@@ -116,7 +116,7 @@ def _of_entry(
 ) -> FeedEvent:
     """Make the feed event of an entry, from its event, or marked as expired or faulty without one."""
     if isinstance(found, RecordedTaggedEvent):
-        return of_tag(tag, index, found, found.executed_user)
+        return tagged_feed_event(tag, index, found, found.executed_user)
     return FeedEvent(
         stream=tag,
         index=index,
