@@ -35,8 +35,8 @@ from epochal.dynamo.carriers import LightCarrier
 from epochal.dynamo.interpreter import carrier_interpreter, interpreter
 from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.signatures import FixedKeys
-from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_history import StreamHistory
 from epochal.layout.tables import INDEX
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages

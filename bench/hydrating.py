@@ -21,8 +21,9 @@ from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.history import PARALLEL, StreamHistory
+from epochal.feed.hydration import PARALLEL
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_history import StreamHistory
 from epochal.layout.tables import INDEX
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter

@@ -16,7 +16,7 @@ from epochal.care.status import standings
 from epochal.codec import json
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.registry import source_of
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter

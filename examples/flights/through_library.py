@@ -11,8 +11,8 @@ from epochal.codec import json
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wire.http import KEPT
-from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader, reader_of
+from epochal.feed.stream_history import StreamHistory
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.events import Unfold
 from epochal.model.versions import NO_STREAM, Appended, Undetermined, parse_token

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from epochal import Delivery, reaction
 from epochal.contrib.sql.read_models import SqlReadModel, SqlReadModels
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.reactions.reaction import Reaction
 

@@ -14,9 +14,9 @@ from epochal.contrib.equinox.append import ByCost, Fixed
 from epochal.contrib.equinox.port import TIPS, tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.history import StreamHistory
 from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_history import StreamHistory
 from epochal.index.epochs import EpochLimits
 from epochal.layout.registry import partition_of
 from epochal.layout.tables import INDEX

@@ -11,7 +11,7 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import TooLarge
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.plan.ops import Execute, Scan
 from epochal.reactions.reaction import Delivery

@@ -35,7 +35,7 @@ from epochal.contrib.local.processes import Server
 from epochal.contrib.local.programs import Places
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.dynamo.stores import Place, open_streams
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.feed.indexer import sources_of
 from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.values import Item

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 from examples.flights import dataset

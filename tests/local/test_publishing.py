@@ -19,7 +19,7 @@ from epochal.contrib.publish.cloudevents import CloudEvent, message
 from epochal.contrib.publish.publication import Publication, proof_of
 from epochal.contrib.publish.recipients import UNTOLD, limit_of, recipient
 from epochal.errors import EpochalError, InvalidInput, Unavailable
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 
 pytestmark = pytest.mark.embedded
 

@@ -28,9 +28,9 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.history import StreamHistory
 from epochal.feed.indexer import Indexer, sources_of
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_history import StreamHistory
 from epochal.hosting.metrics import Metrics
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
-from epochal.feed.history import FeedItem, name_of
+from epochal.feed.events import name_of
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
+from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.events import Event
 from epochal.plan.values import Item

@@ -11,7 +11,7 @@ all of the feed, and that whoever verifies the index finds nothing.
 from __future__ import annotations
 
 from epochal.care.verify import Verifier
-from epochal.feed.history import FeedItem
+from epochal.feed.results import FeedItem
 from epochal.layout.registry import source_of
 from tests.simulation.index_checks import check_order
 from tests.simulation.system_world import System

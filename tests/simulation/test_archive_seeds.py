@@ -17,7 +17,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.feed.history import StreamHistory
+from epochal.feed.stream_history import StreamHistory
 from epochal.layout.streams import AnyStreamLayout
 from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter

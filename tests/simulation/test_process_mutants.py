@@ -15,7 +15,7 @@ from epochal.contrib.processes.outputs import PERFORMED, Inbox, Outbox, message_
 from epochal.contrib.processes.process import Instance, Process
 from epochal.deciders.codecs import Stored
 from epochal.deciders.on_streams import Deciders
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from tests.simulation.mutants import Mutants, Patch, play_all

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import EpochalError
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, StateConflict

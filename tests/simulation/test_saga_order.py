@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from epochal.feed import ordered
-from epochal.feed.history import FeedItem
 from epochal.feed.ordered import OrderedReader, Released
+from epochal.feed.results import FeedItem
 from epochal.model.moments import Ticks
 from tests.simulation.saga_world import Sagas, table, too_early
 from tests.simulation.seeds import ranges

@@ -15,9 +15,8 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
-from epochal.feed import history as feed_history
-from epochal.feed import indexer
-from epochal.feed.history import FeedEvent
+from epochal.feed import events, indexer
+from epochal.feed.events import FeedEvent
 from epochal.feed.indexer import Indexer, Record, Report
 from epochal.hosting import reaction_function, wakeups
 from epochal.hosting.wakeups import Woken
@@ -143,7 +142,7 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 
 @mutant("is not Written", begin=5)
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
-    tagged_feed_event, last = feed_history.tagged_feed_event, [b""]
+    tagged_feed_event, last = events.tagged_feed_event, [b""]
 
     def mixed(tag: str, index: int, event: Recorded, *home: Any) -> FeedEvent:
         right = tagged_feed_event(tag, index, event, *home)

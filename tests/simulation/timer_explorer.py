@@ -25,7 +25,7 @@ from epochal.contrib.timers.protocol import (
     Worked,
     read_armed,
 )
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.tables import TIMERS
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time

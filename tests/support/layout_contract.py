@@ -18,7 +18,7 @@ from epochal.care.mender import Mender
 from epochal.care.verify import Verifier
 from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.feed.indexer import Indexer, Record, Report, sources_of
 from epochal.feed.reader import reader_of
 from epochal.layout.changes import Removal

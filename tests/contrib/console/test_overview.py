@@ -15,7 +15,7 @@ from epochal.contrib.console.page import KEPT, Services
 from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.feed.indexer import Record
 from epochal.hosting.services import reactions_of
 from epochal.plan.ops import Op, Reply, Scan

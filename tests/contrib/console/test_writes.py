@@ -18,7 +18,7 @@ from epochal.contrib.console.page import Services
 from epochal.contrib.console.server import Guard, application, pages
 from epochal.deployment import Deployment
 from epochal.errors import Refused, Unavailable
-from epochal.feed.history import PartitionTail
+from epochal.feed.results import PartitionTail
 from epochal.index.groups import Sign, write_sign
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import Delivery, Reaction

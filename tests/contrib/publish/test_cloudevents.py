@@ -21,7 +21,7 @@ from epochal.contrib.publish.recipients import LIMITS
 from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.reactions.reaction import Delivery
 from epochal.testing.stores import MemoryBodies
 

@@ -14,15 +14,8 @@ from epochal.codec.json import dumps
 from epochal.contrib.publish.cloudevents import cloud_event, message
 from epochal.contrib.schemas.asyncapi import asyncapi, draft7
 from epochal.deciders.codecs import json_codec
-from epochal.feed.history import FeedEvent
-from tests.contrib.schemas.test_event_schemas import (
-    CODEC,
-    EVENTS,
-    Boarded,
-    Leg,
-    with_gate,
-    with_passenger,
-)
+from epochal.feed.events import FeedEvent
+from tests.contrib.schemas.test_event_schemas import CODEC, EVENTS, Boarded, Leg, with_gate, with_passenger
 
 OFFICIAL = Path(__file__).parents[3] / "node_modules/@asyncapi/specs/schemas/3.0.0.json"
 BOARDED = json_codec(Boarded, Leg, upcasts=[with_passenger, with_gate])

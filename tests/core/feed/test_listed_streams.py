@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import ListedStream
+from epochal.feed.results import ListedStream
 from epochal.index.checkpoints import BEGINNING, at, parse_places
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.feed.history import FeedItem
+from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import BEGINNING
 from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed

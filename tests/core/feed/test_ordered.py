@@ -12,10 +12,11 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
-from epochal.feed.history import FeedItem, PageBounds
 from epochal.feed.indexer import Indexer, Record
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
+from epochal.feed.page_filling import PageBounds
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import partition_of

@@ -9,7 +9,9 @@ from math import inf
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, PageBounds, PartitionTail, StreamHistory
+from epochal.feed.page_filling import PageBounds
+from epochal.feed.results import FeedItem, PartitionTail
+from epochal.feed.stream_history import StreamHistory
 from epochal.feed.waiting import LONGER, LONGEST_POLL, POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, epoch_stream
 from epochal.index.checkpoints import TIP as TIP_INDEX

@@ -11,7 +11,8 @@ import pytest
 
 from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
-from epochal.feed.history import Fault, FeedItem
+from epochal.feed.events import Fault
+from epochal.feed.results import FeedItem
 from epochal.layout.registry import source_of
 from epochal.model.bodies import Claim
 from epochal.model.events import Event

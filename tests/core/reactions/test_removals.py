@@ -10,7 +10,7 @@ import pytest
 
 from epochal import Delivery, Event, Unfold, reaction
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.reactions import handling, page_tasks
 from epochal.reactions.reaction import Reaction, Selector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.feed import history
+from epochal.feed import events
 from epochal.model.bodies import Body
 from epochal.model.events import Event
 from epochal.model.plain_json import holds_seal
@@ -22,7 +22,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[Body]:
         bodies.append(body)
         return holds_seal(body)
 
-    monkeypatch.setattr(history, "holds_seal", counted)
+    monkeypatch.setattr(events, "holds_seal", counted)
     return bodies
 
 

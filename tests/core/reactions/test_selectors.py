@@ -11,7 +11,7 @@ import pytest
 
 from epochal import Delivery, Event, Query, QueryItem, Selector, reaction
 from epochal.errors import CorruptData, InvalidInput, MissingBody
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Span
 from epochal.model.bodies import Claim
 from epochal.plan.ops import Op, Reply

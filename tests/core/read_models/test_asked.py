@@ -14,18 +14,13 @@ import pydantic
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.asking import FoundDocument, Page, question
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
-from epochal.read_models.keys import (
-    ALL,
-    DeclaredKey,
-    SecondaryKey,
-    document_of,
-)
+from epochal.read_models.keys import ALL, DeclaredKey, SecondaryKey, document_of
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

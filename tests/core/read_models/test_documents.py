@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from epochal.errors import Contended, InvalidInput, TooLarge
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Transact

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import Contended
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact

@@ -14,8 +14,8 @@ from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.repair import Repairer
 from epochal.care.spool import Spool
 from epochal.care.table_exports import export_at
-from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_history import StreamHistory
 from epochal.index.epochs import register
 from epochal.layout.source import Source
 from epochal.layout.tables import INDEX

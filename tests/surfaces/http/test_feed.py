@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
-from epochal.feed.history import FeedPage
+from epochal.feed.results import FeedPage
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http.feed import again
 from epochal.index.checkpoints import Checkpoint, tip_key

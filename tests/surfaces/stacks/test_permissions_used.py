@@ -31,7 +31,8 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.timers.stores import timers_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent, StreamHistory
+from epochal.feed.events import FeedEvent
+from epochal.feed.stream_history import StreamHistory
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
 from epochal.http.tag_pages import TagPages

@@ -21,7 +21,7 @@ from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES
 from epochal.cdk.store import Store
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import ReadModels

@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, ag
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.upcasting import upcast
 from epochal.errors import CorruptData, InvalidInput, UnknownType
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.model.bodies import Claim
 from epochal.model.body_marks import VERSION
 from epochal.model.events import Recorded

@@ -12,7 +12,7 @@ from epochal.codec.bodies import Encoded, encode_claim
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
-from epochal.feed.history import FeedItem
+from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import calf_key, tip_key
 from epochal.layout.tables import store_tables
 from epochal.model.bodies import Claim

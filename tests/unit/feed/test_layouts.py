@@ -9,7 +9,7 @@ import pytest
 from epochal.care.mender import Mender
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.feed.reader import FeedReader
 from epochal.layout.source import End
 from epochal.model.events import Event

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from epochal.codec.bodies import Encoded, decode
-from epochal.feed import history, ordered
-from epochal.feed.history import FeedItem
+from epochal.feed import hydration, ordered
+from epochal.feed.results import FeedItem
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.reactions.group_member import Member
@@ -83,7 +83,7 @@ def test_a_page_in_order_ends_after_so_many_bytes(
 def test_a_page_of_the_library_ends_with_the_entry_that_brings_it_to_so_many_bytes(
     opened: list[int], monkeypatch: pytest.MonkeyPatch, direction: Direction
 ) -> None:
-    monkeypatch.setattr(history, "PAGE_BYTES", 2 * len(LARGE))
+    monkeypatch.setattr(hydration, "PAGE_BYTES", 2 * len(LARGE))
     api, start, sizes, found = Api(), None, list[int](), list[str]()
     for number in range(ALL):
         api.streams.append(f"Order-{number % 2}", [Event(type="Placed", data=LARGE)])
@@ -104,7 +104,7 @@ def test_a_page_of_the_library_ends_with_the_entry_that_brings_it_to_so_many_byt
 def test_pages_that_are_read_on_repeat_and_leave_out_nothing(
     opened: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "PAGE_BYTES", 2 * len(LARGE))
+    monkeypatch.setattr(hydration, "PAGE_BYTES", 2 * len(LARGE))
     api, small = Api(), Event(type="Noted", data=b"1")
     for number in range(ALL):
         api.streams.append(f"Order-{number % 2}", [Event(type="Placed", data=LARGE)])

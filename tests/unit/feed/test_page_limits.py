@@ -10,7 +10,8 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
-from epochal.feed.history import FEWEST, MOST, FeedItem, FeedPage, PageBounds
+from epochal.feed.page_filling import FEWEST, MOST, PageBounds
+from epochal.feed.results import FeedItem, FeedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.bodies import Claim
 from epochal.model.events import Event

@@ -19,8 +19,8 @@ from epochal.aio.bridge import wait
 from epochal.aio.stores import AsyncFeed
 from epochal.errors import EpochalError, Unavailable
 from epochal.feed import waiting
-from epochal.feed.history import FeedPage
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedPage
 from epochal.feed.waiting import LONGEST_POLL, POLL_SECONDS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Reply

@@ -15,8 +15,8 @@ from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
-from epochal.feed.history import DeployedHistory
 from epochal.feed.reader import reader_of
+from epochal.feed.stream_history import DeployedHistory
 from epochal.model.events import Event
 from epochal.model.versions import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact

@@ -12,7 +12,8 @@ import pytest
 
 from epochal import plugins
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent, Hydrate
+from epochal.feed.events import FeedEvent
+from epochal.feed.hydration import Hydrate
 from epochal.layout import registry
 from epochal.layout.changes import Span
 from epochal.layout.healing import Gap, Healed, soundly

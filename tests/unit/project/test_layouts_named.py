@@ -243,7 +243,7 @@ def test_a_file_that_names_one_is_noticed(plugin: str, code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from epochal.layout.port import Port\nfrom epochal.feed.history import StreamHistory",
+        "from epochal.layout.port import Port\nfrom epochal.feed.stream_history import StreamHistory",
         "from epochal.model.tags import Query",
         "from epochal.deciders.projections import projection",
         '"""Reads aggregates as event-store-adapter does."""',

@@ -21,7 +21,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.subjects.sealing import read_sealed
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.http.tag_pages import read_place
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.tables import READ_MODELS

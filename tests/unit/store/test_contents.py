@@ -8,7 +8,7 @@ import pytest
 
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.model.events import Event, Unfold
 
 LARGE = os.urandom(500_000)

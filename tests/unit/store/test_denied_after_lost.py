@@ -29,7 +29,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from epochal.errors import EpochalError as EpochalError
     from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
     from epochal.errors import StreamDeleted as StreamDeleted
-    from epochal.feed.history import FeedEvent as FeedEvent
+    from epochal.feed.events import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.index.checkpoints import at as at
     from epochal.model.events import Event as Event
@@ -59,7 +59,7 @@ _NAMES = {
     "deciders.upcasting": ("upcast",),
     "dynamo.stores": ("open_feed", "open_read_models", "open_streams", "open_tagged_events"),
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
-    "feed.history": ("FeedEvent",),
+    "feed.events": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
     "index.checkpoints": ("at",),
     "model.events": ("Event", "Recorded", "Unfold"),

@@ -11,8 +11,8 @@ from random import randbytes
 import pytest
 
 from epochal.contrib.equinox.streams import Tips
-from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_history import StreamHistory
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update

@@ -13,7 +13,7 @@ from epochal.contrib.transfer.copying.stream_copy import Digest, said_by
 from epochal.contrib.transfer.copying.stream_copy import batches as batched
 from epochal.contrib.transfer.rows import time_of
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.model.moments import parse_time
 from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import MemoryBodies

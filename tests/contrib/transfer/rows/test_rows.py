@@ -13,7 +13,7 @@ from epochal import Event, FeedEvent, Recorded
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.contrib.transfer.rows import COLUMNS, Row, as_json, row_of, time_text
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.history import FeedItem
+from epochal.feed.results import FeedItem
 from epochal.model.bodies import Claim
 from epochal.testing.stores import memory_streams
 from tests.unit.feed.layouts import ALICE, Layouts

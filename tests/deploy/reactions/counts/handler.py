@@ -7,7 +7,7 @@ import os
 
 from epochal import Delivery, lambda_handler, reaction
 from epochal.dynamo.stores import open_read_models
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.read_models.documents import Documents
 from epochal.settings import variable
 

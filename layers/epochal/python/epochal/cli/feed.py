@@ -17,7 +17,8 @@ from epochal.cli import index, output
 from epochal.cli.inputs import NotThere, Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
-from epochal.feed.history import FeedEvent, FeedItem, ListedStream
+from epochal.feed.events import FeedEvent
+from epochal.feed.results import FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
 from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_places, parse_position

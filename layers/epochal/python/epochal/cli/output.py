@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from epochal.codec import json
-from epochal.feed.history import FeedEvent, FeedItem
+from epochal.feed.events import FeedEvent
+from epochal.feed.results import FeedItem
 from epochal.http import appends, bodies, events, feed_items
 from epochal.http.answers import capacity
 from epochal.model.bodies import Body, Claim

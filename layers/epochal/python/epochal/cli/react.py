@@ -19,7 +19,7 @@ from epochal.care.status import groups_of
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EpochalError, GroupMissing, InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.hosting.commands import parked_view
 from epochal.hosting.group_summaries import lag_words, state_of, summaries_of
 from epochal.hosting.group_wakeups import deployed_queue, wake_group

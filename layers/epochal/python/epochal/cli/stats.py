@@ -25,8 +25,8 @@ from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.table_kinds import specs
 from epochal.errors import InvalidInput, InvalidRequest, Refused
-from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem
 from epochal.hosting.group_summaries import GroupSummary, summaries_of
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.lazy_dataclasses import asdict, dataclass, field

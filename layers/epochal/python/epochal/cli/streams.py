@@ -16,7 +16,7 @@ from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams, stream_there
 from epochal.codec import json
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.http.appends import condition_of
 from epochal.http.bulk_appends import bulk_append, read_bulk_append
 from epochal.http.sent_events import event_of

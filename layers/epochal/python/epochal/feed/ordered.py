@@ -30,17 +30,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import InvalidInput
-from epochal.feed.history import (
-    PAGE_BYTES,
-    WINDOW,
-    FeedItem,
-    UnopenedFeedEvent,
-    bare_items,
-    events_of,
-    name_of,
-    with_event,
-)
+from epochal.feed.events import UnopenedFeedEvent, name_of
+from epochal.feed.hydration import PAGE_BYTES, WINDOW, bare_items, events_of, with_event
 from epochal.feed.reader import Predicate
+from epochal.feed.results import FeedItem
 from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, step
@@ -50,7 +43,8 @@ from epochal.model.kinds import must_be
 from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
 
 if TYPE_CHECKING:
-    from epochal.feed.history import HydrateUnopened, PageBounds
+    from epochal.feed.hydration import HydrateUnopened
+    from epochal.feed.page_filling import PageBounds
     from epochal.layout.changes import Span
     from epochal.store.driver import Driver
 

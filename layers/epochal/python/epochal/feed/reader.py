@@ -17,26 +17,26 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import (
-    FeedEvent,
-    FeedItem,
-    FeedPage,
-    History,
+from epochal.feed.events import FeedEvent
+from epochal.feed.history import History, histories_of
+from epochal.feed.hydration import (
     Hydrate,
     HydrateUnopened,
+    bare_items,
+    hydrated,
+    hydrated_entries,
+    with_removals,
+)
+from epochal.feed.page_filling import PageBounds, fill
+from epochal.feed.results import (
+    FeedItem,
+    FeedPage,
     NamedStreams,
     NewestPage,
-    PageBounds,
     PartitionTail,
     PlacedRemoval,
     SpanPage,
     StreamsPage,
-    bare_items,
-    fill,
-    histories_of,
-    hydrated,
-    hydrated_entries,
-    with_removals,
 )
 from epochal.feed.waiting import POLL_SECONDS, Pauses, wait_for_more
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment

@@ -16,22 +16,20 @@ from math import inf
 from typing import Final, NamedTuple
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import (
-    FeedEvent,
+from epochal.feed.events import FeedEvent, name_of
+from epochal.feed.hydration import bare_items
+from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
+from epochal.feed.page_filling import PageBounds, fill
+from epochal.feed.reader import FeedReader, Predicate, SpanReader, check_wanted, is_forward, wanted
+from epochal.feed.results import (
     FeedItem,
     ListedStream,
     NamedStreams,
     NewestPage,
-    PageBounds,
     PartitionTail,
     SpanPage,
     StreamsPage,
-    bare_items,
-    fill,
-    name_of,
 )
-from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
-from epochal.feed.reader import FeedReader, Predicate, SpanReader, check_wanted, is_forward, wanted
 from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart
 from epochal.index.epochs import read_series

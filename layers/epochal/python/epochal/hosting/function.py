@@ -33,7 +33,7 @@ from epochal.settings import Settings, service_name, variable
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from epochal.feed.history import FeedEvent
+    from epochal.feed.events import FeedEvent
 
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import InvalidRequest
-from epochal.feed.history import PartitionTail
+from epochal.feed.results import PartitionTail
 from epochal.hosting.wakeup_queue import Queue, steered_wake_ups
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from simplejson import RawJSON
 
 from epochal.http.answers import text_of
-from epochal.model.events import (
-    Recorded,
-)
+from epochal.model.events import Recorded
 from epochal.settings import RESPONSE_BYTES
 
 if TYPE_CHECKING:
-    from epochal.feed.history import FeedEvent
+    from epochal.feed.events import FeedEvent
 
 
 LARGEST: Final = 5_500_000

@@ -31,13 +31,10 @@ from epochal.http.documents import nests_too_deep
 from epochal.http.event_fields import OMITTED
 from epochal.http.nodes import Node
 from epochal.model.bodies import Body, Claim
-from epochal.model.events import (
-    Recorded,
-    RecordedUnfold,
-)
+from epochal.model.events import Recorded, RecordedUnfold
 
 if TYPE_CHECKING:
-    from epochal.feed.history import FeedEvent
+    from epochal.feed.events import FeedEvent
 
 
 Link = Callable[[Claim, int], str]

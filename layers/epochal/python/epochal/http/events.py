@@ -17,7 +17,7 @@ from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.versions import MAX_VERSION
 
 if TYPE_CHECKING:
-    from epochal.feed.history import FeedEvent
+    from epochal.feed.events import FeedEvent
 
 
 # No limits, since other libraries that write to the same tables have looser ones.

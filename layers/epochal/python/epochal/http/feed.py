@@ -10,8 +10,9 @@ from simplejson import RawJSON
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, FeedPage, PageBounds
+from epochal.feed.page_filling import PageBounds
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem, FeedPage
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http import parameters, problems, schemas
 from epochal.http.answer_size import LARGEST, body_bytes, sent_size

@@ -11,7 +11,7 @@ from epochal.http.events import IDS_SHOWN, SHOWN_EVENT
 from epochal.http.problems import fault_of
 
 if TYPE_CHECKING:
-    from epochal.feed.history import FeedItem
+    from epochal.feed.results import FeedItem
 
 
 FEED_ITEM: Final = Component(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from epochal.feed.history import FeedEvent
+    from epochal.feed.events import FeedEvent
     from epochal.reactions.reaction import Reaction
     from epochal.store.streams import Streams
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.traces import trace_of
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import Final
 
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.feed.reader import FeedReader
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace

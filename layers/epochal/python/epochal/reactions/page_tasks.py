@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from epochal.feed.history import PlacedRemoval
+from epochal.feed.results import PlacedRemoval
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_NAMES, MAX_PARKED, GroupState
 from epochal.layout.changes import Removal, Span

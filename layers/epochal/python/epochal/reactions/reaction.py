@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent, name_of
+from epochal.feed.events import FeedEvent, name_of
 from epochal.index.checkpoints import FeedStart, Moment
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.changes import Removal, Span

@@ -11,8 +11,9 @@ from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import WINDOW, SpanPage, events_of, opened_events
+from epochal.feed.hydration import WINDOW, events_of, opened_events
 from epochal.feed.reader import Predicate, SpanReader, wanted
+from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, Reads, Sharing, StateConflict, with_resets_drawn
 from epochal.layout.changes import Span

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from epochal.codec import json
 from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from epochal import extensions
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.feed.indexer import Record
 from epochal.layout.registry import source_of
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables

@@ -16,7 +16,7 @@ from epochal.contrib.console.page import Plot, Services, body, clock, over_time,
 from epochal.contrib.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, PartitionTail
+from epochal.feed.results import FeedItem, PartitionTail
 from epochal.feed.whole import before
 from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream

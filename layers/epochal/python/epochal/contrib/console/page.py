@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 from epochal.care.status import PartitionStanding
 from epochal.codec import json
 from epochal.errors import InvalidInput, Refused
-from epochal.feed.history import PartitionTail
+from epochal.feed.results import PartitionTail
 from epochal.hosting.indexer_state import IndexerState
 from epochal.hosting.services import Measure
 from epochal.lazy_dataclasses import dataclass, field

@@ -12,7 +12,8 @@ from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent, Hydrate, read_in_halves, unreadable_events
+from epochal.feed.events import FeedEvent, unreadable_events
+from epochal.feed.hydration import Hydrate, read_in_halves
 from epochal.layout.healing import end_since
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.limits import BATCH_KEYS

@@ -25,7 +25,7 @@ from epochal.codec import json
 from epochal.deciders.loading import Loader
 from epochal.deciders.loop import DecisionSource
 from epochal.errors import EpochalError, InvalidInput, brought_by
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event
 from epochal.model.stream_names import category_of

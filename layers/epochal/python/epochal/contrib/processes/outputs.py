@@ -29,7 +29,7 @@ from epochal.deciders.access import UNOPTIMIZED, Access
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownType
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import content_of

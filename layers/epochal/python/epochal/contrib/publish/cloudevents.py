@@ -30,7 +30,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent, name_of
+from epochal.feed.events import FeedEvent, name_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import content_of
 from epochal.model.body_marks import SEALED, VERSION

@@ -21,7 +21,7 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import open_deployment
 from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.named_objects import load_object

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from epochal.contrib.publish.cloudevents import Keep, Message, batches
-from epochal.feed.history import FeedEvent, name_of
+from epochal.feed.events import FeedEvent, name_of
 from epochal.lazy_dataclasses import replace
 
 ROW_AT: Final = "row_at"

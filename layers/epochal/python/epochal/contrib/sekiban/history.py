@@ -15,7 +15,8 @@ from epochal.contrib.sekiban.items import RecordedTaggedEvent
 from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FeedEvent, Hydrate, tagged_feed_event, unreadable_events
+from epochal.feed.events import FeedEvent, tagged_feed_event, unreadable_events
+from epochal.feed.hydration import Hydrate
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.tags import TagEntry
 from epochal.plan.limits import BATCH_KEYS

@@ -36,7 +36,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import Contended, InvalidInput, brought_by
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole

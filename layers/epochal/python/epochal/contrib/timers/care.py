@@ -21,8 +21,9 @@ from epochal.contrib.timers.protocol import (
     read_armed,
 )
 from epochal.errors import Contended, EpochalError, MissingBody
-from epochal.feed.history import FeedEvent, FeedItem
+from epochal.feed.events import FeedEvent
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.changes import Span
 from epochal.layout.registry import source_of

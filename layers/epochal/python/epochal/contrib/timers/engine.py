@@ -32,7 +32,7 @@ from epochal.contrib.timers.protocol import (
 )
 from epochal.contrib.timers.stores import PendingTimers, pending_in, pending_under
 from epochal.errors import CorruptData, EpochalError, InvalidInput, InvalidRequest, MissingBody
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.registry import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event

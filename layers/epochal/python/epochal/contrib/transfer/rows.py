@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Body, content_of
 from epochal.model.body_marks import SEALED

@@ -18,8 +18,8 @@ from typing import Final
 
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamCopy
 from epochal.errors import InvalidInput
-from epochal.feed.history import SpanPage
 from epochal.feed.reader import FeedReader
+from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import (
     MAX_NAMES,

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, Protocol
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
 from epochal.contrib.transfer.rows import time_of
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
-from epochal.feed.history import FeedEvent
+from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Span
 from epochal.layout.streams import Batch, EncodedUnfold, Head
 from epochal.lazy_dataclasses import dataclass, field, replace

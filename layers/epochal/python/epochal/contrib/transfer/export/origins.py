@@ -28,7 +28,9 @@ from epochal.contrib.transfer.export.parts import (
 from epochal.contrib.transfer.export.parts import run as run_parts
 from epochal.contrib.transfer.rows import Row, row_of
 from epochal.errors import CorruptData
-from epochal.feed.history import FEWEST, WINDOW, FeedEvent, Hydrate, events_of
+from epochal.feed.events import FeedEvent
+from epochal.feed.hydration import WINDOW, Hydrate, events_of
+from epochal.feed.page_filling import FEWEST
 from epochal.feed.reader import FeedReader, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint, FeedStart
 from epochal.index.entries import epoch_tip

@@ -1,0 +1,199 @@
+"""Events of all layouts in the common form of the feed, also those that are gone or cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from epochal.codec.bodies import MAX_DECODED
+from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.bodies import Body, content_of
+from epochal.model.events import Recorded, fast_constructor
+from epochal.model.plain_json import holds_seal, json_of
+from epochal.model.stream_names import TAG_STREAMS
+from epochal.store.reading import UnopenedEvent, Unreadable
+
+Gone = Literal["pruned", "expired"]
+"""Reasons why an event of the feed is gone: its stream was pruned (`tips`), or the event expired (`dcb`).
+
+An event whose bodies are sealed is read like any other: `Subjects.unseal` returns `Shredded` once its subject is
+forgotten.
+"""
+
+Fault = CorruptData | MissingBody | DeniedBody
+"""The error because of which an existing event cannot be read. Its place in the feed stays, and others are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedEvent:
+    """An event of any layout in the common form of the feed.
+
+    Attributes:
+        stream: name of its stream, id of its aggregate, or one of its tags.
+        index: index within that stream, from 0: an aggregate's event number less 1, or an event's place in the tag.
+        type: type of the event; empty if the event is pruned or its item cannot be read, because only the feed knows
+            it.
+        data: body: bytes, or a claim on the bucket. That of an aggregate's event is UTF-8 JSON.
+        meta: metadata: bytes, or a claim on the bucket; empty for none. Aggregates have none.
+        timestamp: time as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
+        tags: all tags of the event, in their order.
+        id: id of the event. For an event with tags, a UUID, which is the same in the streams of all its tags; for
+            another event, the id that its writer gave it, if any.
+        home: named stream that an event with tags was appended to; empty if it has tags alone.
+        user: user who caused the event, if Sekiban's tables have one; elsewhere, a user is a member of `meta`.
+        gone: reason why the event no longer exists; its place in the feed stays.
+        fault: error because of which the event cannot be read; the other attributes have what is known.
+    """
+
+    stream: str
+    index: int
+    type: str
+    data: Body = b""
+    meta: Body = b""
+    timestamp: str = ""
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    tags: tuple[str, ...] = ()
+    id: str | None = None
+    home: str = ""
+    user: str | None = None
+    gone: Gone | None = None
+    fault: Fault | None = None
+
+    @property
+    def content(self) -> bytes:
+        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
+        return content_of(self.data)
+
+    def json(self) -> Any:
+        """Parse the event's data as plain JSON, as `json.loads` does.
+
+        Raises:
+            InvalidInput: the event is gone; its data are in the bucket, sealed, or of a version above 1: its codec
+                reads that.
+            CorruptData: they are not JSON.
+            MissingBody, DeniedBody: `fault`, where the event cannot be read.
+        """
+        where = f"{self.stream} (index {self.index}), {self.type}"
+        if self.gone is not None:
+            raise InvalidInput("gone", f"must be looked at before data: {where} is {self.gone}")
+        if self.fault is not None:
+            raise self.fault
+        return json_of(self.data, where)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the event's body or metadata contain anything sealed for a subject, at any depth."""
+        return holds_seal(self.data) or holds_seal(self.meta)
+
+    @property
+    def first(self) -> bool:
+        """Whether the event, which may come through several streams, comes through this one first.
+
+        The first is its home, or the stream of a tagged event's first tag. Also true of an event whose tags are gone or
+        unreadable: its `id` shows repetitions.
+        """
+        if self.home:
+            return self.stream == self.home
+        return not self.tags or self.tags[0] == self.stream.removeprefix(TAG_STREAMS)
+
+
+def name_of(event: FeedEvent) -> str:
+    """Return the text by which other events name this event as their cause: its id, or `stream@index`."""
+    return event.id or f"{event.stream}@{event.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnopenedFeedEvent:
+    """A possibly large event of a named stream, whose data and metadata are not decompressed yet.
+
+    Attributes:
+        event: the unopened event of the store.
+    """
+
+    event: UnopenedEvent
+
+    @property
+    def stream(self) -> str:
+        """Name of the event's stream."""
+        return self.event.stream
+
+    @property
+    def index(self) -> int:
+        """Index of the event in its stream."""
+        return self.event.index
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the event's bodies as they are stored."""
+        return self.event.stored_bytes
+
+    def open(self, largest: int = MAX_DECODED) -> FeedEvent | None:
+        """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
+        opened = self.event.open(largest)
+        return None if opened is None else feed_event_of(self.stream, opened)
+
+    def opened(self) -> FeedEvent:
+        """Decompress and return the event, whatever its size, or its fault."""
+        opened = self.event.open()
+        assert opened is not None  # noqa: S101  # nothing is larger than what is read at all
+        return feed_event_of(self.stream, opened)
+
+    def outline(self) -> FeedEvent:
+        """Return the event without its bodies, or its fault."""
+        try:
+            return readable_event(self.event.outline())
+        except CorruptData as fault:
+            return FeedEvent(stream=self.stream, index=self.index, type="", fault=fault)
+
+
+def unreadable_events(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:
+    """Return unreadable events in place of a range of a stream's events."""
+    return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))
+
+
+def feed_event_of(stream: str, found: Recorded | Unreadable) -> FeedEvent:
+    """Convert a stored event, or one that cannot be read, into its form in the feed."""
+    return readable_event(found) if isinstance(found, Recorded) else unreadable_event(stream, found)
+
+
+def readable_event(event: Recorded) -> FeedEvent:
+    """Convert a stored event into its form in the feed."""
+    return _fed(
+        event.stream, event.index, event.type, event.data, event.meta, event.timestamp, event.correlation_id,
+        event.causation_id, event.tags, event.id or None, event.stream if event.tags else "", None, None, None,
+    )  # fmt: skip
+
+
+_fed: Final = fast_constructor(FeedEvent)
+
+
+def unreadable_event(stream: str, found: Unreadable) -> FeedEvent:
+    """Build the feed's event for one that cannot be read."""
+    return FeedEvent(
+        stream=stream, index=found.index, type=found.type, timestamp=found.timestamp, fault=found.fault
+    )
+
+
+def pruned_events(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+    """Iterate over pruned events in place of a range."""
+    return (FeedEvent(stream=stream, index=index, type="", gone="pruned") for index in range(first, end))
+
+
+def tagged_feed_event(stream: str, index: int, event: Recorded, user: str | None = None) -> FeedEvent:
+    """Convert a tagged event into the feed's form, as event `index` of one of its tags' streams."""
+    return FeedEvent(
+        stream=stream,
+        index=index,
+        type=event.type,
+        data=event.data,
+        meta=event.meta,
+        timestamp=event.timestamp,
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+        tags=event.tags,
+        id=event.id,
+        home=event.stream,
+        user=user,
+    )

@@ -1,0 +1,199 @@
+"""Reads the events of named streams, of any layout, from their store.
+
+An event that is pruned, and that no archive has, comes as `pruned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Self, cast
+
+from epochal.errors import CorruptData, DeniedBody, MissingBody
+from epochal.feed.events import (
+    FeedEvent,
+    UnopenedFeedEvent,
+    pruned_events,
+    readable_event,
+    tagged_feed_event,
+    unreadable_event,
+    unreadable_events,
+)
+from epochal.feed.hydration import Hydrate, HydrateUnopened, read_in_halves
+from epochal.layout.changes import Removal, RemovalKind
+from epochal.layout.source import End
+from epochal.layout.streams import Head
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import Recorded
+from epochal.model.stream_names import TAG_STREAMS
+from epochal.settings import Settings
+from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
+from epochal.store.reading import Reader, UnopenedEvent
+from epochal.store.streams import Streams, streams_of
+
+
+@dataclass(frozen=True, slots=True)
+class StreamHistory:
+    """Reads the events of named streams from their store.
+
+    Attributes:
+        store: the store of streams.
+    """
+
+    store: Streams
+
+    @property
+    def name(self) -> str:
+        """Name of the layout in which the streams are stored."""
+        return self.store.layout.name
+
+    def on(self, driver: Driver) -> StreamHistory:
+        """Return the same history through another driver."""
+        return StreamHistory(self.store.on(driver))
+
+    def events(self, *, fetch: bool = True) -> Hydrate:
+        """Return a function that reads the events of streams."""
+        # A reader leaves events unopened only if it is told to.
+        return cast("Hydrate", self._read(self.store.reader(fetch=fetch)))
+
+    def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
+        """Return a function that reads events of streams and leaves those that may be large unopened.
+
+        Without `fetch`, bodies in the bucket stay claims.
+        """
+        return self._read(self.store.reader(fetch=fetch).leaving_unopened())
+
+    def _read(self, reader: Reader) -> HydrateUnopened:
+        """Return a function that reads the events of streams with a reader, unreadable ones with their faults."""
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+            """Yield a range of a stream's events; pruned and unreadable ones are marked as such.
+
+            An item that cannot be read makes all later events of the range unreadable.
+            """
+            if first == end:
+                return
+            at = first
+            try:
+                # The check of stream names, which is for callers, is skipped: other libraries allow further names.
+                for found in reader.found(stream, first, limit=end - first):
+                    if found.index >= end:
+                        break
+                    yield from pruned_events(stream, at, found.index)
+                    if isinstance(found, Recorded):
+                        yield readable_event(found)
+                    elif isinstance(found, UnopenedEvent):
+                        yield UnopenedFeedEvent(found)
+                    else:
+                        yield unreadable_event(stream, found)
+                    at = found.index + 1
+            except CorruptData as fault:
+                # An item that cannot be read hides the events after it, but no other stream.
+                yield from unreadable_events(stream, at, end, fault)
+            else:
+                yield from pruned_events(stream, at, end)
+
+        return hydrate
+
+    def end_of(self, stream: str, since: int) -> int:
+        """Return the next index of a stream, at least `since`."""
+        head = self._head(stream)
+        return max(since, 0 if head is None else head.version)
+
+    def removal_of(self, stream: str) -> Removal | None:
+        """Return what has been removed from a stream, as one removal; None if nothing has."""
+        head = self._head(stream)
+        if head is None:
+            return None
+        emptied = 0 < head.low_water == head.version and not getattr(head, "unfolds", ())
+        left: RemovalKind = "deleted" if head.deleted else "emptied" if emptied else "pruned"
+        removal = End(stream, head.version, head.low_water, left=left).removal
+        return None if removal is None else removal._replace(next=removal.end)
+
+    def _head(self, stream: str) -> Head | None:
+        """Load the head of a stream."""
+        head: Head | None = self.store.driver.run(self.store.layout.load(self.store.table, stream))
+        return head
+
+
+@dataclass(frozen=True)
+class DeployedHistory:
+    """Reads the events of a deployment's named streams; their store is opened at the first read.
+
+    A function starts without it.
+
+    Attributes:
+        name: layout in which the streams are stored.
+        of: function that opens their store.
+        settings, driver, codec: its arguments.
+    """
+
+    name: str
+    of: Callable[[Settings, Driver, BodyCodec], Streams]
+    settings: Settings
+    driver: Driver
+    codec: BodyCodec
+
+    def on(self, driver: Driver) -> Self:
+        """Return the same history through another driver."""
+        return replace(self, driver=driver)
+
+    def events(self, *, fetch: bool = True) -> Hydrate:
+        """Return a function that reads events of streams, and of tags if the layout has them."""
+        named = self.opened.events(fetch=fetch)
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            """Read a range of events of a named stream, or of a tag's stream."""
+            if stream.startswith(TAG_STREAMS):
+                return events_of_tag(
+                    self.settings, self.driver, self.codec, (stream, first, end), fetch=fetch
+                )
+            return named(stream, first, end)
+
+        return hydrate
+
+    def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
+        """Return a function that reads events, and leaves those of named streams that may be large unopened."""
+        named, opened = self.opened.unopened(fetch=fetch), self.events(fetch=fetch)
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+            """Read a range of a stream's events; those of a tag's stream are always opened."""
+            read: HydrateUnopened = opened if stream.startswith(TAG_STREAMS) else named
+            return read(stream, first, end)
+
+        return hydrate
+
+    def end_of(self, stream: str, since: int) -> int:
+        """Return the next index of a stream, at least `since`."""
+        return self.opened.end_of(stream, since)
+
+    def removal_of(self, stream: str) -> Removal | None:
+        """Return what has been removed from a stream, as one removal; None if nothing has."""
+        return self.opened.removal_of(stream)
+
+    @cached_property
+    def opened(self) -> StreamHistory:
+        """History of the store, which is opened at the first use."""
+        return StreamHistory(self.of(self.settings, self.driver, self.codec))
+
+
+def events_of_tag(
+    settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
+) -> Iterator[FeedEvent]:
+    """Iterate over a range of the events in a tag's stream, reading them from the store of tagged events."""
+    store, (stream, first, end) = streams_of(settings, driver, codec).tagged, span
+
+    def read(start: int, until: int) -> Iterator[FeedEvent]:
+        """Read a range of the tag's events."""
+        found = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=False)
+        return (shown(index, event) for index, event in enumerate(found, start))
+
+    def shown(index: int, event: Recorded) -> FeedEvent:
+        """Return an event with its body; if that cannot be read, with the fault and all that is known."""
+        try:
+            return tagged_feed_event(stream, index, store.whole((event,))[0] if fetch else event)
+        except (CorruptData, MissingBody, DeniedBody) as fault:
+            return replace(tagged_feed_event(stream, index, event), fault=fault)
+
+    return read_in_halves(stream, first, end, read)
