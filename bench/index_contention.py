@@ -27,8 +27,9 @@ from dataclasses import dataclass, field
 from bench.bill import GIGABYTES, PRICES
 from bench.report import Report
 from epochal.contrib.equinox.port import tips_source
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_records import Record
 from epochal.plan.ops import Op, Put, Refusal, Reply, Update
 from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter

@@ -22,8 +22,9 @@ from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.port import dcb_source
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_records import Record
 from epochal.layout.registry import base_of
 from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update
 from epochal.plan.values import NONE, Item, Units

@@ -23,7 +23,8 @@ from epochal.care.mender import Mender
 from epochal.care.rebuild import SPANS, Rebuilder
 from epochal.care.spool import Spool
 from epochal.contrib.equinox.port import tips_source
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
+from epochal.feed.stream_records import Record
 from epochal.index.checkpoints import calf_key
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Partition

@@ -22,7 +22,8 @@ from epochal.care.table_creation import create_table
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wire.http import KEPT
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
+from epochal.feed.stream_records import Record
 from epochal.layout.changes import Span
 from epochal.layout.tables import INDEX
 from epochal.model.events import Unfold

@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger
 from epochal.care.auditor import auditor_of
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import open_deployment
-from epochal.feed.indexer import Topic
+from epochal.feed.notices import Topic
 from epochal.hosting.metrics import Metrics
 from epochal.hosting.services import disabled
 from epochal.index.checkpoints import Checkpoint

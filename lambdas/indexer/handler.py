@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from epochal.dynamo.interpreter import open_deployment
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.wire.sns import topic_client
-from epochal.feed.indexer import Report, Topic, read_records
+from epochal.feed.indexer import Report
+from epochal.feed.notices import Topic
+from epochal.feed.stream_records import read_records
 from epochal.hosting.metrics import metrics_of
 from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings, service_name

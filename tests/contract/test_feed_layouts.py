@@ -22,9 +22,10 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place, open_streams
-from epochal.feed.indexer import Indexer, Report, read_records, sources_of
+from epochal.feed.indexer import Indexer, Report, sources_of
 from epochal.feed.reader import reader_of
 from epochal.feed.results import FeedItem
+from epochal.feed.stream_records import read_records
 from epochal.index.epochs import EpochLimits
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX

@@ -10,7 +10,8 @@ import pytest
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, tips_source
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
+from epochal.feed.stream_records import Record
 from epochal.layout.tables import INDEX
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

@@ -14,7 +14,8 @@ from typing import Any
 
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.errors import Unavailable
-from epochal.feed.indexer import Indexer, read_records, sources_of
+from epochal.feed.indexer import Indexer, sources_of
+from epochal.feed.stream_records import read_records
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
 from tests.faults.site import Site

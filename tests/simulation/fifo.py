@@ -21,7 +21,7 @@ from itertools import count
 from math import inf
 from typing import Any, cast
 
-from epochal.feed.indexer import Topic
+from epochal.feed.notices import Topic
 from epochal.index.checkpoints import Checkpoint
 from epochal.plan.ops import Execute
 from tests.simulation.scheduler import PAUSE, Killed

@@ -25,7 +25,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.feed.indexer import Indexer, Report, read_records, table_of
+from epochal.feed.indexer import Indexer, Report
+from epochal.feed.stream_records import read_records, table_of
 from tests.core.feed.events import event, stream_record
 from tests.simulation.scheduler import Killed
 

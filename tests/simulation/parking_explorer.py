@@ -23,9 +23,10 @@ from typing import Any
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
+from epochal.feed.stream_records import Record
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.model.events import Event

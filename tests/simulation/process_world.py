@@ -22,8 +22,8 @@ from epochal.contrib.processes.process import Instance
 from epochal.contrib.timers.stores import timers_of
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, GroupMissing, InvalidInput, Unavailable
-from epochal.feed.indexer import Record
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_records import Record
 from epochal.layout.registry import base_of
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Op, Reply

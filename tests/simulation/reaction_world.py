@@ -17,9 +17,10 @@ from itertools import count
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
+from epochal.feed.stream_records import Record
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply

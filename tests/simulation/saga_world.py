@@ -18,9 +18,10 @@ from heapq import heappop, heappush
 from itertools import count
 
 from epochal.feed.events import name_of
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
 from epochal.feed.results import FeedItem
+from epochal.feed.stream_records import Record
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.events import Event
 from epochal.plan.values import Item

@@ -29,7 +29,8 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
-from epochal.feed.indexer import Indexer, Report, nobody
+from epochal.feed.index_writer import nobody
+from epochal.feed.indexer import Indexer, Report
 from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
 from epochal.layout.registry import layout_names, source_of

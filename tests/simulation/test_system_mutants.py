@@ -15,9 +15,10 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
-from epochal.feed import events, indexer
+from epochal.feed import events, notices
 from epochal.feed.events import FeedEvent
-from epochal.feed.indexer import Indexer, Record, Report
+from epochal.feed.indexer import Indexer, Report
+from epochal.feed.stream_records import Record
 from epochal.hosting import reaction_function, wakeups
 from epochal.hosting.wakeups import Woken
 from epochal.index.checkpoints import Checkpoint
@@ -65,12 +66,12 @@ def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
 
 @mutant("was not woken")
 def an_indexer_does_not_tell_of_a_partition(patch: Patch) -> None:
-    publish = indexer.Topic.publish
+    publish = notices.Topic.publish
 
     def some(self: Any, given: Mapping[int, Checkpoint]) -> int:
         return publish(self, {each: at for each, at in given.items() if source_of(each) != "journal"})
 
-    patch.setattr(indexer.Topic, "publish", some)
+    patch.setattr(notices.Topic, "publish", some)
 
 
 @mutant("was not woken", begin=24)
@@ -99,7 +100,7 @@ def what_could_not_be_told_is_not_told_again(patch: Patch) -> None:
 
 @mutant("was not woken", dear=True)
 def a_refused_notice_counts_as_published(patch: Patch) -> None:
-    patch.setattr(indexer.Topic, "publish", _carefree(indexer.Topic.publish))
+    patch.setattr(notices.Topic, "publish", _carefree(notices.Topic.publish))
 
 
 def _carefree(publish: Callable[..., int]) -> Callable[..., int]:

@@ -18,7 +18,7 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.deployment import Deployment
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.http.gateway import Handler, serve
 from epochal.http.routes import operations
 from epochal.layout.tables import store_tables

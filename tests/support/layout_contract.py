@@ -19,8 +19,9 @@ from epochal.care.verify import Verifier
 from epochal.dynamo.table_kinds import kind_of
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent
-from epochal.feed.indexer import Indexer, Record, Report, sources_of
+from epochal.feed.indexer import Indexer, Report, sources_of
 from epochal.feed.reader import reader_of
+from epochal.feed.stream_records import Record
 from epochal.layout.changes import Removal
 from epochal.layout.healing import Gap
 from epochal.layout.port import Port

@@ -23,7 +23,7 @@ from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Subjects
 from epochal.contrib.subjects.testing import MemoryWrapping
 from epochal.deployment import Deployment
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item

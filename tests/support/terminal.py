@@ -13,7 +13,7 @@ from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore, TableSize
 from epochal.codec import json
 from epochal.deployment import Deployment
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -16,7 +16,7 @@ from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.feed.events import FeedEvent
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.hosting.services import reactions_of
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import tips_source
-from epochal.feed.indexer import Record
 from epochal.feed.stream_history import StreamHistory
+from epochal.feed.stream_records import Record
 from epochal.layout.source import Source
 from epochal.plan.values import Item
 from epochal.store.streams import Streams

@@ -18,8 +18,9 @@ from epochal.contrib.event_store_adapter.model import (
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.indexer import Indexer, Record, sources_of
+from epochal.feed.indexer import Indexer, sources_of
 from epochal.feed.reader import FeedReader
+from epochal.feed.stream_records import Record
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

@@ -13,8 +13,9 @@ from epochal.contrib.event_store_adapter.items import HASHES, site_of
 from epochal.contrib.event_store_adapter.model import SERIALIZERS, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import Indexer, Record, sources_of
+from epochal.feed.indexer import Indexer, sources_of
 from epochal.feed.reader import reader_of
+from epochal.feed.stream_records import Record
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text

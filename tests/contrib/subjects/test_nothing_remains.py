@@ -65,7 +65,7 @@ from epochal.contrib.transfer.export.parts import ExportScope
 from epochal.deciders.access import snapshot
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deployment import Deployment
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.hosting.commands import operate
 from epochal.hosting.function_logs import log_attempt, logger_of
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
+from epochal.feed.stream_records import Record
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf
 from epochal.layout.changes import Change, Span

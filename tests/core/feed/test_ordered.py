@@ -12,11 +12,12 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.page_filling import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
+from epochal.feed.stream_records import Record
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import partition_of

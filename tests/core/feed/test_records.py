@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import read_records
+from epochal.feed.stream_records import read_records
 
 
 def event(kind: str = "MODIFY", number: str = "111", /, **image: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import binary, number, text

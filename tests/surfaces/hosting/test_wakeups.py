@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger
 from moto import mock_aws
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.feed.indexer import Topic
+from epochal.feed.notices import Topic
 from epochal.hosting.function import lambda_handler
 from epochal.hosting.group_wakeups import wake_group
 from epochal.hosting.metrics import Metrics

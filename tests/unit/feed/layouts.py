@@ -17,10 +17,11 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.feed.indexer import Indexer, Record
+from epochal.feed.indexer import Indexer
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.feed.stream_history import StreamHistory
+from epochal.feed.stream_records import Record
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.layout.source import Source
 from epochal.model.events import Event

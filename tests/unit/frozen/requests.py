@@ -33,7 +33,7 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol.requests import request_of
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.layout.registry import layout_named
 from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.model.versions import Position

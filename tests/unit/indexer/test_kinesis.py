@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.feed.indexer import Report, read_records
+from epochal.feed.indexer import Report
+from epochal.feed.stream_records import read_records
 from epochal.plan.values import Item, binary
 from tests.core.feed.events import event, kinesis_record, sent_change
 from tests.support.examples import seeds

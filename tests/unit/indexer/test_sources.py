@@ -6,7 +6,8 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
-from epochal.feed.indexer import Indexer, Record, sources_of
+from epochal.feed.indexer import Indexer, sources_of
+from epochal.feed.stream_records import Record
 from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
 from epochal.layout import healing

@@ -27,7 +27,7 @@ from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
 from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.dynamo.wire.sns import MEDIA, LightTopics, topic_client
 from epochal.errors import InvalidRequest, Unavailable
-from epochal.feed.indexer import Topic
+from epochal.feed.notices import Topic
 from epochal.index.checkpoints import Checkpoint
 from tests.surfaces.lambdas.test_api_handlers import in_a_fresh_process
 
@@ -365,7 +365,7 @@ def test_a_mock_of_aws_is_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None
 PUBLISHED = f"""
 import json, sys
 from epochal.index.checkpoints import Checkpoint
-from epochal.feed.indexer import Topic
+from epochal.feed.notices import Topic
 from epochal.dynamo.wire.sns import topic_client
 client = topic_client(None)
 client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.feed.indexer import read_records
+from epochal.feed.stream_records import read_records
 from tests.contrib.equinox.feeds import TipFeeds
 from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.core.feed.feeds import Feeds

@@ -15,7 +15,7 @@ from itertools import chain
 
 from epochal.care.heads import ScannedHead, read_heads
 from epochal.errors import CorruptData
-from epochal.feed.indexer import IndexWriter
+from epochal.feed.index_writer import IndexWriter
 from epochal.index.checkpoints import removal_name
 from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of

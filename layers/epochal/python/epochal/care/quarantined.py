@@ -16,7 +16,9 @@ from typing import Any, Final, Literal, get_args
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.indexer import SET_ASIDE, Indexer, read_value
+from epochal.feed.indexer import Indexer
+from epochal.feed.stream_records import read_value
+from epochal.feed.unreadable_records import SET_ASIDE
 from epochal.index.checkpoints import poison_stream
 from epochal.index.ingestion import Ingested
 from epochal.index.tip import read_all

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.indexer import read_value
+from epochal.feed.stream_records import read_value
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks, parse_time
 from epochal.plan.values import Item

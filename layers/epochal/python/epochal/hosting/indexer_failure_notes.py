@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import EpochalError, Unavailable
-from epochal.feed.indexer import Indexer, Report, numbers_of, table_of
+from epochal.feed.indexer import Indexer, Report
+from epochal.feed.stream_records import numbers_of, table_of
 from epochal.index.indexer_failures import forget_failures, record_failures
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.store.driver import Driver, Patience

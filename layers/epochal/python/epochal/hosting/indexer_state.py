@@ -19,7 +19,7 @@ from epochal.care.head_comparison import HeadComparison, compare_heads
 from epochal.care.mender import Mender
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, Refused
-from epochal.feed.indexer import table_of
+from epochal.feed.stream_records import table_of
 from epochal.hosting.mapping_states import MappingState, mappings_to
 from epochal.hosting.services import IDLE
 from epochal.index.epochs import Series, read_series

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.loggable_errors import describe_chain
-from epochal.feed.indexer import sent
+from epochal.feed.notices import sent
 from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:

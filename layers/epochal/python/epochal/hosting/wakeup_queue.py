@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.feed.indexer import sent
+from epochal.feed.notices import sent
 from epochal.feed.results import PartitionTail
 from epochal.hosting.wakeups import Standstill, WakeUp
 from epochal.index.checkpoints import Checkpoint, parse_checkpoint

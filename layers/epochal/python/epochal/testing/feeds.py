@@ -12,7 +12,7 @@ from epochal import extensions
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
-from epochal.feed.indexer import Record
+from epochal.feed.stream_records import Record
 from epochal.layout.registry import source_of
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace

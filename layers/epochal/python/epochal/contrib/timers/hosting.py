@@ -22,7 +22,7 @@ from epochal.dynamo.interpreter import open_deployment
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
-from epochal.feed.indexer import sent
+from epochal.feed.notices import sent
 from epochal.hosting.deadline import SPARED
 from epochal.hosting.function import Handler, lambda_handler, light_sqs_client
 from epochal.hosting.function_logs import logger_of

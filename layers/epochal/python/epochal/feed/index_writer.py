@@ -1,0 +1,94 @@
+"""Writes to the index: keeps the state of partitions between calls, and notifies reactions of those that have moved.
+
+Both the indexer and repairs of the index write through it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.epochs import STANDARD, EpochLimits
+from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
+from epochal.index.tip_append import Ids
+from epochal.layout.changes import Change
+from epochal.layout.healing import Heal
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.plan.ops import Steps
+from epochal.store.driver import Driver
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def nobody(_positions: Mapping[int, Checkpoint]) -> None:
+    """Publish nothing: the default if no reaction is to be notified."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWriter:
+    """Writes to the epochs of partitions, and keeps what it has read of them between calls.
+
+    Attributes:
+        driver: runs requests on the index and on the sources' tables.
+        index_table: table of epochs, marks and the series.
+        limits: when an epoch closes; the same for all who write to one index.
+        now: returns nanoseconds since 1970.
+        fresh: returns random bytes.
+        publish: notifies reactions of the positions of partitions.
+    """
+
+    driver: Driver
+    index_table: str
+    limits: EpochLimits = STANDARD
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    publish: Callable[[Mapping[int, Checkpoint]], object] = nobody
+    _held: dict[int, Partition] = field(default_factory=dict)
+    _told: dict[int, Checkpoint] = field(default_factory=dict)
+    _untold: dict[int, Checkpoint] = field(default_factory=dict)
+
+    def ingest(self, heal: Heal, partition: int, changes: list[Change], times: Times = no_times) -> Ingested:
+        """Index the changes of a partition; raise `CorruptData` if its newest epochs cannot be read."""
+        indexing = Indexing(
+            table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
+        )
+        ingested = self.on_partition(partition, partial(indexing.ingest, times=times), changes)
+        position = self._held[partition].position
+        if self._told.get(partition, BEGINNING) != position:
+            self._untold[partition] = position
+        return ingested
+
+    def tell(self) -> int:
+        """Notify reactions of partitions that have moved; return how many there were.
+
+        Another process may have written the entries and died before it notified anyone. What cannot be published is
+        published the next time.
+        """
+        told = dict(self._untold)
+        if told:
+            self.publish(told)
+            self._told.update(told)
+            self._untold.clear()
+        return len(told)
+
+    def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
+        """Run steps on the cached state of a partition; after an error the state is read anew."""
+        held = self._held.pop(number, None) or Partition(number=number)
+        outcome = self.driver.run(steps(held, given))
+        self._held[number] = held
+        return outcome
+
+    def ids(self) -> Ids:
+        """Draw the identity of a write to the index."""
+        return Ids.drawn(self.now(), self.fresh)
+
+    def _pause(self, longest: float) -> bool:
+        """Wait for a random part of so many seconds (full jitter); return whether there was a wait."""
+        if longest:
+            self.driver.sleep(longest * self.driver.luck())
+        return longest > 0

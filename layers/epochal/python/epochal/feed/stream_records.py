@@ -1,0 +1,124 @@
+"""Records of changes as the indexer's function receives them, and the images that the indexer reads from them.
+
+    a table's stream    each change of an item once, in order
+    Kinesis             what DynamoDB sends there: new and old image, sometimes twice, or after a later one
+
+The order need not be right: the index drops changes that it has, and those that it lacks are read from the store. But
+reading costs, so a batch from Kinesis is sorted into the order in which the changes were made.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
+from epochal.plan.values import AttributeValue, Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A change of an item of a table: its new image, and its place in the table's change stream.
+
+    Attributes:
+        table: name of the table.
+        sequence_number: place in the change stream.
+        image: the item after the change.
+        change: id of the change, if the change stream may have it twice; else empty.
+    """
+
+    table: str
+    sequence_number: str
+    image: Item
+    change: str = ""
+
+
+_A_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
+"""Units of a change's time. One without a unit is from when there were milliseconds alone."""
+
+
+def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
+    """Convert the records of a Lambda event into changes with their new image; deletions are skipped.
+
+    Binary values are base64 text in an event.
+
+    Raises:
+        InvalidInput: the table's stream carries no new images, so that nothing could ever be indexed.
+    """
+    sent = list(records)
+    if sent and "kinesis" in sent[0]:
+        yield from _of_kinesis([each["kinesis"] for each in sent])
+        return
+    for record in sent:
+        change = record["dynamodb"]
+        if record.get("eventName") == "REMOVE":
+            continue
+        if "NewImage" not in change:
+            raise InvalidInput("StreamViewType", "must be one that carries new images")
+        yield Record(
+            table=table_of(record["eventSourceARN"]),
+            sequence_number=change["SequenceNumber"],
+            image=_image(change),
+        )
+
+
+def numbers_of(records: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the sequence numbers of records, by which an answer names them."""
+    return [
+        each["kinesis"]["sequenceNumber"] if "kinesis" in each else each["dynamodb"]["SequenceNumber"]
+        for each in records
+    ]
+
+
+def table_of(arn: str) -> str:
+    """Extract the table's name from the ARN of its change stream: `arn:...:table/<name>/stream/<label>`."""
+    return arn.partition(":table/")[2].partition("/")[0]
+
+
+def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b64decode) -> AttributeValue:
+    """Convert a value in the JSON of events and exports, where binaries are text, base64 by default."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "B":
+            return {"B": binary(content) if isinstance(content, str) else content}
+        case "BS":
+            return {"BS": [read_value({"B": each}, binary)["B"] for each in content]}
+        case "L":
+            return {"L": [read_value(each, binary) for each in content]}
+        case "M":
+            return {"M": {name: read_value(each, binary) for name, each in content.items()}}
+        case _:
+            return {kind: content}
+
+
+def _of_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
+    """Convert records from Kinesis into changes, sorted by time as far as the times tell."""
+    changes = [(json.loads(base64.b64decode(each["data"])), each["sequenceNumber"]) for each in records]
+    changes.sort(key=lambda each: _made(each[0]["dynamodb"]))
+    for record, number in changes:
+        change = record["dynamodb"]
+        if record["eventName"] != "REMOVE":
+            yield Record(
+                table=record["tableName"], sequence_number=number, image=_image(change), change=_same(change)
+            )
+
+
+def _made(change: dict[str, Any]) -> float:
+    """Return when a change was made, in seconds."""
+    unit = change.get("ApproximateCreationDateTimePrecision", "MILLISECOND")
+    return float(change["ApproximateCreationDateTime"]) / _A_SECOND[unit]
+
+
+def _same(change: dict[str, Any]) -> str:
+    """Return an id of a change that is the same if it comes twice: of the item and the time."""
+    item = hashlib.sha256(json.dumps(change["Keys"], sort_keys=True).encode()).hexdigest()
+    return f"{change['ApproximateCreationDateTime']}-{item[:32]}"
+
+
+def _image(change: dict[str, Any]) -> dict[str, AttributeValue]:
+    """Convert the new image of a change into an item."""
+    return {name: read_value(value) for name, value in change["NewImage"].items()}
