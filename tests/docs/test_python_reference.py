@@ -47,7 +47,7 @@ INNER = {
         "aio.bridge.written",
         "aio.stores.AsyncCarrier",
         "codec.bodies.Encoded",
-        "feed.reader.Predicate",
+        "feed.filters.Predicate",
         "feed.history.History",
         "feed.hydration.Hydrate",
         "feed.hydration.HydrateUnopened",

@@ -12,8 +12,8 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.publish.cloudevents import cloud_event, message
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.feed.conversations import conversation, tree
 from epochal.feed.events import FeedEvent
-from epochal.feed.whole import conversation, tree
 from epochal.layout.queries import IdTaken
 from epochal.model.events import Event
 from epochal.model.versions import (

@@ -17,10 +17,11 @@ from epochal.cli import index, output
 from epochal.cli.inputs import NotThere, Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
+from epochal.feed.conversations import CausedEvent, conversation, tree
 from epochal.feed.events import FeedEvent
+from epochal.feed.latest import latest
 from epochal.feed.results import FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
-from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_places, parse_position
 from epochal.layout.registry import layout_of
 from epochal.lazy_dataclasses import asdict, dataclass, field

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import InvalidInput
 from epochal.feed.events import UnopenedFeedEvent, name_of
+from epochal.feed.filters import Predicate
 from epochal.feed.hydration import PAGE_BYTES, WINDOW, bare_items, events_of, with_event
-from epochal.feed.reader import Predicate
 from epochal.feed.results import FeedItem
 from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint

@@ -1,6 +1,6 @@
-"""Reads all partitions of the feed at once: newest items, one order, lists of streams, and conversations.
+"""Reads all partitions of the feed at once: newest items, one order, and lists of streams.
 
-Readers of a partition do without it: it is imported when it is needed.
+A reader of one partition does not need it: `FeedReader` imports this module when one of these is asked for.
 """
 
 from __future__ import annotations
@@ -8,39 +8,33 @@ from __future__ import annotations
 import heapq
 import time
 from bisect import insort
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from epochal.errors import InvalidInput
-from epochal.feed.events import FeedEvent, name_of
+from epochal.feed.filters import Predicate, check_wanted, wanted
 from epochal.feed.hydration import bare_items
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.page_filling import PageBounds, fill
-from epochal.feed.reader import FeedReader, Predicate, SpanReader, check_wanted, is_forward, wanted
-from epochal.feed.results import (
-    FeedItem,
-    ListedStream,
-    NamedStreams,
-    NewestPage,
-    PartitionTail,
-    SpanPage,
-    StreamsPage,
-)
+from epochal.feed.results import FeedItem, ListedStream, NamedStreams, NewestPage, SpanPage, StreamsPage
+from epochal.feed.span_reader import SpanReader, is_forward
 from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart
 from epochal.index.epochs import read_series
 from epochal.layout.changes import Span
 from epochal.layout.registry import base_of, partition_of
-from epochal.lazy_dataclasses import dataclass, field
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.plugins import NATIVE
 from epochal.store.reading import Direction
+
+if TYPE_CHECKING:
+    from epochal.feed.reader import FeedReader
 
 LOOK_BACK_SECONDS: Final = 2.0
 """After which an append that does not come is looked for further back, for as long at least: most are indexed in half a
@@ -388,112 +382,3 @@ class WholeFeed:
         """Build a reader of a partition's spans."""
         driver, table = self.reader.driver, self.reader.table
         return SpanReader.begin(driver, table, partition, start, forward=direction == "forward")
-
-
-# The latest items of a partition of the feed.
-
-
-def latest(
-    feed: FeedReader,
-    at: PartitionTail,
-    count: int,
-    *,
-    categories: Collection[str] | None = None,
-    data: bool = False,
-) -> tuple[FeedItem, ...]:
-    """Return the last `count` items of a partition, oldest first, of these `categories` only.
-
-    It looks as far back as there is time.
-    """
-    page = feed.newest(count, before={at.partition: at.tail}, categories=categories, data=data)
-    return page.items[:count][::-1]
-
-
-def before(at: Checkpoint, entries: int) -> Checkpoint:
-    """Return the checkpoint so many entries back in the epoch; at its beginning, that of the one before."""
-    if at.offset:
-        return Checkpoint.of(at.epoch, max(0, at.offset - entries))
-    return Checkpoint.of(at.epoch - 1, 0) if at.epoch else BEGINNING
-
-
-# What belongs to one conversation, as a tree of causes.
-#
-# Events name their cause by its id or its place (`Flight-UA1545@3`), as reactions write it. The search is over the
-# latest items of every partition, since no index of conversations is kept.
-
-DEEPEST: Final = 50
-"""Levels of a tree: pages nest no deeper."""
-
-
-@dataclass(slots=True)
-class CausedEvent:
-    """An event, and what it caused."""
-
-    partition: int
-    event: FeedEvent
-    caused: list[CausedEvent] = field(default_factory=list)
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Names by which other events may name it as their cause: its own, and its place."""
-        return name_of(self.event), f"{self.event.stream}@{self.event.index}"
-
-
-def conversation(
-    feed: FeedReader, wanted: str, count: int, near: Iterable[CausedEvent] = ()
-) -> list[CausedEvent]:
-    """List the recent events of a conversation, which a correlation id or one of its events names.
-
-    Args:
-        count: number of recent items of each partition that are searched.
-        near: events that are included in the search wherever they are.
-    """
-    lately = (
-        CausedEvent(at.partition, item.event)
-        for at in feed.partitions()
-        for item in latest(feed, at, count, data=True)
-        if item.event is not None
-    )
-    found = list({(each.event.stream, each.event.index): each for each in (*near, *lately)}.values())
-    named = {each.event.correlation_id for each in found if wanted in each.names}
-    return [
-        each
-        for each in found
-        if each.event.correlation_id in {wanted, *named} - {None} or wanted in each.names
-    ]
-
-
-def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
-    """Arrange events as a forest in which each is below its cause; roots are in order of time.
-
-    Events whose cause is not among them are roots. Of events that name each other as their cause, the earliest is a
-    root.
-    """
-    ordered = sorted(nodes, key=lambda each: each.event.timestamp)
-    names = {name: name_of(each.event) for each in ordered for name in each.names}
-    effects = defaultdict[str | None, list[CausedEvent]](list)
-    for each in ordered:
-        effects[names.get(each.event.causation_id or "")].append(each)
-    roots: list[CausedEvent] = []
-    seen = set[int]()
-    for each in (*effects[None], *ordered):
-        if id(each) not in seen:
-            roots.append(each)
-            _hang(each, effects, seen)
-    return sorted(roots, key=lambda each: each.event.timestamp)
-
-
-def _hang(root: CausedEvent, effects: Mapping[str | None, list[CausedEvent]], seen: set[int]) -> None:
-    """Put the effects of a root below it, level by level; the deepest are placed beside one another.
-
-    Events in `seen` are placed already.
-    """
-    seen.add(id(root))
-    below = deque([(root, root.caused, 2)])
-    while below:
-        cause, place, level = below.popleft()
-        for each in effects.get(name_of(cause.event), ()):
-            if id(each) not in seen:
-                seen.add(id(each))
-                place.append(each)
-                below.append((each, each.caused if level < DEEPEST else place, level + 1))

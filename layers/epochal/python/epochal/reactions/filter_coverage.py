@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from epochal.feed.reader import Predicate
+from epochal.feed.filters import Predicate
 from epochal.index.groups import GroupState
 from epochal.layout.categories import Categories
 from epochal.layout.changes import Span

@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.feed.filters import Predicate, wanted
 from epochal.feed.hydration import WINDOW, events_of, opened_events
-from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.feed.results import SpanPage
+from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, LoadedState, Reads, Sharing, StateConflict, with_resets_drawn
 from epochal.layout.changes import Span

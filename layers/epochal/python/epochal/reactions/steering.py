@@ -20,7 +20,8 @@ from functools import partial
 from typing import Any, Final
 
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
-from epochal.feed.reader import FeedReader, wanted
+from epochal.feed.filters import wanted
+from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.epochs import Series, read_series
 from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs

@@ -16,8 +16,8 @@ from epochal.contrib.console.page import Plot, Services, body, clock, over_time,
 from epochal.contrib.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
+from epochal.feed.latest import before
 from epochal.feed.results import FeedItem, PartitionTail
-from epochal.feed.whole import before
 from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream
 from epochal.index.epochs import read_series

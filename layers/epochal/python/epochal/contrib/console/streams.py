@@ -12,7 +12,8 @@ from epochal.codec import json
 from epochal.contrib.console.page import LOOKED_AT, Services, read_key, whole, written_key
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.whole import CausedEvent, conversation, latest, tree
+from epochal.feed.conversations import CausedEvent, conversation, tree
+from epochal.feed.latest import latest
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
 from epochal.layout.stored_items import StoredItem
 from epochal.model.stream_names import TAG_STREAMS

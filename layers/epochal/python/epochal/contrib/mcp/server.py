@@ -28,9 +28,10 @@ from epochal.contrib.timers.stores import pending_in
 from epochal.contrib.transfer.rows import Row, as_json, row_of
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, EventsPruned, GroupMissing, InvalidInput, StreamDeleted, brought_by
+from epochal.feed.conversations import CausedEvent, conversation, tree
 from epochal.feed.events import FeedEvent
+from epochal.feed.latest import latest
 from epochal.feed.results import FeedItem
-from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
 from epochal.index.failed_runs import FailedRun
 from epochal.index.groups import Cause

@@ -29,9 +29,11 @@ from epochal.contrib.transfer.export.parts import run as run_parts
 from epochal.contrib.transfer.rows import Row, row_of
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent
+from epochal.feed.filters import wanted
 from epochal.feed.hydration import WINDOW, Hydrate, events_of
 from epochal.feed.page_filling import FEWEST
-from epochal.feed.reader import FeedReader, SpanReader, wanted
+from epochal.feed.reader import FeedReader
+from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint, FeedStart
 from epochal.index.entries import epoch_tip
 from epochal.layout.categories import Categories

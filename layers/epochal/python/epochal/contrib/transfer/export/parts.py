@@ -33,7 +33,7 @@ from epochal.contrib.transfer.export.locks import locked
 from epochal.contrib.transfer.rows import VERSION, Row, time_text
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.reader import check_wanted
+from epochal.feed.filters import check_wanted
 from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.named_objects import load_object

@@ -1,0 +1,52 @@
+"""Filters of the feed: which spans a reader wants, by the categories of their streams and by a predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from epochal.layout.categories import Categories
+from epochal.layout.changes import Span
+from epochal.model.kinds import must_be_done, must_be_names, must_be_plain
+
+Predicate = Callable[[Span], bool]
+
+
+def wanted(
+    known: Callable[[], Categories], categories: Collection[str] | None, predicate: Predicate | None
+) -> Predicate:
+    """Build a filter of spans from categories and a predicate.
+
+    Args:
+        known: returns which streams of the partition belong to a category; called if there are categories.
+
+    Raises:
+        InvalidInput: the categories are no names; or the predicate would have to be awaited, and what it returns would
+            count as true.
+    """
+    check_wanted(categories, predicate)
+    if categories is None and predicate is None:
+        return _every
+    of = None if categories is None else known()
+
+    def is_wanted(span: Span) -> bool:
+        """Return whether a span is in one of the categories and satisfies the predicate."""
+        in_category = categories is None or of is None or of.hold(span.stream, categories)
+        return in_category and (predicate is None or must_be_done(predicate(span), "predicate"))
+
+    return is_wanted
+
+
+def _every(_: Span) -> bool:
+    """Accept every span."""
+    return True
+
+
+def check_wanted(categories: Collection[str] | None, predicate: Predicate | None) -> None:
+    """Check categories and a predicate, raising as `wanted` does.
+
+    Also for an index that has no partition yet, of which nothing is read.
+    """
+    if categories is not None:
+        must_be_names(categories, "categories")
+    if predicate is not None:
+        must_be_plain(predicate, "predicate")

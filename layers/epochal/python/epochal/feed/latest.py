@@ -1,0 +1,32 @@
+"""The latest items of a partition of the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem, PartitionTail
+from epochal.index.checkpoints import BEGINNING, Checkpoint
+
+
+def latest(
+    feed: FeedReader,
+    at: PartitionTail,
+    count: int,
+    *,
+    categories: Collection[str] | None = None,
+    data: bool = False,
+) -> tuple[FeedItem, ...]:
+    """Return the last `count` items of a partition, oldest first, of these `categories` only.
+
+    It looks as far back as there is time.
+    """
+    page = feed.newest(count, before={at.partition: at.tail}, categories=categories, data=data)
+    return page.items[:count][::-1]
+
+
+def before(at: Checkpoint, entries: int) -> Checkpoint:
+    """Return the checkpoint so many entries back in the epoch; at its beginning, that of the one before."""
+    if at.offset:
+        return Checkpoint.of(at.epoch, max(0, at.offset - entries))
+    return Checkpoint.of(at.epoch - 1, 0) if at.epoch else BEGINNING
