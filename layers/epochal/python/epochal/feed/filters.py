@@ -11,7 +11,7 @@ from epochal.model.kinds import must_be_done, must_be_names, must_be_plain
 Predicate = Callable[[Span], bool]
 
 
-def wanted(
+def span_filter(
     known: Callable[[], Categories], categories: Collection[str] | None, predicate: Predicate | None
 ) -> Predicate:
     """Build a filter of spans from categories and a predicate.
@@ -23,9 +23,9 @@ def wanted(
         InvalidInput: the categories are no names; or the predicate would have to be awaited, and what it returns would
             count as true.
     """
-    check_wanted(categories, predicate)
+    check_filter(categories, predicate)
     if categories is None and predicate is None:
-        return _every
+        return accept_all
     of = None if categories is None else known()
 
     def is_wanted(span: Span) -> bool:
@@ -36,13 +36,13 @@ def wanted(
     return is_wanted
 
 
-def _every(_: Span) -> bool:
+def accept_all(_: Span) -> bool:
     """Accept every span."""
     return True
 
 
-def check_wanted(categories: Collection[str] | None, predicate: Predicate | None) -> None:
-    """Check categories and a predicate, raising as `wanted` does.
+def check_filter(categories: Collection[str] | None, predicate: Predicate | None) -> None:
+    """Check categories and a predicate, raising as `span_filter` does.
 
     Also for an index that has no partition yet, of which nothing is read.
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
-from epochal.feed.filters import Predicate, wanted
+from epochal.feed.filters import Predicate, span_filter
 from epochal.feed.history import History, histories_of
 from epochal.feed.hydration import (
     Hydrate,
@@ -222,7 +222,7 @@ class FeedReader:
         wait: float = 0.0,
     ) -> FeedPage:
         """Read a page as `page` does, ending earlier if `room` is full; bodies in the bucket stay claims."""
-        asked = wanted(partial(self.categories, partition), categories, None)
+        asked = span_filter(partial(self.categories, partition), categories, None)
         entries = list(
             self._span_reader(partition, start, direction).entries(
                 limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
@@ -390,7 +390,7 @@ class FeedReader:
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")
-        asked = wanted(partial(self.categories, partition), categories, predicate)
+        asked = span_filter(partial(self.categories, partition), categories, predicate)
         return self._span_reader(partition, start).spans(
             limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
         )
@@ -500,7 +500,7 @@ class FeedReader:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
         return _Request(
             limit=limit,
-            wanted=wanted(partial(self.categories, partition), categories, predicate),
+            wanted=span_filter(partial(self.categories, partition), categories, predicate),
             hydrate=self.hydrate_unopened(partition, fetch=True) if data else None,
             once=once,
             strict=strict,

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from epochal.errors import InvalidInput
-from epochal.feed.filters import Predicate, _every
+from epochal.feed.filters import Predicate, accept_all
 from epochal.feed.hydration import bare_items
 from epochal.feed.results import PlacedRemoval, SpanPage
 from epochal.feed.waiting import POLL_SECONDS, Pauses, wait_for_more
@@ -76,7 +76,7 @@ class _Page:
 
     def _take_spans(self, spans: Sequence[Span]) -> None:
         """Add the wanted spans, in backward pages event by event."""
-        kept = spans if self.wanted is _every else [*filter(self.wanted, spans)]
+        kept = spans if self.wanted is accept_all else [*filter(self.wanted, spans)]
         if not self.forward:
             kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
         self.spans += kept

@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from epochal.errors import InvalidInput
-from epochal.feed.filters import Predicate, check_wanted, wanted
+from epochal.feed.filters import Predicate, check_filter, span_filter
 from epochal.feed.hydration import bare_items
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.page_filling import PageBounds, fill
@@ -297,7 +297,7 @@ class WholeFeed:
         must_be_seconds(within, "within")
         if not 0 <= within <= LONGEST:
             raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
-        check_wanted(categories, predicate)
+        check_filter(categories, predicate)
         if partitions is None:
             partitions = [each.partition for each in self.reader.partitions()]
         numbers = must_be_numbers(partitions, "partitions")
@@ -313,7 +313,7 @@ class WholeFeed:
                 opened(
                     number,
                     self.reader.hydrate_unopened(number, fetch=room is None),
-                    wanted(partial(self.reader.categories, number), categories, predicate),
+                    span_filter(partial(self.reader.categories, number), categories, predicate),
                     start,
                 )
                 for number in numbers
@@ -347,13 +347,13 @@ class WholeFeed:
         created: bool = False,
     ) -> Iterator[_Entry]:
         """Iterate over the wanted entries of several partitions, merged in the order of their times."""
-        check_wanted(categories, predicate)
+        check_filter(categories, predicate)
         sign = 1 if direction == "forward" else -1
         each = (
             self._entries(
                 partition,
                 self._span_reader(partition, at, direction),
-                wanted(partial(self.reader.categories, partition), categories, predicate),
+                span_filter(partial(self.reader.categories, partition), categories, predicate),
                 ends,
                 created=created,
             )

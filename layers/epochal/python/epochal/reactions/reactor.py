@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.feed.filters import Predicate, wanted
+from epochal.feed.filters import Predicate, span_filter
 from epochal.feed.hydration import WINDOW, events_of, opened_events
 from epochal.feed.results import SpanPage
 from epochal.feed.span_reader import SpanReader
@@ -185,11 +185,13 @@ class Run:
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
             wanted=self.meeting.watched(
-                self._only_own(wanted(self.meeting.known, reaction.categories, reaction.wants))
+                self._only_own(span_filter(self.meeting.known, reaction.categories, reaction.wants))
             ),
             seconds=PAGE_SECONDS,
             wait=0.0,
-            removed=self._only_own(wanted(self.meeting.known, reaction.categories, reaction.wants_removal))
+            removed=self._only_own(
+                span_filter(self.meeting.known, reaction.categories, reaction.wants_removal)
+            )
             if reaction.removed is not None
             else None,
         )

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final
 
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
-from epochal.feed.filters import wanted
+from epochal.feed.filters import span_filter
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.epochs import Series, read_series
@@ -437,7 +437,7 @@ class Groups:
         if wants is None:
             return lambda span: len(span.types)
         types = wants.types
-        is_wanted = wanted(partial(self.reader.categories, partition), wants.categories, wants.wants)
+        is_wanted = span_filter(partial(self.reader.categories, partition), wants.categories, wants.wants)
 
         def count(span: Span) -> int:
             """Count the events of a span that the reaction wants, as far as the index tells."""

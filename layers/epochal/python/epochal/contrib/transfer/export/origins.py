@@ -29,7 +29,7 @@ from epochal.contrib.transfer.export.parts import run as run_parts
 from epochal.contrib.transfer.rows import Row, row_of
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent
-from epochal.feed.filters import wanted
+from epochal.feed.filters import span_filter
 from epochal.feed.hydration import WINDOW, Hydrate, events_of
 from epochal.feed.page_filling import FEWEST
 from epochal.feed.reader import FeedReader
@@ -212,7 +212,7 @@ class _Entries:
         reader = SpanReader.begin(
             self._feed.driver, self._feed.table, self._range.partition, Checkpoint(self._range.start)
         )
-        asked = wanted(lambda: self._of, self._categories, None)
+        asked = span_filter(lambda: self._of, self._categories, None)
         at, at_tail = self._range.start, False
         while at < self._range.end and not at_tail:
             page = reader.spans(limit=1, wanted=asked, seconds=inf, wait=0.0)

@@ -33,7 +33,7 @@ from epochal.contrib.transfer.export.locks import locked
 from epochal.contrib.transfer.rows import VERSION, Row, time_text
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.filters import check_wanted
+from epochal.feed.filters import check_filter
 from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.named_objects import load_object
@@ -86,7 +86,7 @@ class ExportScope:
         """Raise `InvalidInput` unless format, categories and times are valid."""
         if self.format not in FORMATS:
             raise InvalidInput("format", f"must be one of {', '.join(FORMATS)}")
-        check_wanted(self.categories, None)
+        check_filter(self.categories, None)
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise InvalidInput("until", "must be later than since")
 
