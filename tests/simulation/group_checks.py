@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.group_state import GroupState
+from epochal.index.groups import group_stream, load
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.reaction import Delivery
 from epochal.testing.memory import MemoryTables

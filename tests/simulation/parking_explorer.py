@@ -28,7 +28,8 @@ from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
 from epochal.feed.stream_records import Record
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.group_state import GroupState
+from epochal.index.groups import group_stream, load
 from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from epochal.index.groups import GroupState, Sharing
+from epochal.index.group_state import GroupState, Sharing
 from epochal.reactions import steering
 from tests.simulation.exploring import each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch

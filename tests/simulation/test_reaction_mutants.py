@@ -17,7 +17,8 @@ from epochal.errors import EpochalError
 from epochal.feed.events import FeedEvent
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, LoadedState, StateConflict
+from epochal.index.group_state import GroupState
+from epochal.index.groups import LoadedState, StateConflict
 from epochal.layout.changes import Span
 from epochal.reactions import failures, group_member, handling, page_tasks, parking, reactor
 from epochal.reactions.group_member import Member

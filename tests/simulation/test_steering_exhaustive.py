@@ -13,7 +13,8 @@ from itertools import combinations_with_replacement
 import pytest
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, LoadedState, StateConflict
+from epochal.index.group_state import GroupState
+from epochal.index.groups import LoadedState, StateConflict
 from epochal.reactions import group_member, parking, reactor, steering
 from epochal.reactions.group_member import Member
 from epochal.reactions.page_tasks import advance_parked

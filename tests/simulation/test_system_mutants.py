@@ -22,7 +22,8 @@ from epochal.feed.stream_records import Record
 from epochal.hosting import reaction_function, wakeups
 from epochal.hosting.wakeups import Woken
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, group_stream
+from epochal.index.group_state import GroupState
+from epochal.index.groups import group_stream
 from epochal.index.ingestion import Ingested
 from epochal.layout.registry import source_of
 from epochal.model.events import Recorded

@@ -19,7 +19,7 @@ from epochal.contrib.console.server import Guard, application, pages
 from epochal.deployment import Deployment
 from epochal.errors import Refused, Unavailable
 from epochal.feed.results import PartitionTail
-from epochal.index.groups import Sign, write_sign
+from epochal.index.live_members import Sign, write_sign
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.testing.feeds import MemoryFeed

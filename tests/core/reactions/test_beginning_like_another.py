@@ -9,7 +9,8 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING
-from epochal.index.groups import GroupState, group_stream
+from epochal.index.group_state import GroupState
+from epochal.index.groups import group_stream
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.steering import Groups

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.layout.changes import Span
 from epochal.reactions.page_tasks import Task, tasks_of
 from epochal.reactions.reaction import Delivery

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.index.groups import Reads
+from epochal.index.group_state import Reads
 from epochal.reactions.steering import GroupFigures, Groups
 from tests.core.reactions.world import World, is_save
 

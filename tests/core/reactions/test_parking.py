@@ -11,7 +11,8 @@ import pytest
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_PARKED, GroupState, LoadedState
+from epochal.index.group_state import GroupState
+from epochal.index.groups import MAX_PARKED, LoadedState
 from epochal.layout.changes import Span
 from epochal.plan.ops import Op
 from epochal.reactions.page_tasks import TaskResults, after_tasks, may_park, tasks_of

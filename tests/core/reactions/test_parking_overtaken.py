@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import Groups

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.checkpoints import Checkpoint, at
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost, NotApplied

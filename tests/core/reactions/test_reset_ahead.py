@@ -10,7 +10,7 @@ import pytest
 
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.plan.ops import Get, Op, Query
 from epochal.reactions.reaction import Delivery, Start
 from epochal.reactions.steering import Groups

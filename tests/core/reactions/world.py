@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.index.groups import GroupState, group_stream
+from epochal.index.group_state import GroupState
+from epochal.index.groups import group_stream
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.failures import OnFailed
 from epochal.reactions.group_member import Member

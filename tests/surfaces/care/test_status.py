@@ -7,7 +7,8 @@ import pytest
 from epochal.care.status import GroupStanding, groups_of, standings
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import GroupState, LoadedState, group_stream, load, save
+from epochal.index.group_state import GroupState
+from epochal.index.groups import LoadedState, group_stream, load, save
 from epochal.index.tip_append import Ids
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply

@@ -17,7 +17,8 @@ from epochal.errors import InvalidInput
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeup_queue import read_wake_ups
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import Sharing, Sign, Unit, write_sign
+from epochal.index.group_state import Sharing, Unit
+from epochal.index.live_members import Sign, write_sign
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.reaction import Delivery, Reaction

@@ -12,7 +12,7 @@ import pytest
 from epochal.errors import Unavailable
 from epochal.hosting.runner import ALIVE_SECONDS, BLOCKED_SECONDS, FORGOTTEN_SECONDS, Runner
 from epochal.index.failed_runs import FailedRun
-from epochal.index.groups import Sign, assign_units, read_signs, write_sign
+from epochal.index.live_members import Sign, assign_units, read_signs, write_sign
 from epochal.model.moments import PER_SECOND, parse_time
 from epochal.plan.ops import Op
 from epochal.reactions.reactor import Ran

@@ -12,7 +12,8 @@ from epochal.hosting.runner import Runner
 from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint
 from epochal.index.epochs import Series
 from epochal.index.feed_walk import tails_in
-from epochal.index.groups import GroupState, Sign, write_sign
+from epochal.index.group_state import GroupState
+from epochal.index.live_members import Sign, write_sign
 from epochal.plan.ops import Get, Op, Reply, Steps
 from epochal.reactions import steering
 from epochal.reactions.reaction import Delivery

@@ -22,7 +22,7 @@ from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups
 from epochal.hosting.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import Unit
+from epochal.index.group_state import Unit
 from epochal.reactions.failures import Failure
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Ran, Reactor

@@ -25,7 +25,8 @@ from epochal.hosting.group_summaries import lag_words, state_of, summaries_of
 from epochal.hosting.group_wakeups import deployed_queue, wake_group
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.hosting.runner import Runner
-from epochal.index.groups import Unit, group_stream, load
+from epochal.index.group_state import Unit
+from epochal.index.groups import group_stream, load
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, replace
 from epochal.model.quantities import quantity

@@ -14,7 +14,8 @@ from typing import Final
 
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.index.failed_runs import FailedRun, digest_of, end_failed_run, record_failed_run
-from epochal.index.groups import Unit, group_stream, load
+from epochal.index.group_state import Unit
+from epochal.index.groups import group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.reactions.failures import Failure

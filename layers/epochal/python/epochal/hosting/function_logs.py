@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import brought_by
-from epochal.index.groups import MAX_CAUSE
+from epochal.index.parking_causes import MAX_CAUSE
 from epochal.reactions.failures import Attempt
 from epochal.reactions.traces import place_of, trace_of
 

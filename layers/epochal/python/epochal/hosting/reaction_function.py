@@ -25,7 +25,8 @@ from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups, scheduled_wake_ups
 from epochal.hosting.wakeups import Standstill, WakeUp, Woken, wake
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_CAUSE, GroupState, Unit
+from epochal.index.group_state import GroupState, Unit
+from epochal.index.parking_causes import MAX_CAUSE
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.reactions.failures import Failure

@@ -14,7 +14,8 @@ from math import inf
 from typing import Final
 
 from epochal.hosting.failure_records import FailureRecords
-from epochal.index.groups import Sign, Unit, assign_units, read_signs, remove_sign, write_sign
+from epochal.index.group_state import Unit
+from epochal.index.live_members import Sign, assign_units, read_signs, remove_sign, write_sign
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran, Reactor

@@ -9,7 +9,7 @@ from epochal.feed.notices import sent
 from epochal.feed.results import PartitionTail
 from epochal.hosting.wakeups import Standstill, WakeUp
 from epochal.index.checkpoints import Checkpoint, parse_checkpoint
-from epochal.index.groups import Unit
+from epochal.index.group_state import Unit
 from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:

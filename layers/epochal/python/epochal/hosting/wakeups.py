@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import Unit
+from epochal.index.group_state import Unit
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran
 

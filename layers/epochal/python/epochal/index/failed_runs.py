@@ -13,7 +13,7 @@ import hashlib
 import json
 from typing import Final
 
-from epochal.index.groups import GroupState, Unit
+from epochal.index.group_state import GroupState, Unit
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.quantities import quantity
 from epochal.plan.ops import Delete, Put, Query, Steps

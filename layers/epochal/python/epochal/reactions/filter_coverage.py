@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Final, Literal
 
 from epochal.feed.filters import Predicate
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.layout.categories import Categories
 from epochal.layout.changes import Span
 from epochal.layout.registry import source_of

@@ -11,18 +11,9 @@ from typing import Final
 
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import (
-    Cause,
-    GroupState,
-    LoadedState,
-    StateConflict,
-    forget_cause,
-    group_stream,
-    keep_cause,
-    load,
-    read_causes,
-    save,
-)
+from epochal.index.group_state import GroupState
+from epochal.index.groups import LoadedState, StateConflict, group_stream, load, save
+from epochal.index.parking_causes import Cause, forget_cause, keep_cause, read_causes
 from epochal.index.tip_append import Ids
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be

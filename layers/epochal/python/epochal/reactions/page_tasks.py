@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from epochal.feed.results import PlacedRemoval
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_NAMES, MAX_PARKED, GroupState
+from epochal.index.group_state import GroupState
+from epochal.index.groups import MAX_NAMES, MAX_PARKED
 from epochal.layout.changes import Removal, Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 

@@ -14,7 +14,9 @@ from math import inf
 
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
-from epochal.index.groups import Cause, GroupState, LoadedState
+from epochal.index.group_state import GroupState
+from epochal.index.groups import LoadedState
+from epochal.index.parking_causes import Cause
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.reactions.calls import Around

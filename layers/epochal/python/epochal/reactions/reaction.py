@@ -25,7 +25,7 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent, name_of
 from epochal.index.checkpoints import FeedStart, Moment
-from epochal.index.groups import MAX_MEMBERS, Sharing
+from epochal.index.group_state import MAX_MEMBERS, Sharing
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field

@@ -16,7 +16,8 @@ from epochal.feed.hydration import WINDOW, events_of, opened_events
 from epochal.feed.results import SpanPage
 from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, LoadedState, Reads, Sharing, StateConflict, with_resets_drawn
+from epochal.index.group_state import GroupState, Reads, Sharing, with_resets_drawn
+from epochal.index.groups import LoadedState, StateConflict
 from epochal.layout.changes import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.layout.changes import Span
 
 

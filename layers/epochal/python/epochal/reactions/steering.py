@@ -26,19 +26,11 @@ from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.epochs import Series, read_series
 from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, step, tails_in
-from epochal.index.groups import (
-    Cause,
-    GroupState,
-    LoadedState,
-    StateConflict,
-    assign_units,
-    group_stream,
-    read_signs,
-    remove,
-    remove_sign,
-    with_resets_drawn,
-)
+from epochal.index.group_state import GroupState, with_resets_drawn
+from epochal.index.groups import LoadedState, StateConflict, group_stream, remove
 from epochal.index.indexer_failures import indexer_failures
+from epochal.index.live_members import assign_units, read_signs, remove_sign
+from epochal.index.parking_causes import Cause
 from epochal.layout.changes import Span
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace

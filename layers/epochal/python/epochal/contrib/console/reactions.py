@@ -16,7 +16,7 @@ from epochal.contrib.timers.engine import engine_of
 from epochal.contrib.timers.protocol import Armed
 from epochal.deployment import Deployment
 from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
-from epochal.index.groups import GroupState
+from epochal.index.group_state import GroupState
 from epochal.layout.registry import layout_named, partition_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds

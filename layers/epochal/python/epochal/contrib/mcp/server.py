@@ -34,7 +34,7 @@ from epochal.feed.latest import latest
 from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
 from epochal.index.failed_runs import FailedRun
-from epochal.index.groups import Cause
+from epochal.index.parking_causes import Cause
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Recorded

@@ -21,16 +21,8 @@ from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import (
-    MAX_NAMES,
-    MAX_PARKED,
-    GroupState,
-    LoadedState,
-    StateConflict,
-    group_stream,
-    load,
-    save,
-)
+from epochal.index.group_state import GroupState
+from epochal.index.groups import MAX_NAMES, MAX_PARKED, LoadedState, StateConflict, group_stream, load, save
 from epochal.index.tip_append import Ids
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
