@@ -26,8 +26,9 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
 from epochal.feed.indexer import sources_of
 from epochal.index.checkpoints import calf_key, marks_name
-from epochal.index.epochs import EpochLimits, register
+from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
+from epochal.index.series import register
 from epochal.layout.source import Source
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event

@@ -22,7 +22,8 @@ from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
 from epochal.feed.indexer import sources_of
 from epochal.index.chain_check import FindingKind
-from epochal.index.epochs import EpochLimits, register
+from epochal.index.epochs import EpochLimits
+from epochal.index.series import register
 from epochal.layout.tables import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item

@@ -17,9 +17,9 @@ from typing import Any
 
 from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint, epoch_stream, is_tip, tip_key
 from epochal.index.entries import CLOSED, Entry
-from epochal.index.epochs import read_series
 from epochal.index.feed_walk import FeedWalk, step
 from epochal.index.marks import PLACES, place_of, read_leaf
+from epochal.index.series import read_series
 from epochal.layout.changes import Removal
 from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Transact, Update
 from epochal.plan.values import Item, Key

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox.append import ByCost, append
-from epochal.index import epochs, ingestion, marks
+from epochal.index import epoch_loading, ingestion, marks, series
 from epochal.index.checkpoints import REMOVALS, epoch_stream
 from epochal.index.entries import Entry, EntryPart
-from epochal.index.epochs import Epoch, LoadedEpochs, decide
+from epochal.index.epoch_loading import LoadedEpochs
+from epochal.index.epochs import Epoch, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
 from epochal.index.tip import load_tip
@@ -149,7 +150,7 @@ def marks_are_kept_from_one_epoch_to_the_next(patch: Patch) -> None:
 @mutant("backwards|lost")
 def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
     due: list[Any] = []
-    start_epoch = epochs.start_epoch
+    start_epoch = series.start_epoch
 
     def later(
         table: str, partition: int, _leaves: Leaves, some: list[tuple[str, int]], **_: Any
@@ -239,7 +240,7 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
     def careless(table: str, partition: int, loaded: LoadedEpochs, tip: Any = None) -> Steps[LoadedEpochs]:
         tip = tip or (yield from load_tip(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
-            return (yield from epochs.load_next(table, partition, loaded.active))
+            return (yield from epoch_loading.load_next(table, partition, loaded.active))
         loaded.active.known, loaded.active.version = tip, tip.version
         return loaded
 
@@ -276,7 +277,7 @@ def the_series_is_told_before_the_epoch_has_closed(patch: Patch) -> None:
     write = Indexing._write  # noqa: SLF001  # the mutant is of this very step
 
     def hasty(self: Indexing, partition: Partition, loaded: LoadedEpochs, spans: list[Span]) -> Steps[bool]:
-        yield from epochs.start_epoch(self.table, partition.number, loaded.active.number + 1, self.ids())
+        yield from series.start_epoch(self.table, partition.number, loaded.active.number + 1, self.ids())
         return (yield from write(self, partition, loaded, spans))
 
     patch.setattr(Indexing, "_write", hasty)

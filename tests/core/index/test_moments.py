@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.index import feed_walk
+from epochal.index import moments
 from epochal.index.checkpoints import (
     BEGINNING,
     Checkpoint,
@@ -21,8 +21,10 @@ from epochal.index.checkpoints import (
     tip_key,
 )
 from epochal.index.entries import closing_entry, write_entry
-from epochal.index.epochs import EpochLimits, register, start_epoch
-from epochal.index.feed_walk import SKEW, find_moment, tail
+from epochal.index.epochs import EpochLimits
+from epochal.index.feed_walk import tail
+from epochal.index.moments import SKEW, find_moment
+from epochal.index.series import register, start_epoch
 from epochal.index.tip import StoredSpan, events_attributes, find_calf, write_event
 from epochal.index.tip_append import Ids
 from epochal.layout.changes import Span
@@ -186,7 +188,7 @@ def test_nothing_is_missed_that_a_writer_says_is_of_the_moment_whatever_clocks_s
 def test_were_less_searched_further_back_events_would_be_missed(
     skew: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed_walk, "SKEW", skew)
+    monkeypatch.setattr(moments, "SKEW", skew)
     assert any(missed(seed) for seed in range(40))
 
 
@@ -195,8 +197,8 @@ def test_were_an_entry_at_the_border_taken_for_earlier_the_first_event_of_an_epo
 ) -> None:
     feeds = indexed([100.0 * k for k in range(20)], entries=3)
     assert all(begun(feeds, 100.0 * k + 2 * HALF)[0] == k for k in range(20))
-    before = feed_walk._is_before  # noqa: SLF001  the mutant
-    monkeypatch.setattr(feed_walk, "_is_before", lambda span, index, wanted: before(span, index, wanted + 1))
+    before = moments._is_before  # noqa: SLF001  the mutant
+    monkeypatch.setattr(moments, "_is_before", lambda span, index, wanted: before(span, index, wanted + 1))
     assert any(begun(feeds, 100.0 * k + 2 * HALF)[:1] != [k] for k in range(20))
 
 

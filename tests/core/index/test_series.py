@@ -6,7 +6,7 @@ import pytest
 
 from epochal.codec.bodies import decode
 from epochal.errors import CorruptData
-from epochal.index.epochs import Series, read_series, register, start_epoch
+from epochal.index.series import Series, read_series, register, start_epoch
 from epochal.index.tip import read_event, read_tip, read_unfold
 from epochal.index.tip_append import Ids
 from epochal.plan.failures import Lost

@@ -8,8 +8,8 @@ import pytest
 
 from epochal.care.head_comparison import HeadComparison, compare_heads
 from epochal.care.mender import Mender
-from epochal.index.epochs import read_series
-from epochal.index.feed_walk import SKEW
+from epochal.index.moments import SKEW
+from epochal.index.series import read_series
 from epochal.layout.source import Source
 from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds

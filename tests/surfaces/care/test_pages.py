@@ -16,7 +16,7 @@ from epochal.care.spool import Spool
 from epochal.care.table_exports import export_at
 from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
-from epochal.index.epochs import register
+from epochal.index.series import register
 from epochal.layout.source import Source
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event

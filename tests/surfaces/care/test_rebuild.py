@@ -21,8 +21,9 @@ from epochal.contrib.equinox.port import tips_source
 from epochal.dynamo.s3_objects import S3Objects
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import TIP, tip_key
-from epochal.index.epochs import EpochLimits, register
+from epochal.index.epochs import EpochLimits
 from epochal.index.marks import Leaves, read_marks
+from epochal.index.series import register
 from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text

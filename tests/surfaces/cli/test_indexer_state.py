@@ -12,8 +12,8 @@ import pytest
 from epochal.care.head_comparison import compare_heads
 from epochal.care.mender import Mender
 from epochal.errors import CorruptData, Refused
-from epochal.index.epochs import register
 from epochal.index.indexer_failures import record_failures
+from epochal.index.series import register
 from epochal.index.tip_append import Ids
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.reactions.reaction import Delivery, reaction

@@ -10,10 +10,10 @@ import pytest
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.hosting.runner import Runner
 from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint
-from epochal.index.epochs import Series
 from epochal.index.feed_walk import tails_in
 from epochal.index.group_state import GroupState
 from epochal.index.live_members import Sign, write_sign
+from epochal.index.series import Series
 from epochal.plan.ops import Get, Op, Reply, Steps
 from epochal.reactions import steering
 from epochal.reactions.reaction import Delivery

@@ -14,7 +14,7 @@ import pytest
 from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput, Refused
 from epochal.index.checkpoints import epoch_stream
-from epochal.index.epochs import IndexerFailure, read_series, start_epoch
+from epochal.index.series import IndexerFailure, read_series, start_epoch
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.failures import NotApplied

@@ -9,7 +9,7 @@ import pytest
 from epochal.errors import MissingTable
 from epochal.feed.indexer import Report
 from epochal.hosting.indexer_failure_notes import FailureNotes
-from epochal.index.epochs import IndexerFailure, read_series
+from epochal.index.series import IndexerFailure, read_series
 from tests.core.feed.events import stream_record
 from tests.core.feed.feeds import Feeds
 

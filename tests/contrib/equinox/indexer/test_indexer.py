@@ -11,7 +11,8 @@ import pytest
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.indexer import Indexer, Report
 from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
-from epochal.index.epochs import EpochLimits, RefusedCount, read_series, register, start_epoch
+from epochal.index.epochs import EpochLimits
+from epochal.index.series import RefusedCount, read_series, register, start_epoch
 from epochal.layout.registry import partition_of
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Delete, Op, Put

@@ -12,8 +12,9 @@ from typing import Final
 from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan
 from epochal.care.mender import Mender
 from epochal.errors import CorruptData
-from epochal.index.epochs import Series
-from epochal.index.feed_walk import SKEW, read_last_write_time
+from epochal.index.feed_walk import read_last_write_time
+from epochal.index.moments import SKEW
+from epochal.index.series import Series
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import Ticks

@@ -17,7 +17,8 @@ from epochal.care.heads import ScannedHead, read_heads
 from epochal.errors import CorruptData
 from epochal.feed.index_writer import IndexWriter
 from epochal.index.checkpoints import removal_name
-from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
+from epochal.index.epoch_loading import load_newest, refresh
+from epochal.index.epochs import names_of, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
 from epochal.layout.changes import Change, Removal, Touched

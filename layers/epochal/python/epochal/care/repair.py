@@ -17,8 +17,8 @@ from epochal.care.heads import ScannedHead
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.index.chain_check import Finding
-from epochal.index.epochs import register
 from epochal.index.marks import Leaves, write_marks
+from epochal.index.series import register
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, field
 

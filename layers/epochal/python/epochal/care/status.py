@@ -15,12 +15,12 @@ from epochal.errors import CorruptData
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import TIP, Checkpoint
 from epochal.index.entries import CLOSED, epoch_tip
-from epochal.index.epochs import read_series
 from epochal.index.failed_runs import FailedRun, read_failed_runs
 from epochal.index.feed_walk import find_tail
 from epochal.index.group_state import GroupState
 from epochal.index.groups import group_stream, load
 from epochal.index.indexer_failures import indexer_failures
+from epochal.index.series import read_series
 from epochal.index.tip import event_bytes
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, replace

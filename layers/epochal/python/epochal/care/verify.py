@@ -22,19 +22,12 @@ from epochal.care.heads import ScannedHead, UnreadableHead, heads, heads_by_part
 from epochal.care.mender import Mender
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
-from epochal.index.chain_check import (
-    Break,
-    ChainPosition,
-    Finding,
-    FindingKind,
-    FollowedStreams,
-    HashRange,
-    step,
-)
+from epochal.index.chain_check import ChainPosition, Finding, FindingKind, step
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import Entry
-from epochal.index.epochs import Series, read_series
+from epochal.index.followed_streams import Break, FollowedStreams, HashRange
 from epochal.index.marks import Leaves, read_marks
+from epochal.index.series import Series, read_series
 from epochal.layout.healing import Gap
 from epochal.layout.source import End, Source
 from epochal.lazy_dataclasses import dataclass

@@ -29,7 +29,7 @@ from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.index.chain_check import Finding, FindingKind
-from epochal.index.epochs import read_series
+from epochal.index.series import read_series
 from epochal.layout.registry import layout_names
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import replace

@@ -17,8 +17,8 @@ from epochal.feed.index_writer import IndexWriter
 from epochal.feed.stream_records import Record
 from epochal.feed.unreadable_records import UnreadableRecord, set_aside
 from epochal.index.checkpoints import MAX_KEY_BYTES, mark_name
-from epochal.index.epochs import register
 from epochal.index.ingestion import Ingested
+from epochal.index.series import register
 from epochal.layout.changes import Change, Span, Touched
 from epochal.layout.registry import layouts_in
 from epochal.layout.source import Source

@@ -39,7 +39,8 @@ from epochal.feed.results import (
 )
 from epochal.feed.span_reader import SpanReader, is_forward
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment
-from epochal.index.feed_walk import find_moment, read_tail, read_tails
+from epochal.index.feed_walk import read_tail, read_tails
+from epochal.index.moments import find_moment
 from epochal.layout.categories import Categories
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_of, source_of

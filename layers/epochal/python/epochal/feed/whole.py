@@ -23,7 +23,7 @@ from epochal.feed.results import FeedItem, ListedStream, NamedStreams, NewestPag
 from epochal.feed.span_reader import SpanReader, is_forward
 from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart
-from epochal.index.epochs import read_series
+from epochal.index.series import read_series
 from epochal.layout.changes import Span
 from epochal.layout.registry import base_of, partition_of
 from epochal.lazy_dataclasses import dataclass

@@ -19,7 +19,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.first_wakeups import SPARED_SECONDS, patiently
-from epochal.index.epochs import read_series
+from epochal.index.series import read_series
 from epochal.layout.registry import layout_named
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Scan

@@ -22,8 +22,8 @@ from epochal.errors import EpochalError, Refused
 from epochal.feed.stream_records import table_of
 from epochal.hosting.mapping_states import MappingState, mappings_to
 from epochal.hosting.services import IDLE
-from epochal.index.epochs import Series, read_series
 from epochal.index.indexer_failures import indexer_failures
+from epochal.index.series import Series, read_series
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds

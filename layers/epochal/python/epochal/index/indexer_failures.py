@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.index.epochs import IndexerFailure, Series, change_series
 from epochal.index.feed_walk import read_last_write_time
+from epochal.index.series import IndexerFailure, Series, change_series
 from epochal.index.tip_append import Ids
 from epochal.layout.registry import base_of
 from epochal.lazy_dataclasses import replace

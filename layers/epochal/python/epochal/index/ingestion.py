@@ -39,18 +39,10 @@ from epochal.index.entries import (
     with_own_metadata,
     write_entry,
 )
-from epochal.index.epochs import (
-    STANDARD,
-    EpochLimits,
-    LoadedEpochs,
-    decide,
-    load_newest,
-    load_next,
-    refresh,
-    start_epoch,
-    unknown_streams,
-)
+from epochal.index.epoch_loading import LoadedEpochs, load_newest, load_next, refresh
+from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
+from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of, tip_after
 from epochal.layout.changes import Change, Removal, Span

@@ -23,7 +23,6 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.filters import span_filter
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint, parse_place
-from epochal.index.epochs import Series, read_series
 from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, step, tails_in
 from epochal.index.group_state import GroupState, with_resets_drawn
@@ -31,6 +30,7 @@ from epochal.index.groups import LoadedState, StateConflict, group_stream, remov
 from epochal.index.indexer_failures import indexer_failures
 from epochal.index.live_members import assign_units, read_signs, remove_sign
 from epochal.index.parking_causes import Cause
+from epochal.index.series import Series, read_series
 from epochal.layout.changes import Span
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace

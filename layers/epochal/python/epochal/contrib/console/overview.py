@@ -20,7 +20,7 @@ from epochal.feed.latest import before
 from epochal.feed.results import FeedItem, PartitionTail
 from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream
-from epochal.index.epochs import read_series
+from epochal.index.series import read_series
 from epochal.index.tip import load_tip
 from epochal.layout.registry import layout_of, layouts_in
 from epochal.layout.source import Source
