@@ -25,8 +25,9 @@ from bench.report import Report, progress
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.index.calf_costs import Growth
 from epochal.index.tip import Tip
-from epochal.index.tip_append import Growth, WireBatch, batch_of
+from epochal.index.wire_batch import WireBatch, batch_of
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Token
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update

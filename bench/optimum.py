@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from epochal.index.tip import StoredSpan, read_tip, span_size
-from epochal.index.tip_append import WireBatch, create_tip, put_calf, restart_tip
+from epochal.index.tip_writes import create_tip, put_calf, restart_tip
+from epochal.index.wire_batch import WireBatch
 from epochal.plan.effects import after
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Update

@@ -28,7 +28,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, event_bytes, events_attributes, write_event
-from epochal.index.tip_append import put_calf
+from epochal.index.tip_writes import put_calf
 from epochal.layout.streams import AnyStreamLayout, EncodedEvent
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks, from_unix_nanoseconds

@@ -24,7 +24,7 @@ from epochal.index import ingestion, marks
 from epochal.index.epochs import EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.marks import LEAF
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.changes import Span
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Refusal, Reply

@@ -21,7 +21,7 @@ import pytest
 
 from epochal.index import ingestion, marks
 from epochal.index.ingestion import Indexing, Partition
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.changes import Change, Removal
 from epochal.layout.healing import Gap, Heal, Healed
 from epochal.layout.source import Source

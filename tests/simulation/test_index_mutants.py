@@ -21,7 +21,7 @@ from epochal.index.epochs import Epoch, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
 from epochal.index.tip import load_tip
-from epochal.index.tip_append import batch_of
+from epochal.index.wire_batch import batch_of
 from epochal.layout.changes import Change, Removal, Span
 from epochal.layout.healing import Gap, Heal, Healed
 from epochal.layout.source import Source

@@ -16,10 +16,10 @@ import pytest
 from epochal.contrib.equinox import append, port, pruning
 from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
 from epochal.contrib.equinox.streams import Tips
-from epochal.index import tip_append
+from epochal.index import tip_append, tip_writes
 from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
-from epochal.index.tip_append import WireBatch
+from epochal.index.wire_batch import WireBatch
 from epochal.layout import key_records, once, streams
 from epochal.layout.streams import ReadPart, Rejected, Written
 from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Token, expected_head, version_of
@@ -40,23 +40,23 @@ mutant = MUTANTS.add
 
 @mutant()
 def the_tip_is_written_whatever_it_is(patch: Patch) -> None:
-    update = tip_append._update
+    update = tip_writes._update
 
     def anyhow(*given: Any, **named: Any) -> Any:
         planned, token = update(*given, **named)
         return replace(planned, condition=None), token
 
-    patch.setattr(tip_append, "_update", anyhow)
+    patch.setattr(tip_writes, "_update", anyhow)
 
 
 @mutant()
 def a_version_alone_guards_the_tip(patch: Patch) -> None:
-    patch.setattr(tip_append, "unchanged_condition", lambda _etag, version: equals("n", number(version)))
+    patch.setattr(tip_writes, "unchanged_condition", lambda _etag, version: equals("n", number(version)))
 
 
 @mutant()
 def a_stream_is_created_over_another(patch: Patch) -> None:
-    create = tip_append.create_tip
+    create = tip_writes.create_tip
 
     def anyhow(table: str, batch: WireBatch) -> tuple[Put, Token]:
         put, token = create(table, batch)
@@ -73,7 +73,7 @@ def what_is_expected_is_not_asked_for(patch: Patch) -> None:
 
 @mutant(dear=True)
 def a_tombstone_is_written_over(patch: Patch) -> None:
-    patch.setattr(tip_append, "_OPEN", equals("i", tip_key("any")["i"]))
+    patch.setattr(tip_writes, "_OPEN", equals("i", tip_key("any")["i"]))
 
 
 @mutant()
@@ -243,7 +243,7 @@ def events_leave_the_tip_before_their_calf_is_put(patch: Patch) -> None:
 
 @mutant(begin=98)
 def a_calf_is_put_over_another(patch: Patch) -> None:
-    put_calf = tip_append.put_calf
+    put_calf = tip_writes.put_calf
     for each in (tip_append, append):
         patch.setattr(each, "put_calf", lambda *given: replace(put_calf(*given), condition=None))
 
@@ -251,7 +251,7 @@ def a_calf_is_put_over_another(patch: Patch) -> None:
 @mutant()
 def what_another_has_calved_is_taken_for_all_of_it(patch: Patch) -> None:
     def enough(table: str, tip: Tip) -> Steps[bool]:
-        yield tip_append.put_calf(table, tip.stream, tip.span)
+        yield tip_writes.put_calf(table, tip.stream, tip.span)
         return True
 
     patch.setattr(tip_append, "calve", enough)
@@ -274,7 +274,7 @@ def what_another_has_calved_is_calved_again(patch: Patch) -> None:
 
 @mutant()
 def calves_forget_the_first_event(patch: Patch) -> None:
-    put_calf = tip_append.put_calf
+    put_calf = tip_writes.put_calf
     for each in (tip_append, append):
         patch.setattr(
             each, "put_calf", lambda table, stream, span: put_calf(table, stream, span.since(span.base + 1))

@@ -15,7 +15,7 @@ from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.hosting.indexer_state import IndexerState
 from epochal.index.indexer_failures import record_failures
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 

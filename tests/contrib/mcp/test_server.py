@@ -30,7 +30,7 @@ from epochal.contrib.mcp.server import (
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.index.indexer_failures import record_failures
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.tables import TIMERS
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.scheduling import call_off, in_, later

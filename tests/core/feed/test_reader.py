@@ -19,7 +19,7 @@ from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import PlacedEntry
 from epochal.index.tip import read_tip
-from epochal.index.tip_append import put_calf
+from epochal.index.tip_writes import put_calf
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event, Unfold
 from epochal.plan.ops import Get, Op, Put, Reply

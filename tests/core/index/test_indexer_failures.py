@@ -8,7 +8,7 @@ import pytest
 
 from epochal.index.indexer_failures import GOES_ON, forget_failures, indexer_failures, record_failures
 from epochal.index.series import read_series, register
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from tests.core.feed.feeds import Feeds
 

@@ -24,7 +24,7 @@ from epochal.index.ingestion import (
     sort_by_time,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.changes import Span
 from epochal.layout.healing import Heal
 from epochal.model.moments import Ticks

@@ -26,7 +26,7 @@ from epochal.index.feed_walk import tail
 from epochal.index.moments import SKEW, find_moment
 from epochal.index.series import register, start_epoch
 from epochal.index.tip import StoredSpan, events_attributes, find_calf, write_event
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.changes import Span
 from epochal.layout.streams import EncodedEvent
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time

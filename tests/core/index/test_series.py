@@ -8,7 +8,7 @@ from epochal.codec.bodies import decode
 from epochal.errors import CorruptData
 from epochal.index.series import Series, read_series, register, start_epoch
 from epochal.index.tip import read_event, read_tip, read_unfold
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put
 from tests.core.feed.feeds import Feeds, is_read

@@ -10,23 +10,21 @@ from functools import partial
 import pytest
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded, encode
+from epochal.index.calf_costs import calf_pays
 from epochal.index.checkpoints import MAX_EPOCH, epoch_stream, poison_stream
 from epochal.index.tip import Tip, load_tip, read_all
 from epochal.index.tip_append import (
     BY_COST,
     CalfRule,
-    WireBatch,
     append,
     append_on,
     append_once,
     attempt,
-    batch_of,
-    calf_pays,
     calve_and_update,
-    create_tip,
-    growth_of,
     tip_after,
 )
+from epochal.index.tip_writes import create_tip, growth_of
+from epochal.index.wire_batch import WireBatch, batch_of
 from epochal.layout.streams import EncodedEvent, Rejected, Written
 from epochal.layout.tables import INDEX
 from epochal.model.versions import Token, version_of

@@ -9,7 +9,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.index.groups import LoadedState, group_stream, load, save
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Driver, Meter

@@ -14,7 +14,7 @@ from epochal.care.mender import Mender
 from epochal.errors import CorruptData, Refused
 from epochal.index.indexer_failures import record_failures
 from epochal.index.series import register
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.testing.memory import MemoryTables

@@ -9,7 +9,7 @@ import pytest
 from epochal.index.live_members import Sign, write_sign
 from epochal.index.parking_causes import Cause
 from epochal.index.series import register
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction

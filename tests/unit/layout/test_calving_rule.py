@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.contrib.equinox.append import ByCost, Calving, Fixed
-from epochal.index.tip_append import ROOM, Growth
+from epochal.index.calf_costs import ROOM, Growth
 from epochal.model.versions import Token
 from epochal.plan.limits import ITEM_BYTES
 from tests.support.steps import steps

@@ -22,7 +22,8 @@ from epochal.feed.unreadable_records import SET_ASIDE
 from epochal.index.checkpoints import poison_stream
 from epochal.index.ingestion import Ingested
 from epochal.index.tip import read_all
-from epochal.index.tip_append import append, batch_of
+from epochal.index.tip_append import append
+from epochal.index.wire_batch import batch_of
 from epochal.layout.registry import head_key
 from epochal.layout.source import Source
 from epochal.layout.streams import EncodedEvent

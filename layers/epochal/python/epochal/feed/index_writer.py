@@ -14,7 +14,7 @@ from typing import TypeVar
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.changes import Change
 from epochal.layout.healing import Heal
 from epochal.lazy_dataclasses import dataclass, field

@@ -14,7 +14,8 @@ from epochal.codec.bodies import Encoded, encode
 from epochal.index.checkpoints import poison_stream
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.tip import load_tip
-from epochal.index.tip_append import Ids, append_once, batch_of
+from epochal.index.tip_append import append_once
+from epochal.index.wire_batch import Ids, batch_of
 from epochal.layout.key_records import KeyRecord, lower, remember
 from epochal.layout.registry import base_of, head_key
 from epochal.layout.streams import EncodedEvent

@@ -159,7 +159,7 @@ def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
     """Read new entries for a waiting reader, as cheaply as possible while there are none.
 
     Reading a Tip costs by its size. But an indexer that appends to a large Tip first moves its events into a calf
-    (`tip_append.LARGE`): as long as there is no such calf, which is the cheapest to check, nothing has come. Other
+    (`calf_costs.LARGE`): as long as there is no such calf, which is the cheapest to check, nothing has come. Other
     programs may append to their Tips as they are, so those are read themselves.
     """
     cursor = walk.cursor

@@ -16,7 +16,8 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint, tip_key
 from epochal.index.group_state import GroupState, Reads
 from epochal.index.tip import Tip, load_tip, read_unfold
-from epochal.index.tip_append import Ids, append_on, batch_of
+from epochal.index.tip_append import append_on
+from epochal.index.wire_batch import Ids, batch_of
 from epochal.layout.registry import source_of
 from epochal.layout.streams import EncodedUnfold, Written
 from epochal.lazy_dataclasses import dataclass, field

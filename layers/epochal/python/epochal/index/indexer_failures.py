@@ -15,7 +15,7 @@ from typing import Final
 from epochal.errors import InvalidInput
 from epochal.index.feed_walk import read_last_write_time
 from epochal.index.series import IndexerFailure, Series, change_series
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.registry import base_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import PER_SECOND, Ticks, parse_time

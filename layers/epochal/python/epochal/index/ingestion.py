@@ -44,7 +44,8 @@ from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
-from epochal.index.tip_append import Ids, append_on, batch_of, tip_after
+from epochal.index.tip_append import append_on, tip_after
+from epochal.index.wire_batch import Ids, batch_of
 from epochal.layout.changes import Change, Removal, Span
 from epochal.layout.healing import PIECE, Gap, Heal, Healed
 from epochal.layout.streams import Written

@@ -24,7 +24,7 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:
-    from epochal.index.tip_append import Ids
+    from epochal.index.wire_batch import Ids
 
 STARTED: Final = "Started"
 
@@ -134,7 +134,8 @@ def change_series(
     Nothing is written if the change has no effect.
     """
     # What only reads the feed starts without it.
-    from epochal.index.tip_append import append_on, batch_of  # noqa: PLC0415
+    from epochal.index.tip_append import append_on  # noqa: PLC0415
+    from epochal.index.wire_batch import batch_of  # noqa: PLC0415
 
     tip = yield from load_tip(table, SERIES)
     while True:

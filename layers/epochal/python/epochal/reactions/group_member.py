@@ -14,7 +14,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.index.groups import LoadedState, StateConflict, group_stream, load, save
 from epochal.index.parking_causes import Cause, forget_cause, keep_cause, read_causes
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
 from epochal.reactions.failures import Failure

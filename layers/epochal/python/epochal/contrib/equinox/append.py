@@ -19,24 +19,18 @@ from typing import Final, Literal, TypeAlias
 
 from epochal.contrib.equinox import CALVING, TIP_BYTES, EquinoxOptions
 from epochal.errors import InvalidInput, TooLarge
+from epochal.index.calf_costs import Growth, calf_pays, overflows
 from epochal.index.tip import StoredSpan, Tip, append_id, load_tip, query_calves, read_span, read_tip
 from epochal.index.tip_append import (
     BlockedByTip,
-    Growth,
     TipOrToken,
-    WireBatch,
     attempt,
-    calf_pays,
     calve_and_update,
     calve_and_write,
-    create_tip,
-    extend_tip,
-    keyed_etag,
-    overflows,
-    put_calf,
-    retry_etag,
     uncalved,
 )
+from epochal.index.tip_writes import create_tip, extend_tip, put_calf, retry_etag
+from epochal.index.wire_batch import WireBatch, keyed_etag
 from epochal.layout import decision_keys, once, streams
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
 from epochal.layout.once import UnfoldsRefused
@@ -57,7 +51,7 @@ from epochal.plan.ops import Done, Items, Overflow, Refusal, Steps, Transact, Up
 from epochal.plan.values import Item, Key
 from epochal.settings import Settings, variable
 
-# When a Tip's events go into a calf, and how: when that is cheapest (`index.tip_append.calf_pays`), or at limits.
+# When a Tip's events go into a calf, and how: when that is cheapest (`index.calf_costs.calf_pays`), or at limits.
 #
 # `Fixed` calves by bytes and events, as Equinox does; for tables that Equinox applications write too. For these, calf
 # and Tip are written in one transaction: there is no overlap then, at twice the price.

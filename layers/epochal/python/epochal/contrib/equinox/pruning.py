@@ -26,7 +26,9 @@ from epochal.index.tip import (
     span_size,
     write_unfold,
 )
-from epochal.index.tip_append import TipOrToken, WireBatch, retry_etag, token_of, unchanged_condition
+from epochal.index.tip_append import TipOrToken
+from epochal.index.tip_writes import retry_etag, token_of, unchanged_condition
+from epochal.index.wire_batch import WireBatch
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import NO_STREAM, ExpectedVersion, version_of

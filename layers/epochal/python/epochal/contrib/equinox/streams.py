@@ -11,8 +11,10 @@ from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import InvalidInput
+from epochal.index.calf_costs import ROOM
 from epochal.index.tip import StoredSpan, Tip, TipCursor, load_tip, unfolds_size, write_unfold
-from epochal.index.tip_append import ROOM, TipOrToken, WireBatch, batch_of
+from epochal.index.tip_append import TipOrToken
+from epochal.index.wire_batch import WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart

@@ -23,7 +23,7 @@ from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.index.groups import MAX_NAMES, MAX_PARKED, LoadedState, StateConflict, group_stream, load, save
-from epochal.index.tip_append import Ids
+from epochal.index.wire_batch import Ids
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.versions import MAX_VERSION
