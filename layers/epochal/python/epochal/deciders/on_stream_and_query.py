@@ -20,9 +20,9 @@ from epochal.errors import ConditionUnmet
 from epochal.layout.streams import Also, Head, Result
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Conflict, StreamAppend
+from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
 from epochal.store.encoding import check_key
-from epochal.store.streams import token_of
 from epochal.store.tagged import TaggedEvents
 
 E = TypeVar("E")

@@ -15,8 +15,6 @@ from epochal.layout.changes import Span
 from epochal.model.bodies import body_size
 from epochal.store.driver import pool
 
-_Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
-
 
 def read_in_halves(
     stream: str, first: int, end: int, read: Callable[[int, int], Iterable[FeedEvent]]

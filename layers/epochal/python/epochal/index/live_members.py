@@ -16,8 +16,6 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Delete, Put, Query, Steps
 from epochal.plan.values import Key, number, read_number, text
 
-U = TypeVar("U", int, Unit)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:

@@ -21,9 +21,6 @@ from epochal.reactions.page_tasks import Task
 from epochal.reactions.reaction import Delivery, Reaction, caused_by
 from epochal.store.driver import Patience
 
-if TYPE_CHECKING:
-    pass
-
 PAUSES: Final = Patience(first=0.2, longest=5.0)
 """Pauses before repeated calls: enough for a hiccup, not for an outage."""
 
