@@ -94,7 +94,7 @@ REST: Final = Promise(
         "tests/local/test_shared.py",
         "tests/contrib/console/test_bounds.py",
         "tests/contrib/transfer/importing/test_bad_lines.py",
-        "tests/unit/layout/test_replay.py",
+        "tests/contrib/equinox/layout/test_replay.py",
         "tests/unit/project/test_core.py",
         "tests/unit/project/test_kinds.py",
         "tests/surfaces/stacks/test_deletion.py",

@@ -13,7 +13,7 @@ from epochal.model.versions import MAX_VERSION, Appended, Token
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
-from tests.unit.layout.items import store, tip
+from tests.contrib.equinox.layout.items import store, tip
 
 E = Event(type="E")
 Act = Callable[[Streams], object]

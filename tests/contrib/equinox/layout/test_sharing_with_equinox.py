@@ -25,7 +25,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.layout.equinox import Equinox
+from tests.contrib.equinox.layout.equinox import Equinox
 
 STREAM = "Order-1"
 OURS = Settings.of(tips_table="tips", index_table="index")

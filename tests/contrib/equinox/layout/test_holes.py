@@ -22,7 +22,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction, Hole, Page
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.layout.items import STREAM, TABLE, calf, numbered, tip
+from tests.contrib.equinox.layout.items import STREAM, TABLE, calf, numbered, tip
 
 EVENTS = 12
 

@@ -21,8 +21,8 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
+from tests.contrib.equinox.layout.items import STREAM
 from tests.support.stream_layouts import LAYOUTS
-from tests.unit.layout.items import STREAM
 
 EVENTS = 20
 

@@ -14,7 +14,7 @@ from epochal.model.events import Event
 from epochal.plan.values import Item, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.layout.items import STREAM, TABLE, calf, item, numbered, store, tip
+from tests.contrib.equinox.layout.items import STREAM, TABLE, calf, item, numbered, store, tip
 
 READS: dict[str, Callable[[Streams], object]] = {
     "forward": lambda streams: list(streams.read(STREAM)),

@@ -16,7 +16,7 @@ from epochal.plan.ops import Get
 from epochal.plan.values import Item, binary, mapping, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from tests.unit.layout.items import STREAM, TABLE, calf, event, numbered, store, tip, without
+from tests.contrib.equinox.layout.items import STREAM, TABLE, calf, event, numbered, store, tip, without
 
 
 def stored(tables: MemoryTables, base: int = TIP) -> Item:

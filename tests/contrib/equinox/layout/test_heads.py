@@ -9,7 +9,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP
 from epochal.layout.changes import Span
 from epochal.plan.values import Item, number, sequence, text
-from tests.unit.layout.items import STREAM, calf, item, numbered, tip
+from tests.contrib.equinox.layout.items import STREAM, calf, item, numbered, tip
 
 
 def typed(following: int, types: list[str], latest: int) -> Item:

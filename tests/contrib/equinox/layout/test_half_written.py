@@ -19,8 +19,8 @@ from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
+from tests.contrib.equinox.layout.items import STREAM, TABLE, calf, numbered, store, tip
 from tests.simulation.gradual import Gradual
-from tests.unit.layout.items import STREAM, TABLE, calf, numbered, store, tip
 
 EVENTS = 4
 

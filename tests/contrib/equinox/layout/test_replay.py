@@ -18,7 +18,7 @@ from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
-from tests.unit.layout.items import STREAM, TABLE, calf, numbered, store, tip
+from tests.contrib.equinox.layout.items import STREAM, TABLE, calf, numbered, store, tip
 
 STREAMS: dict[str, Calving] = {
     "calves of one event": Fixed(max_events=1, mode="two-step"),

@@ -18,7 +18,7 @@ from epochal.plan.values import Item, number, text, value_size
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
-from tests.unit.layout.items import STREAM, TABLE
+from tests.contrib.equinox.layout.items import STREAM, TABLE
 
 E = Event(type="E", data=b"{}")
 TWO_STEP = Fixed(max_events=2, mode="two-step")
