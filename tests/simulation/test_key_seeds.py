@@ -61,7 +61,7 @@ def the_bound_of_a_key_is_not_lowered(patch: Patch) -> None:
         return seen
 
     for module in (once, decision_keys):
-        patch.setattr(module, "lower", as_it_is)
+        patch.setattr(module, "lower_bound", as_it_is)
 
 
 @pytest.mark.parametrize("kind", KINDS)

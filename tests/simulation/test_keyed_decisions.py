@@ -492,11 +492,11 @@ def test_an_append_whose_keys_show_before_its_events_is_waited_for(before: int) 
 
 @mutant("one key|told of what|not all were told", on="on_streams")
 def what_is_there_under_the_key_is_not_looked_for_before_deciding(patch: Patch) -> None:
-    def begin(*_: Any) -> Steps[decision_keys.Free]:
+    def begin(*_: Any) -> Steps[decision_keys.KeyUnused]:
         yield from ()
-        return decision_keys.Free()
+        return decision_keys.KeyUnused()
 
-    patch.setattr(decision_keys, "begin", begin)
+    patch.setattr(decision_keys, "begin_decision", begin)
 
 
 @mutant("one key", on="on_streams")
@@ -506,13 +506,13 @@ def it_is_not_looked_for_on_what_was_read_after_a_pause(patch: Patch) -> None:
 
 @mutant("one key", on="on_streams")
 def what_was_pruned_was_never_there(patch: Patch) -> None:
-    kept = decision_keys._made  # noqa: SLF001  the rule itself
+    kept = decision_keys._find_decision  # noqa: SLF001  the rule itself
 
     def made(*given: Any) -> Steps[Any]:
         found = yield from kept(*given)
         return None if isinstance(found, Unknown) else found
 
-    patch.setattr(decision_keys, "_made", made)
+    patch.setattr(decision_keys, "_find_decision", made)
 
 
 @mutant("one key", on="on_moments")

@@ -254,7 +254,7 @@ def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "recall", unasked)
+    patch.setattr(several, "load_record", unasked)
 
 
 @left_out(

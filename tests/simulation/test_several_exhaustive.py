@@ -197,7 +197,7 @@ def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "recall", unasked)
+    patch.setattr(several, "load_record", unasked)
 
 
 def a_repeat_is_told_of_what_it_would_have_written(patch: Patch) -> None:

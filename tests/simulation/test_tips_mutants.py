@@ -117,8 +117,8 @@ def a_key_is_not_remembered(patch: Patch) -> None:
     def forgetful(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(once, "remember", forgetful)
-    patch.setattr(once, "recall", forgetful)
+    patch.setattr(once, "put_record", forgetful)
+    patch.setattr(once, "load_record", forgetful)
 
 
 @mutant()
@@ -126,10 +126,10 @@ def a_key_is_remembered_after_its_append(patch: Patch) -> None:
     append_once = once.append_once
 
     def late(given: Any, expected: Any, record: Any) -> Steps[Any]:
-        if (yield from key_records.recall(given.table, record)) is not None:
+        if (yield from key_records.load_record(given.table, record)) is not None:
             return (yield from append_once(given, expected, record))
         result = yield from append.append(given.table, given.batch, expected, given.calving)
-        yield from key_records.remember(given.table, record, 0)
+        yield from key_records.put_record(given.table, record, 0)
         return result
 
     patch.setattr(once, "append_once", late)
@@ -154,7 +154,7 @@ def a_tries_index_may_lie_below_what_its_key_is_remembered_with(patch: Patch) ->
         yield from ()
         return seen
 
-    patch.setattr(once, "lower", as_it_is)
+    patch.setattr(once, "lower_bound", as_it_is)
 
 
 @mutant(dear=True)
@@ -166,12 +166,12 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
         known = expected_head(expected)
         if known is not UNREAD:
             version = version_of(known)
-            if (yield from key_records.remember(given.table, record, version)) is None:
+            if (yield from key_records.put_record(given.table, record, version)) is None:
                 return (yield from once._tried(call, known))
-        before = yield from key_records.recall(given.table, record)
+        before = yield from key_records.load_record(given.table, record)
         tip = yield from given.load()
         if streams.accepts(expected, tip):
-            yield from key_records.remember(given.table, record, version_of(tip))
+            yield from key_records.put_record(given.table, record, version_of(tip))
         return (yield from once._again(call, tip, before))
 
     patch.setattr(once, "append_once", early)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
-from epochal.layout.key_records import KeyRecord, remember
+from epochal.layout.key_records import KeyRecord, put_record
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.moments import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
@@ -244,7 +244,7 @@ def test_whatever_an_item_holds_it_is_read_or_corrupt(attributes: dict[str, Any]
 
 
 def test_what_else_has_keys_p_and_i_is_no_page() -> None:
-    key_record = next(remember("streams", KeyRecord.of("Cart-1", "key", 0), 5))
+    key_record = next(put_record("streams", KeyRecord.of("Cart-1", "key", 0), 5))
     tip = {
         "p": text("Cart-1"),
         "i": number(2_147_483_647),

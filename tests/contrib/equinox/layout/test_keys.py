@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
-from epochal.layout.key_records import KeyRecord, Remembered, lower, recall, remember
+from epochal.layout.key_records import KeyRecord, RecordContents, load_record, lower_bound, put_record
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import (
@@ -166,34 +166,35 @@ def test_the_bound_of_a_key_is_lowered_to_a_try_below_it_and_never_raised(
     tables: MemoryTables, bound: int, version: int
 ) -> None:
     record = KeyRecord.of(STREAM, "pay-1", 1_000)
-    assert perform(tables, remember("tips", record, bound)) is None
-    seen = perform(tables, recall("tips", record))
-    assert seen == Remembered(first=bound)
-    lowered = Remembered(first=min(bound, version))
-    assert perform(tables, lower("tips", record, version, seen)) == lowered
-    assert perform(tables, recall("tips", record)) == lowered
+    assert perform(tables, put_record("tips", record, bound)) is None
+    seen = perform(tables, load_record("tips", record))
+    assert seen == RecordContents(first=bound)
+    lowered = RecordContents(first=min(bound, version))
+    assert perform(tables, lower_bound("tips", record, version, seen)) == lowered
+    assert perform(tables, load_record("tips", record)) == lowered
 
 
 def test_a_key_is_remembered_to_the_last_second_of_its_window_and_free_from_then_on(
     tables: MemoryTables,
 ) -> None:
-    perform(tables, remember("tips", KeyRecord.of(STREAM, "pay-1", 1_000), 4))
+    perform(tables, put_record("tips", KeyRecord.of(STREAM, "pay-1", 1_000), 4))
     last, after = (KeyRecord.of(STREAM, "pay-1", 1_000 + KEY_WINDOW_SECONDS + more) for more in (0, 1))
-    assert perform(tables, recall("tips", last)) == Remembered(first=4)
-    assert perform(tables, recall("tips", after)) is None
-    assert perform(tables, remember("tips", last, 7)) == Remembered(first=4)
-    assert perform(tables, remember("tips", after, 7)) is None
-    assert perform(tables, recall("tips", after)) == Remembered(first=7)
+    assert perform(tables, load_record("tips", last)) == RecordContents(first=4)
+    assert perform(tables, load_record("tips", after)) is None
+    assert perform(tables, put_record("tips", last, 7)) == RecordContents(first=4)
+    assert perform(tables, put_record("tips", after, 7)) is None
+    assert perform(tables, load_record("tips", after)) == RecordContents(first=7)
 
 
 @pytest.mark.parametrize(
-    "seen", [Remembered(first=2), Remembered(first=3), Remembered(first=9, append_id=b"done", etag="0")]
+    "seen",
+    [RecordContents(first=2), RecordContents(first=3), RecordContents(first=9, append_id=b"done", etag="0")],
 )
 def test_a_key_whose_bound_is_low_enough_or_whose_unfolds_are_written_asks_for_nothing(
-    seen: Remembered,
+    seen: RecordContents,
 ) -> None:
     with pytest.raises(StopIteration) as ended:
-        next(lower("tips", KeyRecord.of(STREAM, "pay-1", 1_000), 3, seen))
+        next(lower_bound("tips", KeyRecord.of(STREAM, "pay-1", 1_000), 3, seen))
     assert ended.value.value == seen
 
 
@@ -202,16 +203,16 @@ def test_the_bound_of_a_key_that_another_call_lowers_meanwhile_is_not_above_eith
     tables: MemoryTables, lowest: int
 ) -> None:
     record = KeyRecord.of(STREAM, "pay-1", 1_000)
-    perform(tables, remember("tips", record, 9))
-    perform(tables, lower("tips", record, lowest, Remembered(first=9)))
+    perform(tables, put_record("tips", record, 9))
+    perform(tables, lower_bound("tips", record, lowest, RecordContents(first=9)))
     left = iter(range(3))
 
     def execute(op: Op) -> Reply:
         assert next(left, None) is not None, "it is lowered without end"
         return tables.execute(op)
 
-    found = driver_on(execute).run(lower("tips", record, 3, Remembered(first=9)))
-    assert found == perform(tables, recall("tips", record)) == Remembered(first=min(lowest, 3))
+    found = driver_on(execute).run(lower_bound("tips", record, 3, RecordContents(first=9)))
+    assert found == perform(tables, load_record("tips", record)) == RecordContents(first=min(lowest, 3))
 
 
 def test_a_key_that_another_call_uses_for_other_contents_meanwhile_is_refused(streams: Streams) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from epochal.care.torn import Kind, Torn
-from epochal.layout.key_records import Remembered
+from epochal.layout.key_records import RecordContents
 from epochal.layout.streams import decided_events
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, format_ticks
@@ -109,7 +109,7 @@ class RecentWrites:
         if len(self.writes) > self.most:
             self._forget()
 
-    def remember(self, name: str, found: Remembered) -> None:
+    def remember(self, name: str, found: RecordContents) -> None:
         """Remember a record of a key, if it says what its append wrote."""
         parts = tuple(_parts(found))
         if any(part.time >= self.since for part in parts):
@@ -152,7 +152,7 @@ def _writes(page: Page) -> Iterator[_Part]:
         yield _Part(index=page.index, time=page.time, first=page.version)
 
 
-def _parts(found: Remembered) -> Iterator[_Part]:
+def _parts(found: RecordContents) -> Iterator[_Part]:
     """Yield what the append of a record wrote to each of its streams."""
     if found.etag is not None and (state := state_of(found.etag)) is not None:
         yield _Part(index=state.index, time=state.time, first=found.first, state=True)

@@ -116,7 +116,7 @@ class Loader(Generic[S, E]):
     def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
         """Start a decision under a key: return the state to decide on, or an earlier decision's result."""
         as_of = self.now()
-        found = self._told(key, decision_keys.begin(key, loaded.known))
+        found = self._told(key, decision_keys.begin_decision(key, loaded.known))
         if isinstance(found, Written):
             return found
         return self.made(key.stream, found.head, loaded, as_of) if found.read else loaded
@@ -125,7 +125,7 @@ class Loader(Generic[S, E]):
         """Resume a decision under a key on a newer head; return its state, or an earlier decision's result."""
         if key is None:
             return loaded
-        found = self._told(key, decision_keys.resume(key, before.known, loaded.known))
+        found = self._told(key, decision_keys.resume_decision(key, before.known, loaded.known))
         return found if isinstance(found, Written) else loaded
 
     def _told(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:

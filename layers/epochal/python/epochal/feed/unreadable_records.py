@@ -16,7 +16,7 @@ from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import append_once
 from epochal.index.wire_batch import Ids, batch_of
-from epochal.layout.key_records import KeyRecord, lower, remember
+from epochal.layout.key_records import KeyRecord, lower_bound, put_record
 from epochal.layout.registry import base_of, head_key
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass
@@ -51,10 +51,10 @@ def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
     key = KeyRecord.of(stream, poison.sequence_number, unix_seconds(parse_time(ids.timestamp)))
     tip = yield from load_tip(table, stream)
     # After the Tip, so that what it says covers every try that the Tip may have in it.
-    seen = yield from remember(table, key, version_of(tip))
+    seen = yield from put_record(table, key, version_of(tip))
     if seen is None:
         return (yield from append_once(table, batch, tip, version_of(tip)))
-    seen = yield from lower(table, key, version_of(tip), seen)
+    seen = yield from lower_bound(table, key, version_of(tip), seen)
     return (yield from append_once(table, batch, tip, seen.first))
 
 

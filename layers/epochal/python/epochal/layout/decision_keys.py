@@ -1,15 +1,22 @@
 """Decisions on the state of a stream under an idempotency key.
 
-`begin` runs before the decision, and `resume` on each head that it goes on with. Both look for an earlier decision
-under the key, and return its outcome or the head to decide on. Each try of the decision is on exactly such a head, so a
-second decision under the key is never appended.
+`begin_decision` runs before the decision, and `resume_decision` on each head that it goes on with. Both look for an
+earlier decision under the key, and return its outcome or the head to decide on. Each try of the decision is on exactly
+such a head, so a second decision under the key is never appended.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from epochal.layout.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
+from epochal.layout.key_records import (
+    KeyRecord,
+    RecordContents,
+    check_contents,
+    load_record,
+    lower_bound,
+    put_record,
+)
 from epochal.layout.streams import (
     NEVER,
     Batch,
@@ -54,7 +61,7 @@ class DecisionKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Free:
+class KeyUnused:
     """The answer that nothing has been appended under a key up to the head.
 
     Attributes:
@@ -66,8 +73,8 @@ class Free:
     read: bool = False
 
 
-def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
-    """Look for an earlier decision under a key; return its outcome, or the head to decide on (`Free`).
+def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Settled | KeyUnused]:
+    """Look for an earlier decision under a key; return its outcome, or the head to decide on (`KeyUnused`).
 
     Args:
         known: known head of the stream.
@@ -76,19 +83,21 @@ def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
         InvalidInput: the key was used for unfolds.
     """
     new = key.layout.is_new(known, key.above)
-    if new or (new is None and (yield from remember(key.table, key.record, version_of(known))) is None):
-        return Free()
+    if new or (new is None and (yield from put_record(key.table, key.record, version_of(known))) is None):
+        return KeyUnused()
     head: Head | None = yield from key.layout.load(key.table, key.stream)
     # After the head, so that what it says covers every try that the head may have in it.
-    record = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
+    record = (yield from load_record(key.table, key.record)) or (
+        RecordContents(first=0) if new is False else None
+    )
     if record is None:
         # The record has expired meanwhile.
-        record = yield from remember(key.table, key.record, version_of(head))
-    settled = None if record is None else (yield from _made(key, head, record))
-    return settled or Free(head=head, read=True)
+        record = yield from put_record(key.table, key.record, version_of(head))
+    settled = None if record is None else (yield from _find_decision(key, head, record))
+    return settled or KeyUnused(head=head, read=True)
 
 
-def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Settled | None]:
+def resume_decision(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Settled | None]:
     """Look for an earlier decision under a key before the decision is made again on another head.
 
     Args:
@@ -98,14 +107,14 @@ def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Sett
     Returns:
         The outcome of the earlier decision; None if there is none.
     """
-    record: Remembered | None = None
+    record: RecordContents | None = None
     if version_of(known) < version_of(since):
         # The stream was begun anew, or the token is of another stream: no try may be below the record's bound.
-        record = yield from recall(key.table, key.record)
-    return (yield from _made(key, known, record or Remembered(first=version_of(since))))
+        record = yield from load_record(key.table, key.record)
+    return (yield from _find_decision(key, known, record or RecordContents(first=version_of(since))))
 
 
-def _made(key: DecisionKey, head: Known[Any], record: Remembered) -> Steps[Settled | None]:
+def _find_decision(key: DecisionKey, head: Known[Any], record: RecordContents) -> Steps[Settled | None]:
     """Look for a decision under a key in a stream from the record's bound on; None if there is none.
 
     If there is none, the record's bound is lowered to the head's version, so that a try may follow.
@@ -118,5 +127,5 @@ def _made(key: DecisionKey, head: Known[Any], record: Remembered) -> Steps[Settl
         settled: Settled | None = yield from key.layout.decided(key, head, record.first)
         if settled is not None:
             return settled
-    yield from lower(key.table, key.record, version_of(head), record)
+    yield from lower_bound(key.table, key.record, version_of(head), record)
     return None

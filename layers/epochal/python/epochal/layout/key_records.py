@@ -75,7 +75,7 @@ class KeyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class RecordContents:
     """The contents of a key's record.
 
     Attributes:
@@ -91,7 +91,7 @@ class Remembered:
     made: bytes = b""
 
 
-def remember(table: str, record: KeyRecord, version: int) -> Steps[Remembered | None]:
+def put_record(table: str, record: KeyRecord, version: int) -> Steps[RecordContents | None]:
     """Put the record of a key with the bound `version`, so that tries there and above may follow.
 
     Returns:
@@ -101,17 +101,17 @@ def remember(table: str, record: KeyRecord, version: int) -> Steps[Remembered | 
     return None if isinstance(reply, Done) or reply.item is None else read_record(reply.item)
 
 
-def lower(table: str, record: KeyRecord, version: int, seen: Remembered) -> Steps[Remembered]:
+def lower_bound(table: str, record: KeyRecord, version: int, seen: RecordContents) -> Steps[RecordContents]:
     """Lower the bound of a key's record to `version` if it is above; return the record's contents."""
     while seen.append_id is None and seen.first > version:
         reply = yield _put(table, record, version, AnyOf((record.free, _as_seen(seen))))
         if isinstance(reply, Done):
-            return Remembered(first=version)
+            return RecordContents(first=version)
         seen = seen if reply.item is None else read_record(reply.item)
     return seen
 
 
-def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
+def load_record(table: str, record: KeyRecord) -> Steps[RecordContents | None]:
     """Read the record of a key, once no transaction on it is under way; None if there is none."""
     (item,) = (yield TransactGet(keys=((table, _key(record)),))).items
     if item is None or int(item["ttl"]["N"]) < record.now:
@@ -120,7 +120,7 @@ def recall(table: str, record: KeyRecord) -> Steps[Remembered | None]:
 
 
 def done_record(
-    table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: Remembered | None
+    table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: RecordContents | None
 ) -> Put:
     """Make the write of the record that goes with unfolds alone.
 
@@ -132,7 +132,7 @@ def done_record(
 
 
 def made_record(
-    table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[Remembered] = ()
+    table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[RecordContents] = ()
 ) -> Put:
     """Make the write of the record that goes with an append to several streams.
 
@@ -154,13 +154,13 @@ def _put(table: str, record: KeyRecord, version: int, condition: Condition) -> P
     return Put(table=table, item=item, condition=condition)
 
 
-def _as_seen(seen: Remembered) -> Condition:
+def _as_seen(seen: RecordContents) -> Condition:
     return All((Absent("k"), equals("n", number(seen.first))))
 
 
-def read_record(item: Item) -> Remembered:
+def read_record(item: Item) -> RecordContents:
     """Decode the item of a key's record."""
-    return Remembered(
+    return RecordContents(
         first=int(item["n"]["N"]),
         append_id=bytes(item["k"]["B"]) if "k" in item else None,
         etag=item["etag"]["S"] if "etag" in item else None,
@@ -168,7 +168,7 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(record: Remembered | None, append_id: bytes | None) -> None:
+def check_contents(record: RecordContents | None, append_id: bytes | None) -> None:
     """Raise `InvalidInput` if a record is of a write with another append id.
 
     Args:

@@ -30,11 +30,11 @@ from epochal.errors import InvalidInput
 from epochal.layout.key_records import (
     KeyedWrite,
     KeyRecord,
-    Remembered,
+    RecordContents,
     check_contents,
-    lower,
-    recall,
-    remember,
+    load_record,
+    lower_bound,
+    put_record,
 )
 from epochal.layout.streams import (
     Answer,
@@ -73,7 +73,7 @@ class UnfoldsRefused(Generic[H_co]):
     """
 
     head: Steps[H_co | None]
-    seen: Remembered | None
+    seen: RecordContents | None
     etag: str | None
 
 
@@ -109,7 +109,7 @@ class Attempts(Protocol[H]):
         """
 
     def unfold_on(
-        self, known: Known[H], record: KeyRecord, seen: Remembered | None
+        self, known: Known[H], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[H] | Unmet]:
         """Write unfolds alone on exactly the known head, with the key's record in the same transaction.
 
@@ -155,20 +155,20 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     known: Known[H] | Unread = expected_head(expected)
     if known is not UNREAD:
         new = attempts.is_new(known)
-        if new or (new is None and (yield from remember(table, record, version_of(known))) is None):
+        if new or (new is None and (yield from put_record(table, record, version_of(known))) is None):
             return (yield from _tried(call, known))
     head = yield from attempts.load()
     # After the head, so that what it says covers every try that the head may have in it.
     if (new := attempts.is_new(head)) is not None:
-        contents = None if new else (yield from recall(table, record)) or Remembered(first=0)
+        contents = None if new else (yield from load_record(table, record)) or RecordContents(first=0)
     elif accepts(expected, head):
-        contents = yield from remember(table, record, version_of(head))
+        contents = yield from put_record(table, record, version_of(head))
     else:
-        contents = yield from recall(table, record)
+        contents = yield from load_record(table, record)
     return (yield from _again(call, head, contents))
 
 
-def _again(call: _Call[H], head: H | None, contents: Remembered | None) -> Steps[Answer[H]]:
+def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> Steps[Answer[H]]:
     """Look for an earlier append of the batch in a stream whose head was read; append if there is none.
 
     Args:
@@ -184,7 +184,7 @@ def _again(call: _Call[H], head: H | None, contents: Remembered | None) -> Steps
     if not accepts(call.expected, head):
         return (yield from _too_late(call, head))
     if contents is not None:
-        lowered = yield from lower(attempts.table, call.record, version_of(head), contents)
+        lowered = yield from lower_bound(attempts.table, call.record, version_of(head), contents)
         check_contents(lowered, attempts.batch.append_id)
     return (yield from _tried(call, head, was_read=True))
 
@@ -214,7 +214,7 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
         if not isinstance(result, Rejected) or not accepts(call.expected, result.head):
             return result
         known = result.head
-        check_contents((yield from recall(attempts.table, call.record)), attempts.batch.append_id)
+        check_contents((yield from load_record(attempts.table, call.record)), attempts.batch.append_id)
 
 
 def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
@@ -232,7 +232,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     known: Known[H] | Unread = expected_head(expected)
     if known is UNREAD or attempts.is_new(known) is False:
         known = yield from attempts.load()
-    seen: Remembered | None = None
+    seen: RecordContents | None = None
     while True:
         if not isinstance(known, Token):
             first = 0 if attempts.is_new(known) is False else None if seen is None else seen.first
@@ -260,13 +260,13 @@ def _rejected(
     Args:
         tried: etags that this call has tried to leave.
     """
-    seen = yield from recall(attempts.table, record)
+    seen = yield from load_record(attempts.table, record)
     if seen is not None and seen.append_id is not None:
         return (yield from _done(attempts, seen, tried))
     return Rejected(head=head)
 
 
-def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> Steps[Written]:
+def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Written]:
     """Make the result of unfolds that the key's record says were written.
 
     Args:

@@ -18,12 +18,12 @@ from epochal.errors import CorruptData
 from epochal.layout import once
 from epochal.layout.key_records import (
     KeyRecord,
-    Remembered,
+    RecordContents,
     check_contents,
     done_record,
+    load_record,
     made_record,
     read_record,
-    recall,
 )
 from epochal.layout.once import UnfoldsRefused
 from epochal.layout.streams import (
@@ -157,7 +157,7 @@ class SeveralKey:
     append_id: bytes
     counts: Mapping[str, int] | None = None
     sent: list[Plan] = field(default_factory=list)
-    seen: list[Remembered] = field(default_factory=list)
+    seen: list[RecordContents] = field(default_factory=list)
 
     @classmethod
     def of(cls, streams: Sequence[str], key: str, now: Ticks) -> SeveralKey:
@@ -187,10 +187,10 @@ class SeveralKey:
 
     def before(self, table: str) -> Steps[DecidedBefore | None]:
         """What the record says, if it is there."""
-        found = yield from recall(table, self.record)
+        found = yield from load_record(table, self.record)
         return None if found is None else (yield from self.told(table, found))
 
-    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
+    def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore]:
         """The outcome that the record holds, once every stream shows it: a caller that gets it finds its events.
 
         A token is of the page that the append left, also if others have written to it since.
@@ -411,7 +411,7 @@ class PageAttempts:
         return result_under_key(self.batch, head, since, later=repeatable)
 
     def unfold_on(
-        self, known: Known[Page], record: KeyRecord, seen: Remembered | None
+        self, known: Known[Page], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
         """A page, the record, and what goes with them: one commit."""
         stream = self.batch.stream
@@ -421,7 +421,7 @@ class PageAttempts:
             leaving = replace(self.batch, etag=writes[stream].token.etag or "")
             return (done_record(self.table, record, leaving, version_of(known), seen),)
 
-        def refused(head: Steps[Page | None], said: Remembered | None) -> UnfoldsRefused[Page]:
+        def refused(head: Steps[Page | None], said: RecordContents | None) -> UnfoldsRefused[Page]:
             etag = part.sent[-1].writes[stream].token.etag if part.sent else None
             return UnfoldsRefused(head=head, seen=said, etag=etag)
 
@@ -434,7 +434,7 @@ class PageAttempts:
             said = None if item is None else read_record(item)
             if said is None and not refusal.failed:
                 # Only the caller's own conditions are said to have failed; but the record is there if all was written.
-                said = yield from recall(self.table, record)
+                said = yield from load_record(self.table, record)
             if said is None or said == seen:
                 return None
             return refused(head_from(self.table, stream, page_of(page, self.table)), said)

@@ -25,7 +25,7 @@ from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
-from epochal.layout.key_records import KeyRecord, Remembered, remember
+from epochal.layout.key_records import KeyRecord, RecordContents, put_record
 from epochal.layout.streams import (
     NEVER,
     Batch,
@@ -350,13 +350,13 @@ class _Line:
         until = next((place for place, (entry, _) in enumerate(chosen) if entry.alone), len(chosen))
         return chosen[:until]
 
-    def _reserve(self, entry: _Entry, version: int) -> Steps[Remembered | None]:
+    def _reserve(self, entry: _Entry, version: int) -> Steps[RecordContents | None]:
         """Put the record of an append's idempotency key; return the record that was there, or None."""
         batch, key = entry.batch, entry.append.idempotency_key
         assert batch is not None  # noqa: S101  it goes out with others
         assert key is not None  # noqa: S101  as was asked
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
-        return remember(self.table, record, version)
+        return put_record(self.table, record, version)
 
     def _write(self, known: Known[Head], chosen: Sequence[tuple[_Entry, bool]]) -> Steps[Any]:
         """Write the appends whose expected version is met, and set answers; return the new known head.

@@ -32,7 +32,7 @@ from epochal.index.tip_append import (
 from epochal.index.tip_writes import create_tip, extend_tip, put_calf, retry_etag
 from epochal.index.wire_batch import WireBatch, keyed_etag
 from epochal.layout import decision_keys, once, streams
-from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
+from epochal.layout.key_records import KeyRecord, RecordContents, done_record, read_record
 from epochal.layout.once import UnfoldsRefused
 from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, accepts, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
@@ -463,7 +463,7 @@ class TipAttempts:
         return settle(self.table, self.batch, head, since, repeatable=repeatable)
 
     def unfold_on(
-        self, known: TipOrToken, record: KeyRecord, seen: Remembered | None
+        self, known: TipOrToken, record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Tip]]:
         """Write unfolds into a known Tip together with the key's record, in one transaction.
 

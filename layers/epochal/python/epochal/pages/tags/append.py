@@ -28,7 +28,7 @@ from typing import Final, TypeAlias
 
 from epochal.codec.bodies import EMPTY, Encoded, decode
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.key_records import KeyRecord, Remembered, check_contents
+from epochal.layout.key_records import KeyRecord, RecordContents, check_contents
 from epochal.layout.queries import Condition, IdTaken, check_covered
 from epochal.layout.query_reads import first_in_the_way
 from epochal.layout.streams import (
@@ -677,7 +677,7 @@ class _StreamKey(SeveralKey):
         made = before or (yield from result_under_key(self.batch, head, first, later=True))
         return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else made
 
-    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
+    def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
         """See `SeveralKey.told`; None where the stream alone has not been appended to yet."""
         if found.made:
             return (yield from super(_StreamKey, self).told(table, found))  # noqa: UP008  slots
