@@ -26,7 +26,7 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Patience
 from tests.core.feed.feeds import Feeds
-from tests.core.feed.test_reader import index, indexed, where
+from tests.unit.feed.test_reader import index, indexed, where
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.core.feed.test_reader import (
+from tests.unit.feed.test_reader import (
     test_a_category_is_what_precedes_the_first_hyphen,
     test_a_checkpoint_taken_before_the_epoch_closed_goes_on_in_the_next,
     test_a_page_at_the_tail_waits_as_long_as_asked_and_ends_empty,

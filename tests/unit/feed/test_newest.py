@@ -13,8 +13,8 @@ from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.feeds import MemoryFeed
 from tests.core.feed.feeds import Feeds, head, is_read, record
-from tests.core.feed.test_reader import Where, everything, many, where
 from tests.support.examples import seeds
+from tests.unit.feed.test_reader import Where, everything, many, where
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
