@@ -12,8 +12,10 @@ import pytest
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
+from epochal.pages.layout import Pages
 from epochal.pages.tags.entries import TagStreams
 from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
@@ -37,7 +39,8 @@ def filled(events: int, size: int, **more: Any) -> TaggedEvents:
     """A store whose tags `a` and `b`, and both, have events in turn; one in the middle is rare."""
     dice = random.Random(1)
     driver = Driver(execute=MemoryTables({"streams": STREAMS}).execute, meter=Meter(), sleep=lambda _: None)
-    store = TaggedEvents(driver=driver, site=TagStreams(table="streams"), **more)
+    named = Streams(driver=driver, table="streams", layout=Pages())
+    store = TaggedEvents(driver=driver, site=TagStreams(table="streams"), named=named, **more)
     for number in range(events):
         tags = (("a",), ("b",), ("a", "b"))[number % 3] if size < PAGE else ("a",)
         kind = "Rare" if number == events // 2 else "T"
