@@ -501,7 +501,7 @@ def what_is_there_under_the_key_is_not_looked_for_before_deciding(patch: Patch) 
 
 @mutant("one key", on="on_streams")
 def it_is_not_looked_for_on_what_was_read_after_a_pause(patch: Patch) -> None:
-    patch.setattr(Loader, "resumed", lambda _self, _key, _before, loaded: loaded)
+    patch.setattr(Loader, "resume_decision", lambda _self, _key, _before, loaded: loaded)
 
 
 @mutant("one key", on="on_streams")

@@ -121,12 +121,12 @@ def test_a_decision_is_that_of_the_latest_state(seeds: range) -> None:
 
 @mutant("decided on|DID NOT RAISE|Refused")
 def a_load_that_may_lag_is_trusted_where_nothing_is_stored(patch: Patch) -> None:
-    lagging = Loader.lagging
+    lagging = Loader.read_lagging
 
     def trusted(self: Loader[Any, Any], *given: Any) -> Loaded[Any]:
         return replace(lagging(self, *given), confirmed=True)
 
-    patch.setattr(Loader, "lagging", trusted)
+    patch.setattr(Loader, "read_lagging", trusted)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -105,23 +105,23 @@ def a_snapshot_claims_what_came_after_it_was_folded(patch: Patch) -> None:
 
 
 def what_a_snapshot_has_is_folded_again(patch: Patch) -> None:
-    sound = Decisions._seen
+    sound = Decisions._read_newer
 
     def seen(self: Decisions, query: Query, asked: Projections) -> tuple[Mapping[str, Any], Seen]:
         return sound(self, query, asked)[0], self.store.read(query)
 
-    patch.setattr(Decisions, "_seen", seen)
+    patch.setattr(Decisions, "_read_newer", seen)
 
 
 def a_condition_rests_on_the_position_of_the_snapshot(patch: Patch) -> None:
-    sound = Decisions._seen
+    sound = Decisions._read_newer
 
     def seen(self: Decisions, query: Query, asked: Projections) -> tuple[Mapping[str, Any], Seen]:
         states, found = sound(self, query, asked)
         kept = None if self.snapshots is None else self.snapshots.find(query, asked.keys())
         return states, found if kept is None else replace(found, position=kept[1])
 
-    patch.setattr(Decisions, "_seen", seen)
+    patch.setattr(Decisions, "_read_newer", seen)
 
 
 def models_are_told_apart_by_the_names_of_their_projections(patch: Patch) -> None:

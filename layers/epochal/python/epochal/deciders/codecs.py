@@ -137,10 +137,10 @@ class EventCodec(Generic[E]):
         if getattr(event, "gone", None) is not None or event.type in TIMERS:
             return None
         stored = _stored(event)
-        found = must_be_done(self.decode(stored), "decode")
-        if found is None and not self.skips_unknown:
+        decoded = must_be_done(self.decode(stored), "decode")
+        if decoded is None and not self.skips_unknown:
             raise UnknownType(str(getattr(event, "stream", "")), stored.index, event.type)
-        return found
+        return decoded
 
     def tagged(self, event: E, *tags: str) -> Event:
         """Encode an event and put tags on it, for a store of tagged events or for the answer of `decide`.
@@ -161,8 +161,8 @@ class EventCodec(Generic[E]):
 
         def decode(stored: Stored) -> E | Stored:
             """Decode an event, or return it as `Stored` if its type is unknown."""
-            found = must_be_done(self.decode(stored), "decode")
-            return stored if found is None else found
+            decoded = must_be_done(self.decode(stored), "decode")
+            return stored if decoded is None else decoded
 
         return EventCodec[E | Stored](
             encode=encode, decode=decode, classes=self.classes, sealing=self.sealing
@@ -303,10 +303,10 @@ class StoredClass(NamedTuple):
         except Mismatch as mismatch:
             raise InvalidInput(f"{name}.{mismatch.path}".rstrip("."), mismatch.with_value()) from None
         except (ValueError, TypeError) as error:
-            found = None if isinstance(error, json.TooDeep) else unwritable_in(event)
-            if found is None:
+            unwritable = None if isinstance(error, json.TooDeep) else unwritable_in(event)
+            if unwritable is None:
                 raise InvalidInput(name, str(error)) from error
-            raise InvalidInput(f"{name}.{found.path}".rstrip("."), found.with_value()) from None
+            raise InvalidInput(f"{name}.{unwritable.path}".rstrip("."), unwritable.with_value()) from None
 
     def read(self, stored: Stored) -> Any:
         """Decode an event from its stored body; raise `CorruptData` if that does not fit its class."""

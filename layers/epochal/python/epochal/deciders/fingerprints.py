@@ -84,7 +84,7 @@ class _Descriptions:
         """Describe an argument of a generic type, which need not be a type."""
         if part is Ellipsis:
             return "..."
-        return [self.of(each) for each in part] if isinstance(part, list) else self.of(part)
+        return [self.of(element) for element in part] if isinstance(part, list) else self.of(part)
 
     def _class(self, kind: type) -> Any:
         """Describe a class by its fields, or an enumeration by its members."""
@@ -96,7 +96,7 @@ class _Descriptions:
         if kind in self._seen:
             return ["class", self._seen[kind]]
         self._seen[kind] = len(self._seen)
-        return ["class", *([each.name, self.of(each.hint), each.default] for each in fields)]
+        return ["class", *([field.name, self.of(field.hint), field.default] for field in fields)]
 
 
 def _fields(kind: Any) -> list[_Field] | None:
@@ -123,10 +123,10 @@ def _fields(kind: Any) -> list[_Field] | None:
 def _dataclass(kind: Any) -> Iterator[_Field]:
     """Iterate over the stored fields of a dataclass."""
     hints = _hints(kind)
-    for each in dataclasses.fields(kind):
-        if each.init:
-            default = _default(each.default, each.default_factory, dataclasses.MISSING)
-            yield _Field(each.name, hints.get(each.name, each.type), default)
+    for field in dataclasses.fields(kind):
+        if field.init:
+            default = _default(field.default, field.default_factory, dataclasses.MISSING)
+            yield _Field(field.name, hints.get(field.name, field.type), default)
 
 
 def _attrs(kind: Any) -> Iterator[_Field]:
@@ -134,30 +134,30 @@ def _attrs(kind: Any) -> Iterator[_Field]:
     from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
 
     hints = _hints(kind)
-    for each in kind.__attrs_attrs__:
-        if each.init:
-            factory = getattr(each.default, "factory", NOTHING)
-            default = NOTHING if factory is not NOTHING else each.default
-            yield _Field(each.name, hints.get(each.name, each.type), _default(default, factory, NOTHING))
+    for field in kind.__attrs_attrs__:
+        if field.init:
+            factory = getattr(field.default, "factory", NOTHING)
+            default = NOTHING if factory is not NOTHING else field.default
+            yield _Field(field.name, hints.get(field.name, field.type), _default(default, factory, NOTHING))
 
 
 def _pydantic(fields: Mapping[str, Any]) -> Iterator[_Field]:
     """Iterate over the stored fields of a Pydantic model."""
     from pydantic_core import PydanticUndefined  # noqa: PLC0415  as above
 
-    for name, each in fields.items():
-        factory = PydanticUndefined if each.default_factory is None else each.default_factory
-        alias = each.serialization_alias or each.alias or name
-        yield _Field(alias, each.annotation, _default(each.default, factory, PydanticUndefined))
+    for name, field in fields.items():
+        factory = PydanticUndefined if field.default_factory is None else field.default_factory
+        alias = field.serialization_alias or field.alias or name
+        yield _Field(alias, field.annotation, _default(field.default, factory, PydanticUndefined))
 
 
 def _msgspec(kind: Any) -> Iterator[_Field]:
     """Iterate over the stored fields of a msgspec struct."""
     import msgspec  # noqa: PLC0415  as above
 
-    for each in msgspec.structs.fields(kind):
-        default = _default(each.default, each.default_factory, msgspec.NODEFAULT)
-        yield _Field(each.encode_name, each.type, default)
+    for field in msgspec.structs.fields(kind):
+        default = _default(field.default, field.default_factory, msgspec.NODEFAULT)
+        yield _Field(field.encode_name, field.type, default)
 
 
 def _annotated(kind: type, names: Iterable[str], defaults: Mapping[str, Any]) -> Iterator[_Field]:
@@ -198,7 +198,10 @@ def _value(value: Any) -> Any:
     ):
         return [name, ascii(value) if isinstance(value, str) else str(value)]
     if isinstance(value, Mapping):
-        return [name, sorted(([_value(key), _value(each)] for key, each in value.items()), key=json.dumps)]
+        return [
+            name,
+            sorted(([_value(key), _value(member)] for key, member in value.items()), key=json.dumps),
+        ]
     if isinstance(value, AbstractSet):
         return [name, sorted(map(_value, value), key=json.dumps)]
     if isinstance(value, list | tuple):
@@ -206,4 +209,4 @@ def _value(value: Any) -> Any:
     fields = _fields(type(value))
     if fields is None:
         return [name]
-    return ["class", *([each.name, _value(getattr(value, each.name, None))] for each in fields)]
+    return ["class", *([member.name, _value(getattr(value, member.name, None))] for member in fields)]

@@ -138,17 +138,19 @@ class Folder(Generic[S, E]):
         if before is not None and _unchanged(before.known, head):
             state = before.state
         else:
-            state, _ = self._folded(head, self._start(head, before), head.version, head.version)
+            state, _ = self._fold_range(head, self._start(head, before), head.version, head.version)
         return Loaded(state=state, known=head, low_water=head.low_water)
 
     def events(self, stream: str, written: Written) -> tuple[E, ...]:
         """Read and decode the events of an append; raise `EventsPruned` if they are gone."""
         if written.version == written.first:
             return ()
-        found = self.streams.read(stream, start=written.first, limit=written.version - written.first)
-        return tuple(event for recorded in found for event in self._decode(recorded))
+        recorded_events = self.streams.read(
+            stream, start=written.first, limit=written.version - written.first
+        )
+        return tuple(event for recorded in recorded_events for event in self._decode(recorded))
 
-    def replayed(self, stream: str, written: Written) -> tuple[S, tuple[E, ...]]:
+    def replay(self, stream: str, written: Written) -> tuple[S, tuple[E, ...]]:
         """Return the state on which an append was decided, and its events, both from the store.
 
         Raises:
@@ -184,7 +186,7 @@ class Folder(Generic[S, E]):
         start = self._start(head, None)
         if start.version > first or self.access.event_is_origin is not None:
             start = _Start(state=self.begin(), version=0)
-        return self._folded(head, start, first, end)
+        return self._fold_range(head, start, first, end)
 
     def _start(self, head: Head, before: Loaded[S] | None) -> _Start[S]:
         """Choose the latest state to begin with: from an unfold, an earlier state, or the initial one.
@@ -192,7 +194,7 @@ class Folder(Generic[S, E]):
         At equal versions an unfold is chosen: it may have changed without an event.
         """
         usable = before if before is not None and self._leads_to(before, head) else None
-        restored = self._restored(head)
+        restored = self._restore(head)
         if isinstance(restored, _Start) and (usable is None or restored.version >= usable.version):
             return restored
         if usable is not None:
@@ -210,7 +212,7 @@ class Folder(Generic[S, E]):
             and before.low_water == head.low_water
         )
 
-    def _restored(self, head: Head) -> _Start[S] | _OutOfDate | None:
+    def _restore(self, head: Head) -> _Start[S] | _OutOfDate | None:
         """Restore the state in a head's unfolds; None if they have none, or the snapshot that is out of date.
 
         It begins with the last unfold that is an origin, and those after it are folded in.
@@ -244,7 +246,7 @@ class Folder(Generic[S, E]):
         """Return the mark for a snapshot of a stored type; an empty one if only unfolds make the state."""
         return Mark() if self.access.state_in_unfolds else mark_of(self.codec, kind, self.access.version)
 
-    def _folded(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
+    def _fold_range(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
         """Return the state at index `first`, and the events from there to `end`."""
         if start.version >= end:
             return start.state, ()
@@ -255,15 +257,15 @@ class Folder(Generic[S, E]):
     def _forward(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
         """Fold events in order, and return the state at `first` and the events from there to `end`."""
         state, events = start.state, list[E]()
-        for found in self.streams.reader(consistent=self.consistent).onward(head, start.version, "forward"):
-            if isinstance(found, Hole):
-                state = self._begun_anew(head, found, first, start)
-            elif found.index >= end:
+        for item in self.streams.reader(consistent=self.consistent).onward(head, start.version, "forward"):
+            if isinstance(item, Hole):
+                state = self._begin_anew(head, item, first, start)
+            elif item.index >= end:
                 break
-            elif found.index < first:
-                state = self.fold(state, self._decode(found))
+            elif item.index < first:
+                state = self.fold(state, self._decode(item))
             else:
-                events += self._decode(found)
+                events += self._decode(item)
         return state, tuple(events)
 
     def _backward(
@@ -272,13 +274,15 @@ class Folder(Generic[S, E]):
         """Read events newest first up to an origin; return the state at `first` and the events from there."""
         earlier, events, reached = list[E](), list[E](), end
         begun: S | None = None
-        for found in self._newest_first(head, start, end):
-            if isinstance(found, Hole):
-                begun, reached = self._begun_anew(head, found, first, start), start.version
+        for item in self._newest_first(head, start, end):
+            if isinstance(item, Hole):
+                begun, reached = self._begin_anew(head, item, first, start), start.version
                 break
-            decoded, reached = self._decode(found), found.index
+            decoded, reached = self._decode(item), item.index
             (earlier if reached < first else events).extend(reversed(decoded))
-            if reached < first and any(must_be_done(is_origin(each), "event_is_origin") for each in decoded):
+            if reached < first and any(
+                must_be_done(is_origin(event), "event_is_origin") for event in decoded
+            ):
                 begun, reached = self.begin(), start.version
                 break
         if reached != start.version:
@@ -286,7 +290,7 @@ class Folder(Generic[S, E]):
         state = start.state if begun is None else begun
         return self.fold(state, reversed(earlier)), tuple(reversed(events))
 
-    def _begun_anew(self, head: Head, hole: Hole, first: int, start: _Start[S]) -> S:
+    def _begin_anew(self, head: Head, hole: Hole, first: int, start: _Start[S]) -> S:
         """Return the initial state after a hole if the state may begin there, else raise `EventsPruned`."""
         if self.forget_pruned and hole.end <= first and not start.stands_in:
             return self.begin()

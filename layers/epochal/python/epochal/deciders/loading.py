@@ -81,9 +81,9 @@ class Loader(Generic[S, E]):
             )
             if isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of):
                 return cached
-        return self.lagging(stream, cached) if how is ALLOW_LAG else self.read(stream, cached)
+        return self.read_lagging(stream, cached) if how is ALLOW_LAG else self.read(stream, cached)
 
-    def lagging(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
+    def read_lagging(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
         """Load a state by an eventually consistent read, or return the one `before` if that is later.
 
         It is unconfirmed, and not cached, because it may be of any age; what a decision on it leads to is cached.
@@ -104,36 +104,38 @@ class Loader(Generic[S, E]):
         """Load the latest state from the store, reusing the one `before` if that saves work."""
         as_of = self.now()
         head = self.folder.streams.head(stream, whole=self._needs_all(before))
-        return self.made(stream, head, before, as_of)
+        return self.make_state(stream, head, before, as_of)
 
-    def made(self, stream: str, head: Head | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
+    def make_state(self, stream: str, head: Head | None, before: Loaded[S] | None, as_of: float) -> Loaded[S]:
         """Make the state at a head that was read at `as_of` or later, and cache it."""
         begun = as_of if before is None else before.begun
         loaded = replace(self.folder.load(stream, head, before), begun=begun)
         self.keep(stream, loaded, as_of)
         return loaded
 
-    def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
+    def begin_decision(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
         """Start a decision under a key: return the state to decide on, or an earlier decision's result."""
         as_of = self.now()
-        found = self._told(key, decision_keys.begin_decision(key, loaded.known))
-        if isinstance(found, Written):
-            return found
-        return self.made(key.stream, found.head, loaded, as_of) if found.read else loaded
+        outcome = self._run_lookup(key, decision_keys.begin_decision(key, loaded.known))
+        if isinstance(outcome, Written):
+            return outcome
+        return self.make_state(key.stream, outcome.head, loaded, as_of) if outcome.read else loaded
 
-    def resumed(self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]) -> Loaded[S] | Written:
+    def resume_decision(
+        self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]
+    ) -> Loaded[S] | Written:
         """Resume a decision under a key on a newer head; return its state, or an earlier decision's result."""
         if key is None:
             return loaded
-        found = self._told(key, decision_keys.resume_decision(key, before.known, loaded.known))
-        return found if isinstance(found, Written) else loaded
+        outcome = self._run_lookup(key, decision_keys.resume_decision(key, before.known, loaded.known))
+        return outcome if isinstance(outcome, Written) else loaded
 
-    def _told(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:
+    def _run_lookup(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:
         """Run the steps of a key's lookup; raise `OutcomeUndetermined` if its outcome cannot be known."""
-        found = self.folder.streams.driver.run(steps)
-        if isinstance(found, Unknown):
-            raise OutcomeUndetermined(key.stream, found.first)
-        return found
+        outcome = self.folder.streams.driver.run(steps)
+        if isinstance(outcome, Unknown):
+            raise OutcomeUndetermined(key.stream, outcome.first)
+        return outcome
 
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
         """Cache a state if its stream exists."""

@@ -283,8 +283,8 @@ def decision_of(answer: tuple[R, Answer[E]]) -> Decision[R, E]:
     parts = tuple(must_be_events(events))
     decision = Decision(
         result=result,
-        events=tuple(cast("E", each) for each in parts if not is_timer(each)),
-        timers=tuple(cast("Later | Event", each) for each in parts if is_timer(each)),
+        events=tuple(cast("E", part) for part in parts if not is_timer(part)),
+        timers=tuple(cast("Later | Event", part) for part in parts if is_timer(part)),
         also=also,
     )
     if also and not decision.writes:

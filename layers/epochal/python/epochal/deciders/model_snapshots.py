@@ -55,18 +55,18 @@ class ModelSnapshots:
 
     def find(self, query: Query, names: Collection[str]) -> tuple[Mapping[str, Any], Position] | None:
         """Return the stored states of these projections and their position; None without a usable snapshot."""
-        found = self.streams.load(self._stream(query, names))
-        if found is None or not found.unfolds:
+        head = self.streams.load(self._stream(query, names))
+        if head is None or not head.unfolds:
             return None
-        kept = found.unfolds[0]
-        if isinstance(kept.data, Claim) or isinstance(kept.meta, Claim):
+        unfold = head.unfolds[0]
+        if isinstance(unfold.data, Claim) or isinstance(unfold.meta, Claim):
             return None
         try:
-            told = json.loads(kept.meta)
-            if told["version"] != self.version:
+            meta = json.loads(unfold.meta)
+            if meta["version"] != self.version:
                 return None
-            position = read_position(told["position"])
-            states: object = self.load(kept.data)
+            position = read_position(meta["position"])
+            states: object = self.load(unfold.data)
         except UNREADABLE:
             return None
         # A user's `load` may return anything: `json.loads` does.

@@ -24,7 +24,7 @@ from epochal.deciders.loop import (
     without_result,
 )
 from epochal.deciders.model_snapshots import ModelSnapshots
-from epochal.deciders.on_streams import encoded
+from epochal.deciders.on_streams import encode_event
 from epochal.deciders.projections import Projection
 from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.queries import IdTaken
@@ -102,11 +102,11 @@ class Decisions:
         if not projections:
             raise InvalidInput("projections", "must not be empty")
         query = _query_of(projections)
-        begun, seen = self._seen(query, projections)
-        states = _folded(begun, projections, seen.events)
-        if self.snapshots is not None and len(seen.events) >= self.snapshots.every:
-            self.snapshots.keep(query, states, seen.position)
-        return Model(states=states, query=query, position=seen.position)
+        initial, newer = self._read_newer(query, projections)
+        states = _fold(initial, projections, newer.events)
+        if self.snapshots is not None and len(newer.events) >= self.snapshots.every:
+            self.snapshots.keep(query, states, newer.position)
+        return Model(states=states, query=query, position=newer.position)
 
     def decide(
         self,
@@ -166,16 +166,16 @@ class Decisions:
         """Build the decision source of these projections."""
         return _OnQuery(decisions=self, projections=projections, decision=decision, key=key, answers=answers)
 
-    def _seen(
+    def _read_newer(
         self, query: Query, projections: Mapping[str, Projection[Any]]
     ) -> tuple[Mapping[str, Any], Seen]:
         """Return states to fold from, and the events to fold: those after a snapshot, or all."""
-        kept = None if self.snapshots is None else self.snapshots.find(query, projections.keys())
-        if kept is not None:
+        snapshot = None if self.snapshots is None else self.snapshots.find(query, projections.keys())
+        if snapshot is not None:
             # A position of another store, or of a table that was restored, is refused.
             with suppress(InvalidInput):
-                return kept[0], self.store.read(query, after=kept[1])
-        return _begun(projections), self.store.read(query)
+                return snapshot[0], self.store.read(query, after=snapshot[1])
+        return _initial_states(projections), self.store.read(query)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +215,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         store = self.decisions.store
         try:
             answer = store.try_append(
-                [encoded(None, event) for event in (*plan.events, *plan.timers)],
+                [encode_event(None, event) for event in (*plan.events, *plan.timers)],
                 fail_if=base.query,
                 after=base.position,
                 idempotency_key=self.key,
@@ -237,32 +237,32 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
     def _onward(self, base: Model, conflict: Conflict, newest: bool) -> Model | Earlier[R, Decided]:
         """Update the model after a conflict, by its events or by another read."""
-        model = moved(base, self.projections, conflict)
-        return self._free(model if newest else caught_up(self.decisions.store, model, self.projections))
+        model = with_newer_events(base, self.projections, conflict)
+        return self._free(model if newest else catch_up(self.decisions.store, model, self.projections))
 
     def _free(self, model: Model) -> Model | Earlier[R, Decided]:
         """Return the model, or the answer of an earlier call with the same key.
 
         The key is looked up after the model was read: its events are found here, or conflict.
         """
-        made = () if self.key is None else self.decisions.store.appended(self.key)
-        return self._as_earlier(made) if made else model
+        events = () if self.key is None else self.decisions.store.appended(self.key)
+        return self._as_earlier(events) if events else model
 
     def _earlier(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
         """Reconstruct the answer of an earlier call with the same key, by folding the events before it."""
         query, store = _query_of(self.projections), self.decisions.store
-        seen = store.read(query)
-        before = [event for event in seen.events if event.key < events[0].key]
+        answer = store.read(query)
+        before = [event for event in answer.events if event.key < events[0].key]
         position = before[-1].position if before else None
         model = Model(
-            states=_folded(_begun(self.projections), self.projections, before),
+            states=_fold(_initial_states(self.projections), self.projections, before),
             query=query,
             position=store.beginning(query) if position is None else position,
         )
         decided = Decided(
             events=events,
             model=model,
-            position=seen.position,
+            position=answer.position,
             versions=store.counts(own_tags(events)),
             replayed=True,
         )
@@ -273,34 +273,38 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
 def _query_of(projections: Mapping[str, Projection[Any]]) -> Query:
     """Return the query for the events of any of these projections."""
-    items = dict.fromkeys(item for each in projections.values() for item in each.query.items)
+    items = dict.fromkeys(item for projection in projections.values() for item in projection.query.items)
     return Query(items=tuple(items))
 
 
-def _begun(projections: Mapping[str, Projection[Any]]) -> dict[str, Any]:
+def _initial_states(projections: Mapping[str, Projection[Any]]) -> dict[str, Any]:
     """Return the initial states of projections."""
-    return {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
+    return {name: must_be_done(projection.initial(), "initial") for name, projection in projections.items()}
 
 
-def caught_up(store: TaggedStore, model: Model, projections: Mapping[str, Projection[Any]]) -> Model:
+def catch_up(store: TaggedStore, model: Model, projections: Mapping[str, Projection[Any]]) -> Model:
     """Return a model updated with all newer events in a store."""
-    return moved(model, projections, store.read(model.query, after=model.position))
+    return with_newer_events(model, projections, store.read(model.query, after=model.position))
 
 
-def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | Conflict) -> Model:
+def with_newer_events(
+    model: Model, projections: Mapping[str, Projection[Any]], new: Seen | Conflict
+) -> Model:
     """Return a model updated with these newer events."""
-    states = _folded(model.states, projections, new.events)
+    states = _fold(model.states, projections, new.events)
     return Model(states=states, query=model.query, position=new.position)
 
 
-def _folded(
+def _fold(
     states: Mapping[str, Any], projections: Mapping[str, Projection[Any]], events: Sequence[Recorded]
 ) -> dict[str, Any]:
     """Fold events into the states of the projections that they match."""
     folded = dict(states)
     for event in events:
-        for name, each in projections.items():
-            if each.query.matches(event.type, event.tags):
+        for name, projection in projections.items():
+            if projection.query.matches(event.type, event.tags):
                 before = folded[name]
-                folded[name] = must_be_state(each.evolve(before, event), before, each.initial, event)
+                folded[name] = must_be_state(
+                    projection.evolve(before, event), before, projection.initial, event
+                )
     return folded

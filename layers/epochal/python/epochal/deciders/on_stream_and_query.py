@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from epochal.deciders.folding import Loaded
 from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load
 from epochal.deciders.loop import ATTEMPTS, Answer, Earlier, Moved, without_result
-from epochal.deciders.on_queries import Decisions, Model, caught_up, moved
+from epochal.deciders.on_queries import Decisions, Model, catch_up, with_newer_events
 from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access
 from epochal.deciders.projections import Projection
 from epochal.errors import ConditionUnmet
@@ -94,7 +94,7 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
         if token_of(loaded.known) == token_of(before.known):
             return DecisionBase(loaded=(loaded,), model=base.model)
         free = self._free((loaded,), base)
-        return free if isinstance(free, Earlier) else replace(free, model=self._caught_up(base.model))
+        return free if isinstance(free, Earlier) else replace(free, model=self._catch_up(base.model))
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
@@ -110,8 +110,8 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
 
         def onward(newest: bool) -> DecisionBase:
             """Update the model after a conflict."""
-            model = moved(base.model, self.projections, result)
-            return replace(base, model=model if newest else self._caught_up(model), confirmed=False)
+            model = with_newer_events(base.model, self.projections, result)
+            return replace(base, model=model if newest else self._catch_up(model), confirmed=False)
 
         return Moved(name=only.stream, onward=onward)
 
@@ -126,5 +126,5 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
     def _tagged(self) -> TaggedEvents:
         return self.streams.tagged
 
-    def _caught_up(self, model: Model) -> Model:
-        return caught_up(self._tagged, model, self.projections)
+    def _catch_up(self, model: Model) -> Model:
+        return catch_up(self._tagged, model, self.projections)

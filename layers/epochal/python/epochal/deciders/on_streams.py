@@ -571,8 +571,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, _All]:
         """Read the latest states from the store."""
         loaded = [
-            party.deciders.loader.read(party.stream, each)
-            for party, each in zip(self.parties, base.loaded, strict=True)
+            party.deciders.loader.read(party.stream, state)
+            for party, state in zip(self.parties, base.loaded, strict=True)
         ]
         return self._free(loaded, base)
 
@@ -586,7 +586,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         try:
             result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
             streams = {
-                party.stream: _planned(party, loaded, decision)
+                party.stream: _plan_stream(party, loaded, decision)
                 for party, loaded, decision in zip(self.parties, base.loaded, decisions, strict=True)
             }
         except Exception as fault:
@@ -597,7 +597,9 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
         """Return the state that was read, with the stream's token."""
-        outcomes = (each.outcome(token_of(each.base.known)) for each in plan.streams.values())
+        outcomes = (
+            stream_plan.outcome(token_of(stream_plan.base.known)) for stream_plan in plan.streams.values()
+        )
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
     def append(
@@ -607,34 +609,35 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
         Returns the outcome, an earlier call's answer, or which streams have moved.
         """
-        appends = [each.append for each in plan.streams.values() if each.append]
-        if self.key is not None and not all(each.events for each in appends):
+        appends = [stream.append for stream in plan.streams.values() if stream.append]
+        if self.key is not None and not all(append.events for append in appends):
             raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
-        also = [write for each in plan.streams.values() for write in each.also]
+        also = [write for stream in plan.streams.values() for write in stream.also]
         results = self._append(base, appends, also)
         if isinstance(results, Moved):
             return results
         if isinstance(results, DecidedBefore):
             return self._as_earlier(results.streams)
-        if any(isinstance(each, Written) and each.replayed for each in results.values()):
+        if any(isinstance(result, Written) and result.replayed for result in results.values()):
             return self._as_earlier(cast("Mapping[str, Written]", results))
-        if heads := _moved(results):
+        if heads := _moved_heads(results):
             return Moved(name=next(iter(heads)), onward=partial(self._onward, base, heads, since))
         if plan.fault is not None:
             raise plan.fault
         outcomes = []
-        for party, each in zip(self.parties, plan.streams.values(), strict=True):
+        for party, stream_plan in zip(self.parties, plan.streams.values(), strict=True):
             written = results.get(party.stream)
-            known: Known[Head] = written.token if isinstance(written, Written) else each.base.known
-            party.deciders.loader.keep(party.stream, replace(each.base, state=each.state, known=known), since)
-            outcomes.append(each.outcome(token_of(known)))
+            known: Known[Head] = written.token if isinstance(written, Written) else stream_plan.base.known
+            loaded = replace(stream_plan.base, state=stream_plan.state, known=known)
+            party.deciders.loader.keep(party.stream, loaded, since)
+            outcomes.append(stream_plan.outcome(token_of(known)))
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Mapping[str, Result[Head] | None] | DecidedBefore | Moved[DecisionBase, R, _All]:
         """Send the append; return the result of each stream's write, or of the check that it has not moved."""
-        known = {party.stream: each.known for party, each in zip(self.parties, base.loaded, strict=True)}
+        known = {party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)}
         return self.streams.append_on(known, appends, key=self.key, also=also)
 
     def _onward(
@@ -645,7 +648,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         for place, party in enumerate(self.parties):
             stream, loader = party.stream, party.deciders.loader
             if stream in heads and newest:
-                loaded[place] = loader.made(stream, heads[stream], loaded[place], since)
+                loaded[place] = loader.make_state(stream, heads[stream], loaded[place], since)
             elif stream in heads:
                 loaded[place] = loader.read(stream, loaded[place])
         return self._free(loaded, base)
@@ -655,25 +658,25 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     ) -> DecisionBase | Earlier[R, _All]:
         """Return the base to decide on, or the answer of an earlier call with the key."""
         if isinstance(self.key, str):
-            made = self.streams.decided_all([party.stream for party in self.parties], self.key)
-            if made is not None:
-                return self._as_earlier(made.streams)
+            decision = self.streams.decided_all([party.stream for party in self.parties], self.key)
+            if decision is not None:
+                return self._as_earlier(decision.streams)
         elif self.key is not None:
             ((party,), (only,)) = self.parties, loaded
-            found = (
-                party.deciders.loader.begun(self.key, only)
+            outcome = (
+                party.deciders.loader.begin_decision(self.key, only)
                 if before is None
-                else party.deciders.loader.resumed(self.key, before.loaded[0], only)
+                else party.deciders.loader.resume_decision(self.key, before.loaded[0], only)
             )
-            if isinstance(found, Written):
-                return self._as_earlier({party.stream: found})
-            loaded = (found,)
+            if isinstance(outcome, Written):
+                return self._as_earlier({party.stream: outcome})
+            loaded = (outcome,)
         return DecisionBase(loaded=tuple(loaded), model=None if before is None else before.model)
 
     def _answer(self, states: Sequence[Any], model: Any = None) -> tuple[R, Sequence[Decision[None, Any]]]:
         """Call the user's function, and return its result and its decision for each party."""
-        given = states if model is None else (*states, model.states)
-        result, answer = must_be_done(self.decision(*given), "decide")
+        arguments = states if model is None else (*states, model.states)
+        result, answer = must_be_done(self.decision(*arguments), "decide")
         if not self.joint:
             return result, (decision_of((None, answer)),)
         must_be_done(answer, "decide")
@@ -684,18 +687,18 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     def _earlier(self, written: Mapping[str, Written]) -> tuple[R, _All]:
         """Reconstruct the answer of an earlier call with the key from what it wrote."""
-        found = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
-        outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in found))
-        result = self._answer([state for state, _ in found])[0] if self.answers else cast("R", None)
+        answers = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
+        outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in answers))
+        result = self._answer([state for state, _ in answers])[0] if self.answers else cast("R", None)
         return result, outcome
 
 
-def _moved(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]:
+def _moved_heads(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]:
     """Return the heads of streams that have moved; raise if the decision cannot be made again."""
     for stream, result in results.items():
         if isinstance(result, Unknown):
             raise OutcomeUndetermined(stream, result.first)
-    heads = {stream: each.head for stream, each in results.items() if isinstance(each, Rejected)}
+    heads = {stream: result.head for stream, result in results.items() if isinstance(result, Rejected)}
     for stream, head in heads.items():
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)
@@ -706,15 +709,15 @@ def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> No
     """Raise `ConflictError` if the loaded state is not what the caller expects."""
     if isinstance(expected, Token):
         version, etag = (0, None) if token is None else (token.version, token.etag)
-        met = version == expected.version and expected.etag in (None, etag)
+        holds = version == expected.version and expected.etag in (None, etag)
     else:
-        met = meets(expected, None if token is None else token.version)
-    if not met:
+        holds = meets(expected, None if token is None else token.version)
+    if not holds:
         conflict = Conflict(version=0 if token is None else token.version, token=token)
         raise append_error(stream, conflict, expected)
 
 
-def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
+def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
     """Plan what a decision stores in one stream, and fold the state after it."""
     if not decision.writes:
         return StreamPlan(base=base, state=base.state)
@@ -723,11 +726,11 @@ def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -
     decided = tuple(map(untagged, decision.events))
     if decided:
         state = deciders.loader.folder.fold(state, decided)
-        kept, unfolds = must_be_done(deciders.access.transmute(decided, state), "transmute")
-        answered = defaultdict[int, list[Any]](list)
-        for each in reversed(decision.events):
-            answered[id(untagged(each))].append(each)
-        events.extend(answered[id(each)].pop() if answered[id(each)] else each for each in kept)
+        transmuted, unfolds = must_be_done(deciders.access.transmute(decided, state), "transmute")
+        originals = defaultdict[int, list[Any]](list)
+        for event in reversed(decision.events):
+            originals[id(untagged(event))].append(event)
+        events.extend(originals[id(event)].pop() if originals[id(event)] else event for event in transmuted)
     events.extend(decision.timers)
     if not events and unfolds is None:
         if decision.also:
@@ -735,7 +738,7 @@ def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -
         return StreamPlan(base=base, state=base.state)
     append = StreamAppend(
         stream=party.stream,
-        events=[encoded(deciders.codec, event) for event in events],
+        events=[encode_event(deciders.codec, event) for event in events],
         unfolds=None if unfolds is None else [_unfold(deciders, event) for event in unfolds],
     )
     return StreamPlan(base=base, state=state, events=decided, append=append, also=decision.also)
@@ -757,7 +760,7 @@ def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, T
         before = state = latest.state
         events = loader.folder.events(stream, written)
     else:
-        before, events = loader.folder.replayed(stream, written)
+        before, events = loader.folder.replay(stream, written)
         state = loader.folder.fold(before, events)
     return before, Transacted(state=state, events=events, token=written.token, replayed=True)
 
@@ -768,22 +771,31 @@ def check_access(access: Access[Any, Any]) -> None:
         raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
 
-def encoded(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
+def encode_event(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
     """Encode a part of a decision's answer as it is appended; without a codec it is encoded already."""
     if isinstance(event, Later):
         from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
 
-        inner = [encoded(codec, each) for each in event.events]
+        inner = [encode_event(codec, inner_event) for inner_event in event.events]
         return later(event.name, inner, at=event.at, tags=event.tags)
     if codec is None or is_timer(event):
         return cast("Event", event)
-    made = must_be_done(codec.encode(untagged(event)), "encode")
+    encoded_event = must_be_done(codec.encode(untagged(event)), "encode")
     # The decider's codec has the last word: it may seal what the one that tagged the event has not.
-    return replace(event, type=made.type, data=made.data) if is_tagged(event) else made
+    return (
+        replace(event, type=encoded_event.type, data=encoded_event.data)
+        if is_tagged(event)
+        else encoded_event
+    )
 
 
 def _unfold(deciders: Deciders[Any, Any, E], event: E) -> Unfold:
     """Encode a state as an unfold with the mark of its snapshot."""
-    made = encoded(deciders.codec, event)
-    mark = deciders.loader.folder.mark_of(made.type)
-    return Unfold(type=made.type, data=made.data, meta=marked(made.meta, mark), timestamp=made.timestamp)
+    encoded_state = encode_event(deciders.codec, event)
+    mark = deciders.loader.folder.mark_of(encoded_state.type)
+    return Unfold(
+        type=encoded_state.type,
+        data=encoded_state.data,
+        meta=marked(encoded_state.meta, mark),
+        timestamp=encoded_state.timestamp,
+    )

@@ -77,12 +77,12 @@ def _is_secret(owner: Any, name: str) -> bool:
         hint, metadata = get_type_hints(owner, include_extras=True).get(name), []
     decorators = getattr(owner, "__pydantic_decorators__", None)
     if decorators is not None:
-        serialized = {field for each in decorators.field_serializers.values() for field in each.info.fields}
+        serialized = {field for item in decorators.field_serializers.values() for field in item.info.fields}
         if decorators.model_serializers or serialized & {name, "*"}:
             return False
     if getattr(owner, "model_config", {}).get("json_encoders"):
         return False
-    return not any(isinstance(each, _SERIALIZERS) for each in metadata) and _has_secret(hint)
+    return not any(isinstance(item, _SERIALIZERS) for item in metadata) and _has_secret(hint)
 
 
 def _has_secret(hint: Any) -> bool:

@@ -15,8 +15,8 @@ def pydantic_fields(
     Each has its class, name, field and the settings of the class.
     """
     if isinstance(schema, list | tuple):
-        for each in schema:
-            yield from pydantic_fields(each, owner, by)
+        for element in schema:
+            yield from pydantic_fields(element, owner, by)
     if isinstance(schema, dict):
         owner, by = schema.get("cls", owner), schema.get("config", by)
         for name, field in fields_in(schema):
@@ -31,7 +31,7 @@ def fields_in(schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     fields = schema.get("fields", ())
     if isinstance(fields, dict):
         return [*fields.items()]
-    return [(each["name"], each) for each in fields if isinstance(each, dict)]
+    return [(field["name"], field) for field in fields if isinstance(field, dict)]
 
 
 def written_as(name: str, field: Mapping[str, Any]) -> str:

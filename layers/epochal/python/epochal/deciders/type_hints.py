@@ -167,9 +167,9 @@ def arguments_of(kind: Any) -> list[tuple[str, str, bool]]:
     if _is_attrs(kind):
         from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
 
-        fields = [each for each in kind.__attrs_attrs__ if each.init]
-        return [(each.name, each.alias, each.default is not NOTHING) for each in fields]
-    return [(each.name, each.name, _has_default(each)) for each in dataclasses.fields(kind) if each.init]
+        fields = [field for field in kind.__attrs_attrs__ if field.init]
+        return [(field.name, field.alias, field.default is not NOTHING) for field in fields]
+    return [(field.name, field.name, _has_default(field)) for field in dataclasses.fields(kind) if field.init]
 
 
 def _has_plain_constructor(kind: Any) -> bool:

@@ -85,11 +85,11 @@ class Versions:
             raise ValueError(f"version {version!r} is none of 1 to {self.current}, which this program knows")
         while version != self.current:
             step = self.steps[version]
-            value, version = _changed(step, value), step.to
+            value, version = _apply(step, value), step.to
         return value
 
 
-def _changed(step: Upcast, value: dict[str, Any]) -> dict[str, Any]:
+def _apply(step: Upcast, value: dict[str, Any]) -> dict[str, Any]:
     """Apply an upcast; raise `ValueError` if it fails on the object."""
     try:
         return step(value)
@@ -99,17 +99,17 @@ def _changed(step: Upcast, value: dict[str, Any]) -> dict[str, Any]:
 
 def versions_of(upcasts: Iterable[Upcast], types: Iterable[str]) -> dict[str, Versions]:
     """Return the versions of each type; raise `TypeError` for gaps, duplicate steps and unknown types."""
-    steps: dict[str, dict[int, Upcast]] = {each: {} for each in types}
-    for each in upcasts:
-        if each.type not in steps:
-            raise TypeError(f"an upcast is of type {each.type}, which is not registered with the codec")
-        if steps[each.type].setdefault(each.version, each) is not each:
-            raise TypeError(f"{each.type}: two upcasts start from version {each.version}")
-    found = {name: Versions(name, known) for name, known in steps.items()}
-    for versions in found.values():
-        gap = next((each for each in range(1, versions.current) if each not in versions.steps), None)
+    steps: dict[str, dict[int, Upcast]] = {kind: {} for kind in types}
+    for step in upcasts:
+        if step.type not in steps:
+            raise TypeError(f"an upcast is of type {step.type}, which is not registered with the codec")
+        if steps[step.type].setdefault(step.version, step) is not step:
+            raise TypeError(f"{step.type}: two upcasts start from version {step.version}")
+    by_type = {kind: Versions(kind, own_steps) for kind, own_steps in steps.items()}
+    for versions in by_type.values():
+        gap = next((number for number in range(1, versions.current) if number not in versions.steps), None)
         if gap is not None:
             raise TypeError(
                 f"{versions.type}: no upcast starts from version {gap}; {versions.current} is current"
             )
-    return found
+    return by_type
