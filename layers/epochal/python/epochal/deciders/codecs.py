@@ -1,10 +1,10 @@
 """Codecs between a domain's events and stored ones.
 
-A codec is two functions. `encode` turns a domain event into an `Event`; `decode` turns what is stored into a domain
-event, or None where the type is not one of its own. Unfolds pass through the same codec, since a snapshot is an event
-to `evolve` like any other. `json_codec` makes one for dataclasses and for classes of attrs, Pydantic and msgspec, from
-a register of their names. The register alone names what is stored, so that moving or renaming a class renames nothing
-stored.
+A codec is two functions. `encode` turns a domain event into an `Event`; `decode` turns a stored event into a domain
+event, or into None if the codec does not have its type. Unfolds pass through the same codec, since to `evolve` a
+snapshot is an event like any other. `json_codec` builds a codec for dataclasses and for classes of attrs, Pydantic and
+msgspec, from a register of their names. Only the register names what is stored, so a class can be moved or renamed
+without changing any stored name.
 """
 
 from __future__ import annotations

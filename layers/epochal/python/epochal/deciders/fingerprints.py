@@ -1,18 +1,18 @@
-"""Fingerprints of classes: short texts that change when what is stored of a class does.
+"""Fingerprints of classes: short texts that change when the stored form of a class does.
 
-A snapshot is a cache of what events lead to. A field that was added with a default makes an old snapshot a wrong state,
-and nothing in the snapshot shows it. So the fingerprint of the class is stored beside it, and compared before it is
-used.
+A snapshot is a cache of the state that events lead to. If a field with a default is added to its class, an old snapshot
+is read as a wrong state, and nothing in the snapshot shows it. So the fingerprint of the class is stored beside it, and
+compared before it is used.
 
     changes it           names, aliases, types, order and defaults of fields, at any depth; names and values of the
                          members of enumerations; whether a field has a default factory, and the factory's name
     does not change it   the class's own name and module, docstrings, methods, validators, what a factory returns
 
-What a fingerprint does not show, as another `evolve`, needs a version that the user raises. A change that matters to
-nobody, as a new order of fields, costs one load from the events.
+What a fingerprint does not show, such as another `evolve`, needs a version that the user raises. A change that does not
+matter, such as another order of fields, costs one load from the events.
 
-No text in a fingerprint depends on the version of Python or of the library that the class is made with: other
-fingerprints after an upgrade would make every state be loaded from its events.
+No text in a fingerprint depends on the version of Python or of the library that the class is made with: otherwise an
+upgrade would make every state be loaded from its events.
 """
 
 from __future__ import annotations

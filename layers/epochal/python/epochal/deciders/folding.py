@@ -1,11 +1,11 @@
-"""Makes states from heads: where a fold begins, which events it needs, and what happens if they are gone.
+"""Makes states from heads: where a fold begins, which events it reads, and what happens if they are gone.
 
     begins with        an unfold that is an origin; else a state already known; else the first event
-    goes on with       the events since, from the head in hand where it carries them, else from what is before it
-    cut short by       an event that is an origin, looked for backward from the newest
+    continues with     the later events: from the head, if it has them, else from the items before it
+    is shortened by    an event that is an origin, which is searched for backward from the newest event
 
-No head is read here: the caller has one, from a load or a refusal. No state is made over a hole: what was pruned and is
-in no archive raises `EventsPruned`, or is forgotten, where that was asked for.
+This module reads no head: the caller has one, from a load or from a refused append. No state is folded over a hole: if
+an event was pruned and is in no archive, the fold raises `EventsPruned`, or forgets the event if the decider allows it.
 """
 
 from __future__ import annotations

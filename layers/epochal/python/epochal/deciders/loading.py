@@ -1,12 +1,12 @@
 """Loads states: from the store, from the cache, or by assumption.
 
-    REQUIRE_LOAD   the head is read: one request; what is cached is moved on by what is new
-    ALLOW_LAG      the same, eventually consistent: half the read units
-    AllowStale     what is cached, if it is young enough: no request; else as REQUIRE_LOAD
-    ASSUME_EMPTY   the initial state: no request
+    REQUIRE_LOAD   reads the head in one request, and brings the cached state up to date with newer events
+    ALLOW_LAG      the same by an eventually consistent read, for half the read units
+    AllowStale     takes the cached state, if it is young enough, without a request; else as REQUIRE_LOAD
+    ASSUME_EMPTY   takes the initial state, without a request
 
-A state that was not read, or that may lag, is unconfirmed. A decision on one is confirmed by an append on its token, or
-by a read.
+A state that was not read, or that may lag, is unconfirmed. A decision on an unconfirmed state is confirmed by an append
+on its token, or by a read.
 """
 
 from __future__ import annotations

@@ -1,22 +1,24 @@
 """The loop of every decision: load a state, decide on it, append, and repeat if another writer was faster.
 
-    load        what is decided on
-    decide      the user's function, on a state that may be an old one where nothing was read, or the read may lag
-    nothing     to store, or an error: a state that may be old is first compared with the store, and decided on again
-    append      on exactly the state that was decided on
-     ├ stored   done
-     ├ made     by an earlier call with the idempotency key: it is answered like that one
-     └ moved    what is there by now is decided on: what came with the refusal, without a second read (DESIGN §5.2);
-                from the second time on after a pause, from the third on after a pause and a read
+    load          the state to decide on
+    decide        calls the user's function; the state may be an old one if it was not read, or if the read may lag
+    no append     nothing to store, or an error: a state that may be old is first compared with the store, and the
+                  decision is made again if it was old
+    append        on exactly the state that was decided on
+     ├ stored     the decision is done
+     ├ repeat     an earlier call with the idempotency key stored it: the call is answered like that one
+     └ moved      the decision is made again on the newer state: the one that came with the refusal, without a second
+                  read (DESIGN §5.2); from the second time on after a pause, from the third on after a pause and a read
 
-A `DecisionSource` says what that is of one stream, of several, of a query of tagged events. So whatever is answered was
-decided on the latest state, at the moment of the append or of the read; what an earlier call did is looked for after
-each load. Each attempt is an append of its own, made exactly once by its store (DESIGN §5.3).
+A `DecisionSource` says what these steps are for one stream, for several streams, or for a query of tagged events. So
+every answer was decided on the latest state, at the moment of the append or of the read; the append of an earlier call
+is searched for after each load. Each attempt is an append of its own, which its store applies exactly once (DESIGN
+§5.3).
 
-After its first refusal a decision is made again at once: what came back with the refusal is the newest there is. From
-the second on others are there all the time, and a writer that goes on without a pause costs each of them a refused
-write. From the third on pauses are so long that what came back is old by then: it is read again after the pause, or the
-next append would only be refused once more.
+After the first refusal the decision is made again at once, because the refusal returned the newest state. After the
+second, other writers are busy on the same stream, and a writer that continues without a pause costs each of them a
+refused write. From the third on, the pauses are so long that the returned state is old when they end: the state is read
+again after the pause, since otherwise the next append would only be refused again.
 """
 
 from __future__ import annotations

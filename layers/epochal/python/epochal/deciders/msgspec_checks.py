@@ -1,6 +1,6 @@
-"""What a class of msgspec's may not have, since it could never be read as it was written.
+"""Refuses classes of msgspec whose values could not be read back as they were written.
 
-It is found in the class itself, when a codec is made. What depends on values, such as members of subclasses, is found
+The class is checked when a codec is built from it. What depends on values, such as members of subclasses, is checked
 when a value is written (`round_trips`).
 """
 

@@ -1,25 +1,24 @@
 """Deciders on streams: a decision on the state of one or several, stored in one or several of them at once.
 
-Decisions are made in the loop of `epochal.deciders.loop`. What is theirs alone:
+Decisions are made in the loop of `epochal.deciders.loop`. On streams, its steps are:
 
-    load        from the head, one request, which may lag; or from the cache, none; or assumed empty, none
-    append      on exactly the head that the state was made from, one request
-     └ stored   the state goes into the cache with the token that came back
+    load          from the head, one request, which may lag; or from the cache, none; or assumed empty, none
+    append        on exactly the head that the state was made from, one request
+     └ stored     the state goes into the cache with the token that the append returned
 
-What stands on several streams was decided on what all of them were at one moment, those that are only read among them.
-Otherwise two decisions that each write where the other has only read would both be stored, though neither was made
-after the other (write skew). So the append is to the streams that get something, and only if the others are still as
-they were read; a decision that stores nothing, or an error, is answered once a read of all heads together has shown
-that they were so at one moment. Where streams have moved, their states alone are made anew, and they alone are read
-after a long pause: the reads of eight writers drift apart.
+A decision on several streams is made on what all of them were at one moment, including those that are only read.
+Otherwise two decisions that each write a stream which the other only reads could both be stored, though neither was
+made after the other (write skew). So the append writes to the streams that get events, on condition that the others are
+still as they were read. A decision that stores nothing, or an error, is answered once a read of all heads together has
+shown that the streams were so at one moment. If streams have moved, only their states are made again, and only they are
+read again after a long pause: the reads of eight writers drift apart.
 
-Under an idempotency key the append is made once, and nothing is decided on a state that may have it (`layout.once`):
+Under an idempotency key the append is applied once, and nothing is decided on a state that may include it
+(`layout.once`):
 
-    before deciding   the key's record is put, one request; where it is there, the stream is searched for the append
-    there             it is answered: its events as they are stored, on the state that they were decided on
-    not there         as above; each head that the decision goes on with is searched, too
-
-A key of several streams is a record of the append's transaction, which says what each of them got.
+    before deciding   the key's record is written in one request; if it exists, the append is searched for in the stream
+    append found      the call is answered with the events as they are stored, and the state that they were decided on
+    not found         as above; the append is also searched for in each newer head on which the decision is made again
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a class of Pydantic's may not have, since it could never be read as it was written.
+"""Refuses classes of Pydantic whose values could not be read back as they were written.
 
-It is found in the class itself, when a codec is made. What depends on values, such as serializers and members of
-subclasses, is found when a value is written (`round_trips`).
+The class is checked when a codec is built from it. What depends on values, such as serializers and members of
+subclasses, is checked when a value is written (`round_trips`).
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Whether a value that was read back from JSON is the one that was written: equal, and of equal types, at any depth.
 
-Classes of Pydantic and msgspec, and dataclasses and classes of attrs with code of their own in the constructor, cannot
-be judged by their fields alone. A member may be of a subclass whose own members are dropped, a serializer may write
-what its validator reads as something else, and a constructor may change what it gets. So a value of such a class is
-read back before it is stored, and compared here.
+The fields of some classes do not show this: classes of Pydantic and msgspec, and dataclasses and classes of attrs whose
+constructors run code of their own. A member may be of a subclass whose own members are dropped, a serializer may write
+what its validator reads as something else, and a constructor may change its arguments. So a value of such a class is
+read back and compared before it is stored.
 
-Two differences are allowed, since they are what a field's type says:
+Two differences are allowed, since the type of the field implies them:
 
-    an int where the type is float or Decimal        comes back as that, if it is equal
-    a subclass of datetime or date                   comes back as those, if its text is the same
+    an int where the type is float or Decimal        is read back as that, if it is equal
+    a subclass of datetime or date                   is read back as those, if its text is the same
 
-Not compared is what a class says is no part of a stored value: fields that Pydantic excludes, private attributes, and
-fields that neither a constructor takes nor equality looks at.
+Parts that a class excludes from its stored value are not compared: fields that Pydantic excludes, private attributes,
+and fields that are neither an argument of the constructor nor part of the comparison.
 """
 
 from __future__ import annotations

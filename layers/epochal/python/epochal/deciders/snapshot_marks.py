@@ -1,14 +1,14 @@
 """Marks of snapshots: what a snapshot was made with, and whether a program may use it as the state.
 
     mark            in the metadata of an unfold, `{"$shape":"0a1b2c3d4e5f","$version":"2"}`; either may be missing
-    $shape          the fingerprint of the snapshot's class, where the codec has a class for it
-    $version        the version of the rules, where the access strategy says one
+    $shape          the fingerprint of the snapshot's class, if the codec has a class for it
+    $version        the version of the rules, if the access strategy has one
 
-A program takes a snapshot whose mark is its own. Any other one is out of date, and the events stand in for it. So do
-they for a snapshot without a mark, which another program wrote: nothing shows what it was made with. Upcasts are how a
-program says that it does understand a snapshot of an older form.
+A program uses a snapshot only if its mark is the program's own. Any other snapshot is out of date, and the state is
+folded from events instead. So it is for a snapshot without a mark, which another program wrote: nothing shows what it
+was made with. An upcast shows that a program does understand a snapshot of an older form.
 
-Where a decision stores no events that make the state, nothing can stand in for unfolds, and they have no marks.
+If a decision stores no events that make the state, nothing can replace unfolds, and they have no marks.
 """
 
 from __future__ import annotations
