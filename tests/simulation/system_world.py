@@ -29,7 +29,7 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
-from epochal.feed.index_writer import nobody
+from epochal.feed.index_writer import publish_nothing
 from epochal.feed.indexer import Indexer, Report
 from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
@@ -347,7 +347,7 @@ class System:
 
     def _repair(self, mender: Mender) -> None:
         """As the command does, which knows no topic."""
-        mender = replace(mender, publish=nobody)
+        mender = replace(mender, publish=publish_nothing)
         for done in Repairer(Verifier(mender=mender, sources=self.sources)).repair():
             assert done.finding.kind in ("missing", "unregistered"), done
             self.met["left to schedules"] += 1

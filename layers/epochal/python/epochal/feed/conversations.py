@@ -48,12 +48,12 @@ def conversation(
         for item in latest(feed, at, count, data=True)
         if item.event is not None
     )
-    found = list({(each.event.stream, each.event.index): each for each in (*near, *lately)}.values())
-    named = {each.event.correlation_id for each in found if wanted in each.names}
+    nodes = list({(node.event.stream, node.event.index): node for node in (*near, *lately)}.values())
+    named = {node.event.correlation_id for node in nodes if wanted in node.names}
     return [
-        each
-        for each in found
-        if each.event.correlation_id in {wanted, *named} - {None} or wanted in each.names
+        node
+        for node in nodes
+        if node.event.correlation_id in {wanted, *named} - {None} or wanted in node.names
     ]
 
 
@@ -63,21 +63,23 @@ def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
     Events whose cause is not among them are roots. Of events that name each other as their cause, the earliest is a
     root.
     """
-    ordered = sorted(nodes, key=lambda each: each.event.timestamp)
-    names = {name: name_of(each.event) for each in ordered for name in each.names}
+    ordered = sorted(nodes, key=lambda node: node.event.timestamp)
+    names = {name: name_of(node.event) for node in ordered for name in node.names}
     effects = defaultdict[str | None, list[CausedEvent]](list)
-    for each in ordered:
-        effects[names.get(each.event.causation_id or "")].append(each)
+    for node in ordered:
+        effects[names.get(node.event.causation_id or "")].append(node)
     roots: list[CausedEvent] = []
     seen = set[int]()
-    for each in (*effects[None], *ordered):
-        if id(each) not in seen:
-            roots.append(each)
-            _hang(each, effects, seen)
-    return sorted(roots, key=lambda each: each.event.timestamp)
+    for node in (*effects[None], *ordered):
+        if id(node) not in seen:
+            roots.append(node)
+            _place_effects(node, effects, seen)
+    return sorted(roots, key=lambda node: node.event.timestamp)
 
 
-def _hang(root: CausedEvent, effects: Mapping[str | None, list[CausedEvent]], seen: set[int]) -> None:
+def _place_effects(
+    root: CausedEvent, effects: Mapping[str | None, list[CausedEvent]], seen: set[int]
+) -> None:
     """Put the effects of a root below it, level by level; the deepest are placed beside one another.
 
     Events in `seen` are placed already.
@@ -86,8 +88,8 @@ def _hang(root: CausedEvent, effects: Mapping[str | None, list[CausedEvent]], se
     below = deque([(root, root.caused, 2)])
     while below:
         cause, place, level = below.popleft()
-        for each in effects.get(name_of(cause.event), ()):
-            if id(each) not in seen:
-                seen.add(id(each))
-                place.append(each)
-                below.append((each, each.caused if level < DEEPEST else place, level + 1))
+        for effect in effects.get(name_of(cause.event), ()):
+            if id(effect) not in seen:
+                seen.add(id(effect))
+                place.append(effect)
+                below.append((effect, effect.caused if level < DEEPEST else place, level + 1))

@@ -153,9 +153,9 @@ def unreadable_events(stream: str, first: int, end: int, fault: CorruptData) -> 
     return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))
 
 
-def feed_event_of(stream: str, found: Recorded | Unreadable) -> FeedEvent:
+def feed_event_of(stream: str, event: Recorded | Unreadable) -> FeedEvent:
     """Convert a stored event, or one that cannot be read, into its form in the feed."""
-    return readable_event(found) if isinstance(found, Recorded) else unreadable_event(stream, found)
+    return readable_event(event) if isinstance(event, Recorded) else unreadable_event(stream, event)
 
 
 def readable_event(event: Recorded) -> FeedEvent:
@@ -169,10 +169,10 @@ def readable_event(event: Recorded) -> FeedEvent:
 _fed: Final = fast_constructor(FeedEvent)
 
 
-def unreadable_event(stream: str, found: Unreadable) -> FeedEvent:
+def unreadable_event(stream: str, event: Unreadable) -> FeedEvent:
     """Build the feed's event for one that cannot be read."""
     return FeedEvent(
-        stream=stream, index=found.index, type=found.type, timestamp=found.timestamp, fault=found.fault
+        stream=stream, index=event.index, type=event.type, timestamp=event.timestamp, fault=event.fault
     )
 
 

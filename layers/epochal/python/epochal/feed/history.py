@@ -41,10 +41,10 @@ class History(Protocol):
 
 def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[History, ...]:
     """Return the histories of a deployment's layouts; `codec` decodes the bodies of streams."""
-    return tuple(_deployed(each, settings, driver, codec) for each in layouts_in(settings))
+    return tuple(_open_history(layout, settings, driver, codec) for layout in layouts_in(settings))
 
 
-def _deployed(layout: Layout, settings: Settings, driver: Driver, codec: BodyCodec) -> History:
+def _open_history(layout: Layout, settings: Settings, driver: Driver, codec: BodyCodec) -> History:
     """Return the history of one layout of a deployment."""
     plugin = layout.plugin
     if plugin.open_streams is not None:

@@ -21,7 +21,7 @@ def read_in_halves(
 ) -> Iterator[FeedEvent]:
     """Read a range of a stream's events at once; if one is broken, read either half separately."""
     try:
-        found = list(read(first, end))
+        events = list(read(first, end))
     except CorruptData as fault:
         if end - first == 1:
             yield from unreadable_events(stream, first, end, fault)
@@ -30,7 +30,7 @@ def read_in_halves(
         yield from read_in_halves(stream, first, middle, read)
         yield from read_in_halves(stream, middle, end, read)
     else:
-        yield from found
+        yield from events
 
 
 PARALLEL: Final = 8
@@ -73,14 +73,14 @@ def with_removals(
     items: Iterable[FeedItem | None], spans: Iterable[Span], removals: Iterable[PlacedRemoval]
 ) -> list[FeedItem]:
     """Insert removals between the items of spans; items that are None are left out."""
-    found, left, events = list[FeedItem](), deque(removals), iter(items)
-    if not left:
-        return [each for each in events if each is not None]
+    merged, remaining, events = list[FeedItem](), deque(removals), iter(items)
+    if not remaining:
+        return [item for item in events if item is not None]
     for place, span in enumerate(spans):
-        while left and left[0][0] == place:
-            found.append(FeedItem.of(left.popleft()[1]))
-        found += [each for each in islice(events, len(span.types)) if each is not None]
-    return [*found, *(FeedItem.of(removal) for _, removal in left)]
+        while remaining and remaining[0][0] == place:
+            merged.append(FeedItem.of(remaining.popleft()[1]))
+        merged += [item for item in islice(events, len(span.types)) if item is not None]
+    return [*merged, *(FeedItem.of(removal) for _, removal in remaining)]
 
 
 def hydrated(spans: Sequence[Span], hydrate: Hydrate) -> list[FeedItem]:
@@ -112,10 +112,10 @@ def hydrated_entries(
                 if isinstance(event, UnopenedFeedEvent):
                     event = event.opened()
                     size += body_size(event.data) + body_size(event.meta)
-                shown = with_event(item, event) if event.first or not once else None
-                if strict and shown is not None and shown.fault is not None:
-                    raise shown.fault
-                items.append(shown)
+                item_or_none = with_event(item, event) if event.first or not once else None
+                if strict and item_or_none is not None and item_or_none.fault is not None:
+                    raise item_or_none.fault
+                items.append(item_or_none)
             first, taken = end, taken + 1
             if size >= PAGE_BYTES:
                 break
@@ -128,11 +128,11 @@ def events_of(
     """Iterate over the events of spans in order, read in windows; `window` returns the size of the next."""
     with pool(PARALLEL) as reading:
         for part in _windows(spans, window):
-            reads = reading.map(lambda each: list(hydrate(*each)), _wanted(part))
-            found = {(event.stream, event.index): event for events in reads for event in events}
+            reads = reading.map(lambda window_range: list(hydrate(*window_range)), _wanted(part))
+            by_place = {(event.stream, event.index): event for events in reads for event in events}
             for stream, first, types in part:
                 for index in range(first, first + len(types)):
-                    yield found[stream, index]
+                    yield by_place[stream, index]
 
 
 def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
@@ -163,11 +163,11 @@ def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[
 
 def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
     """Return the range of events to read of each stream in a window."""
-    wanted: dict[str, tuple[int, int]] = {}
+    ranges: dict[str, tuple[int, int]] = {}
     for span in window:
-        first, end = wanted.get(span.stream, (span.index, span.next))
-        wanted[span.stream] = (min(first, span.index), max(end, span.next))
-    return [(stream, first, end) for stream, (first, end) in wanted.items()]
+        first, end = ranges.get(span.stream, (span.index, span.next))
+        ranges[span.stream] = (min(first, span.index), max(end, span.next))
+    return [(stream, first, end) for stream, (first, end) in ranges.items()]
 
 
 def opened_events(events: Iterable[FeedEvent | UnopenedFeedEvent]) -> Iterator[FeedEvent]:

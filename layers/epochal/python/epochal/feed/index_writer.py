@@ -25,7 +25,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def nobody(_positions: Mapping[int, Checkpoint]) -> None:
+def publish_nothing(_positions: Mapping[int, Checkpoint]) -> None:
     """Publish nothing: the default if no reaction is to be notified."""
 
 
@@ -47,7 +47,7 @@ class IndexWriter:
     limits: EpochLimits = STANDARD
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
-    publish: Callable[[Mapping[int, Checkpoint]], object] = nobody
+    publish: Callable[[Mapping[int, Checkpoint]], object] = publish_nothing
     _held: dict[int, Partition] = field(default_factory=dict)
     _told: dict[int, Checkpoint] = field(default_factory=dict)
     _untold: dict[int, Checkpoint] = field(default_factory=dict)
@@ -69,17 +69,19 @@ class IndexWriter:
         Another process may have written the entries and died before it notified anyone. What cannot be published is
         published the next time.
         """
-        told = dict(self._untold)
-        if told:
-            self.publish(told)
-            self._told.update(told)
+        positions = dict(self._untold)
+        if positions:
+            self.publish(positions)
+            self._told.update(positions)
             self._untold.clear()
-        return len(told)
+        return len(positions)
 
-    def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
+    def on_partition(
+        self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], changes: list[S]
+    ) -> T:
         """Run steps on the cached state of a partition; after an error the state is read anew."""
         held = self._held.pop(number, None) or Partition(number=number)
-        outcome = self.driver.run(steps(held, given))
+        outcome = self.driver.run(steps(held, changes))
         self._held[number] = held
         return outcome
 

@@ -94,12 +94,12 @@ class _Batch:
 
     def times(self) -> dict[tuple[str, int], Ticks]:
         """Return the times of the appends in the batch, by stream and next index."""
-        made = (
+        appends = (
             (change, self.source.written(record.image))
             for record, change in self.changes
             if isinstance(change, Span)
         )
-        return {(change.stream, change.next): time for change, time in made if time is not None}
+        return {(change.stream, change.next): time for change, time in appends if time is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +133,8 @@ class Indexer(IndexWriter):
         """
         outcome = _Outcome()
         batches: dict[int, _Batch] = {}
-        given = list(records)
-        for record in given:
+        batch_records = list(records)
+        for record in batch_records:
             source = self._source(record.table)
             try:
                 change = source.appended(record.image)
@@ -147,7 +147,7 @@ class Indexer(IndexWriter):
                 batches.setdefault(number, _Batch(source=source)).changes.append((record, change))
         for number, batch in batches.items():
             self._index_partition(number, batch, outcome)
-        self._tell(given, outcome)
+        self._tell(batch_records, outcome)
         return outcome.report()
 
     def _tell(self, records: Iterable[Record], outcome: _Outcome) -> None:
@@ -159,7 +159,7 @@ class Indexer(IndexWriter):
             outcome.told = self.tell()
         except Exception as error:  # noqa: BLE001  # whatever a client raises, the index is written
             outcome.untold = error
-            if any(each.events or each.removals for each in outcome.by_partition.values()):
+            if any(ingested.events or ingested.removals for ingested in outcome.by_partition.values()):
                 outcome.failed = [record.sequence_number for record in records]
 
     def index_now(self, table: str, image: Item) -> Ingested | None:
@@ -223,7 +223,7 @@ def _partition(source: Source, stream: str) -> int:
 
 def sources_of(settings: Settings) -> tuple[Source, ...]:
     """Return the source of each layout of a deployment."""
-    return tuple(each.port.source(settings) for each in layouts_in(settings))
+    return tuple(layout.port.source(settings) for layout in layouts_in(settings))
 
 
 def indexer_of(settings: Settings, driver: Driver) -> Indexer:

@@ -25,7 +25,7 @@ AT_ONCE: Final = 10
 """Entries of one request, at most."""
 
 
-def sent(to: str, things: Iterable[T], request: Callable[[list[T]], Any]) -> int:
+def send_in_batches(to: str, things: Iterable[T], request: Callable[[list[T]], Any]) -> int:
     """Send entries to a topic or queue in batches; return how many, or raise `Unavailable` if one fails.
 
     Raises:
@@ -55,10 +55,10 @@ class Topic:
 
         def request(batch: list[tuple[int, Checkpoint]]) -> Any:
             """Publish one batch of positions."""
-            entries = [_entry(*each) for each in batch]
+            entries = [_entry(*position) for position in batch]
             return self.client.publish_batch(TopicArn=self.arn, PublishBatchRequestEntries=entries)
 
-        return sent("the topic", sorted(positions.items()), request)
+        return send_in_batches("the topic", sorted(positions.items()), request)
 
 
 def _entry(number: int, checkpoint: Checkpoint) -> PublishBatchRequestEntryTypeDef:

@@ -107,19 +107,21 @@ class OrderedCheckpoint:
         must_be(str, text, field, "text")
         try:
             fields = json.loads(text)
-            return cls({int(number): _reached(*each, field=field) for number, each in fields.items()})
+            return cls(
+                {int(number): _parse_released(*state, field=field) for number, state in fields.items()}
+            )
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(
                 field, "must be a checkpoint of a reader in order, as it was written"
             ) from error
 
 
-def _reached(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: str) -> Released:
+def _parse_released(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: str) -> Released:
     """Parse how far one partition was released; raise `ValueError` if an index is malformed."""
-    found = dict(ahead or {})
-    if not all(type(index) is int and index > 0 for index in found.values()):
+    indices = dict(ahead or {})
+    if not all(type(index) is int and index > 0 for index in indices.values()):
         raise ValueError("an index is a number above 0")
-    return Released(checkpoint=parse_checkpoint(checkpoint, field), ahead=found)
+    return Released(checkpoint=parse_checkpoint(checkpoint, field), ahead=indices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +295,7 @@ class _Filled:
         self._used += size
         return not self.full
 
-    def shown(self, item: FeedItem) -> FeedItem:
+    def show(self, item: FeedItem) -> FeedItem:
         """Return an item as the page shows it: without its event if that is too large."""
         large = any(item is each for each in self._large)
         return item._replace(event=None, omitted=True) if large else item
@@ -357,7 +359,7 @@ class OrderedReader:
             if over or done or full:
                 at_tail = behind is None and not full
                 if self._filled is not None:
-                    items = [self._filled.shown(item) for item in items]
+                    items = [self._filled.show(item) for item in items]
                 return OrderedPage(items=tuple(items), next=self._next(), at_tail=at_tail, early=early)
             if behind is None:
                 if self._heap:  # the time that passes releases it
@@ -374,18 +376,18 @@ class OrderedReader:
 
     def _next(self) -> OrderedCheckpoint:
         """Return the checkpoint after what was released."""
-        return OrderedCheckpoint({each.number: each.place() for each in self.partitions})
+        return OrderedCheckpoint({partition.number: partition.place() for partition in self.partitions})
 
     def _read(self, partition: _Partition) -> None:
         """Take one more entry of a partition, or request more if none is left."""
         if not partition.left:
-            asked = from_unix_nanoseconds(self.now())
+            request_time = from_unix_nanoseconds(self.now())
             page = self.driver.run(step(self.table, partition.walk, partition.items))
             partition.walk, partition.items = page.walk, min(2 * partition.items, MOST_ITEMS)
             partition.left.extend(page.placed)
             if page.placed:
                 self.pauses = Pauses()
-            partition.tail = asked if page.at_tail else None
+            partition.tail = request_time if page.at_tail else None
             if not (partition.left or partition.entries):
                 partition.done = page.walk.at
         else:
@@ -436,13 +438,13 @@ class OrderedReader:
     ) -> list[tuple[FeedItem, UnopenedFeedEvent | None]]:
         """Return the items of an entry, those of events that may be large without their bodies, with these events."""
         events = events_of(spans, partition.hydrate, lambda: WINDOW)
-        found = list[tuple[FeedItem, UnopenedFeedEvent | None]]()
+        items = list[tuple[FeedItem, UnopenedFeedEvent | None]]()
         for item, event in zip(bare_items(spans), events, strict=True):
             unopened = event if isinstance(event, UnopenedFeedEvent) else None
-            shown = event.outline() if isinstance(event, UnopenedFeedEvent) else event
-            if shown.first or not self.once:
-                found.append((self._checked(with_event(item, shown)), unopened))
-        return found
+            outline = event.outline() if isinstance(event, UnopenedFeedEvent) else event
+            if outline.first or not self.once:
+                items.append((self._checked(with_event(item, outline)), unopened))
+        return items
 
     def _opened(self, held: _Held) -> FeedItem:
         """Return the item of an event that is released, with its bodies unless the page has no room for them."""
@@ -476,33 +478,35 @@ class OrderedReader:
     def _release(self, most: int) -> list[FeedItem]:
         """Release events that are so old that nothing older can come, up to so many."""
         bound = min((each.reached for each in self.partitions), default=NEVER) - self.window
-        found: list[FeedItem] = []
-        while self._heap and self._heap[0][0] <= bound and len(found) < most and not self._full():
+        released: list[FeedItem] = []
+        while self._heap and self._heap[0][0] <= bound and len(released) < most and not self._full():
             held = heappop(self._heap)[-1]
-            found += self._with_causes(held, most - len(found), held.time)
-        return found
+            released += self._with_causes(held, most - len(released), held.time)
+        return released
 
     def _crowded(self, most: int) -> list[FeedItem]:
         """Release the oldest events early if more are held back than there is room for."""
-        found: list[FeedItem] = []
-        while (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(found) < most and not self._full():
-            found += self._with_causes(heappop(self._heap)[-1], most - len(found), inf)
-        return found
+        released: list[FeedItem] = []
+        while (
+            (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(released) < most and not self._full()
+        ):
+            released += self._with_causes(heappop(self._heap)[-1], most - len(released), inf)
+        return released
 
-    def _with_causes(self, wanted: _Held, most: int, latest: float) -> list[FeedItem]:
+    def _with_causes(self, goal: _Held, most: int, latest: float) -> list[FeedItem]:
         """Release an event after the earlier events of its stream and the causes of all these.
 
         Nothing if it has been released as one of those. It is postponed if these are more than `most`, or one of them
         is later than `latest`.
         """
-        found: list[FeedItem] = []
-        path = [wanted]
-        while path and len(found) < most:
+        released: list[FeedItem] = []
+        path = [goal]
+        while path and len(released) < most:
             held = path[-1]
             held.following = not held.released
             before = None if held.released else self._before(held)
             if before is not None and before.time > latest:
-                wanted.time = before.time
+                goal.time = before.time
                 break
             if before is not None:
                 path.append(before)
@@ -511,13 +515,13 @@ class OrderedReader:
                 break
             path.pop()
             if not held.released:
-                found.append(self._opened(held))
+                released.append(self._opened(held))
                 self._let_go(held)
         for held in path:
             held.following = False
         if path:
-            heappush(self._heap, (wanted.time, wanted.place, wanted))
-        return found
+            heappush(self._heap, (goal.time, goal.place, goal))
+        return released
 
     def _before(self, held: _Held) -> _Held | None:
         """Return the event that must be released next so that this one can be; None if there is none.

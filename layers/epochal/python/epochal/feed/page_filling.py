@@ -71,9 +71,9 @@ def fill(
             for number, _ in entries
         }
         for number, entry in entries:
-            found = filling.items(entry, events[number])
+            entry_items = filling.items(entry, events[number])
             if not filling.full or not taken:
-                items += found
+                items += entry_items
                 taken += 1
             if filling.full:
                 break
@@ -136,11 +136,11 @@ class _Filling:
             event = self._open(event)
             if event is None:
                 return left_out
-        shown = item if event is None else with_event(item, event)
-        size = self.room.size_of(shown)
+        filled = item if event is None else with_event(item, event)
+        size = self.room.size_of(filled)
         self.opened += size
         self.largest = max(self.largest or 1, size)
-        return shown if self._fits(size) else left_out
+        return filled if self._fits(size) else left_out
 
     def _open(self, event: UnopenedFeedEvent) -> FeedEvent | None:
         """Open an event that may be large; return None if the page has no room for it.

@@ -96,7 +96,7 @@ class _Request:
 
     def page(self, reader: SpanReader) -> FeedPage:
         """Read the next page of items."""
-        found = reader.spans(
+        span_page = reader.spans(
             limit=self.limit,
             wanted=self.wanted,
             seconds=self.seconds,
@@ -105,15 +105,15 @@ class _Request:
         )
         items: Sequence[FeedItem | None]
         if self.hydrate is None:
-            items = bare_items(found.spans)
+            items = bare_items(span_page.spans)
         else:
             ends = [entry.spans for entry in reader.taken]
             items, kept = hydrated_entries(
-                found.spans, ends, self.hydrate, once=self.once, strict=self.strict
+                span_page.spans, ends, self.hydrate, once=self.once, strict=self.strict
             )
-            found = reader.give_back(found, kept)
-        shown = with_removals(items, found.spans, found.removals)
-        return FeedPage(items=tuple(shown), next=found.next, at_tail=found.at_tail)
+            span_page = reader.give_back(span_page, kept)
+        merged = with_removals(items, span_page.spans, span_page.removals)
+        return FeedPage(items=tuple(merged), next=span_page.next, at_tail=span_page.at_tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,25 +132,25 @@ class FeedReader:
 
     def on(self, driver: Driver) -> FeedReader:
         """Return the same reader with all requests through another driver."""
-        return replace(self, driver=driver, histories=tuple(each.on(driver) for each in self.histories))
+        return replace(self, driver=driver, histories=tuple(history.on(driver) for history in self.histories))
 
     def partitions(self) -> tuple[PartitionTail, ...]:
         """List every recorded partition with its tail; none before an indexer has registered its source."""
-        found = self.driver.run(read_tails(self.table))
-        return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
+        tails = self.driver.run(read_tails(self.table))
+        return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in tails)
 
     @property
     def declared(self) -> frozenset[str]:
         """Categories that contain `-`, as declared to the stores."""
-        known = (getattr(each, "categories", None) for each in self.histories)
-        return frozenset[str]().union(*(getattr(each, "declared", ()) for each in known))
+        registries = (getattr(history, "categories", None) for history in self.histories)
+        return frozenset[str]().union(*(getattr(registry, "declared", ()) for registry in registries))
 
     def categories(self, partition: int) -> Categories:
         """Return how streams of a partition belong to categories, by its store or else its layout."""
         layout = layout_of(partition)
-        for each in self.histories:
-            if each.name == layout.name and (known := getattr(each, "categories", None)) is not None:
-                return cast("Categories", known)
+        for history in self.histories:
+            if history.name == layout.name and (registry := getattr(history, "categories", None)) is not None:
+                return cast("Categories", registry)
         return layout.port.categories
 
     def place(self, partition: int, start: FeedStart) -> Checkpoint:
@@ -370,8 +370,8 @@ class FeedReader:
 
         None if nothing has, or if the layout does not record it.
         """
-        told = getattr(self._history(partition), "removal_of", None)
-        return None if told is None else cast("Removal | None", told(stream))
+        removal_of = getattr(self._history(partition), "removal_of", None)
+        return None if removal_of is None else cast("Removal | None", removal_of(stream))
 
     def spans(
         self,
@@ -524,9 +524,9 @@ class FeedReader:
     def _history(self, partition: int) -> History:
         """Return the history of a partition's layout; raise `InvalidInput` if it was not given."""
         source = source_of(partition)
-        for each in self.histories:
-            if each.name == source:
-                return each
+        for history in self.histories:
+            if history.name == source:
+                return history
         raise InvalidInput("data", f"needs a reader that was given the store of {source}")
 
 

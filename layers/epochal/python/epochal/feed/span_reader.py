@@ -76,11 +76,11 @@ class _Page:
 
     def _take_spans(self, spans: Sequence[Span]) -> None:
         """Add the wanted spans, in backward pages event by event."""
-        kept = spans if self.wanted is accept_all else [*filter(self.wanted, spans)]
+        wanted = spans if self.wanted is accept_all else [*filter(self.wanted, spans)]
         if not self.forward:
-            kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
-        self.spans += kept
-        self.count += sum(map(len, map(itemgetter(2), kept)))
+            wanted = [Span(item.stream, item.index, (item.type,)) for item in reversed(bare_items(wanted))]
+        self.spans += wanted
+        self.count += sum(map(len, map(itemgetter(2), wanted)))
 
     def _take_parts(self, parts: Sequence[EntryPart], removed: Predicate) -> None:
         """Add wanted spans and removals in order."""

@@ -74,25 +74,25 @@ class StreamHistory:
             """
             if first == end:
                 return
-            at = first
+            next_index = first
             try:
                 # The check of stream names, which is for callers, is skipped: other libraries allow further names.
-                for found in reader.found(stream, first, limit=end - first):
-                    if found.index >= end:
+                for event in reader.found(stream, first, limit=end - first):
+                    if event.index >= end:
                         break
-                    yield from pruned_events(stream, at, found.index)
-                    if isinstance(found, Recorded):
-                        yield readable_event(found)
-                    elif isinstance(found, UnopenedEvent):
-                        yield UnopenedFeedEvent(found)
+                    yield from pruned_events(stream, next_index, event.index)
+                    if isinstance(event, Recorded):
+                        yield readable_event(event)
+                    elif isinstance(event, UnopenedEvent):
+                        yield UnopenedFeedEvent(event)
                     else:
-                        yield unreadable_event(stream, found)
-                    at = found.index + 1
+                        yield unreadable_event(stream, event)
+                    next_index = event.index + 1
             except CorruptData as fault:
                 # An item that cannot be read hides the events after it, but no other stream.
-                yield from unreadable_events(stream, at, end, fault)
+                yield from unreadable_events(stream, next_index, end, fault)
             else:
-                yield from pruned_events(stream, at, end)
+                yield from pruned_events(stream, next_index, end)
 
         return hydrate
 
@@ -186,10 +186,10 @@ def events_of_tag(
 
     def read(start: int, until: int) -> Iterator[FeedEvent]:
         """Read a range of the tag's events."""
-        found = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=False)
-        return (shown(index, event) for index, event in enumerate(found, start))
+        events = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=False)
+        return (show(index, event) for index, event in enumerate(events, start))
 
-    def shown(index: int, event: Recorded) -> FeedEvent:
+    def show(index: int, event: Recorded) -> FeedEvent:
         """Return an event with its body; if that cannot be read, with the fault and all that is known."""
         try:
             return tagged_feed_event(stream, index, store.whole((event,))[0] if fetch else event)

@@ -37,7 +37,7 @@ class Record:
     change: str = ""
 
 
-_A_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
+_UNITS_PER_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
 """Units of a change's time. One without a unit is from when there were milliseconds alone."""
 
 
@@ -49,11 +49,11 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
     Raises:
         InvalidInput: the table's stream carries no new images, so that nothing could ever be indexed.
     """
-    sent = list(records)
-    if sent and "kinesis" in sent[0]:
-        yield from _of_kinesis([each["kinesis"] for each in sent])
+    batch = list(records)
+    if batch and "kinesis" in batch[0]:
+        yield from _read_kinesis([record["kinesis"] for record in batch])
         return
-    for record in sent:
+    for record in batch:
         change = record["dynamodb"]
         if record.get("eventName") == "REMOVE":
             continue
@@ -69,8 +69,8 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
 def numbers_of(records: Iterable[dict[str, Any]]) -> list[str]:
     """Return the sequence numbers of records, by which an answer names them."""
     return [
-        each["kinesis"]["sequenceNumber"] if "kinesis" in each else each["dynamodb"]["SequenceNumber"]
-        for each in records
+        record["kinesis"]["sequenceNumber"] if "kinesis" in record else record["dynamodb"]["SequenceNumber"]
+        for record in records
     ]
 
 
@@ -86,34 +86,37 @@ def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b6
         case "B":
             return {"B": binary(content) if isinstance(content, str) else content}
         case "BS":
-            return {"BS": [read_value({"B": each}, binary)["B"] for each in content]}
+            return {"BS": [read_value({"B": element}, binary)["B"] for element in content]}
         case "L":
-            return {"L": [read_value(each, binary) for each in content]}
+            return {"L": [read_value(element, binary) for element in content]}
         case "M":
-            return {"M": {name: read_value(each, binary) for name, each in content.items()}}
+            return {"M": {name: read_value(element, binary) for name, element in content.items()}}
         case _:
             return {kind: content}
 
 
-def _of_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
+def _read_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
     """Convert records from Kinesis into changes, sorted by time as far as the times tell."""
-    changes = [(json.loads(base64.b64decode(each["data"])), each["sequenceNumber"]) for each in records]
-    changes.sort(key=lambda each: _made(each[0]["dynamodb"]))
+    changes = [(json.loads(base64.b64decode(record["data"])), record["sequenceNumber"]) for record in records]
+    changes.sort(key=lambda record: _change_time(record[0]["dynamodb"]))
     for record, number in changes:
         change = record["dynamodb"]
         if record["eventName"] != "REMOVE":
             yield Record(
-                table=record["tableName"], sequence_number=number, image=_image(change), change=_same(change)
+                table=record["tableName"],
+                sequence_number=number,
+                image=_image(change),
+                change=_change_id(change),
             )
 
 
-def _made(change: dict[str, Any]) -> float:
+def _change_time(change: dict[str, Any]) -> float:
     """Return when a change was made, in seconds."""
     unit = change.get("ApproximateCreationDateTimePrecision", "MILLISECOND")
-    return float(change["ApproximateCreationDateTime"]) / _A_SECOND[unit]
+    return float(change["ApproximateCreationDateTime"]) / _UNITS_PER_SECOND[unit]
 
 
-def _same(change: dict[str, Any]) -> str:
+def _change_id(change: dict[str, Any]) -> str:
     """Return an id of a change that is the same if it comes twice: of the item and the time."""
     item = hashlib.sha256(json.dumps(change["Keys"], sort_keys=True).encode()).hexdigest()
     return f"{change['ApproximateCreationDateTime']}-{item[:32]}"

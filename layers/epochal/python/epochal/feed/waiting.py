@@ -175,11 +175,11 @@ def _leave(watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, ove
     """
     with _LOCK:
         ends = isinstance(news, EpochalError) or (news is not None and news.is_news)
-        told = [each for each in watch.waiting if ends or (news is not None and each.until <= over)]
-        watch.waiting = [each for each in watch.waiting if each not in told]
-        for each in told:
-            each.told = copy.copy(news)
-            each.turn.set()
+        readers = [reader for reader in watch.waiting if ends or (news is not None and reader.until <= over)]
+        watch.waiting = [reader for reader in watch.waiting if reader not in readers]
+        for reader in readers:
+            reader.told = copy.copy(news)
+            reader.turn.set()
         watch.last = watch.last and not leads
         if leads and watch.waiting:
             watch.waiting.pop(0).turn.set()

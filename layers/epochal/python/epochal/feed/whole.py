@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
         return format_ticks(Ticks(self.ticks)) if self.ticks else ""
 
 
-def _named(categories: Collection[str] | None, prefix: str) -> Predicate:
+def _name_filter(categories: Collection[str] | None, prefix: str) -> Predicate:
     """Build a filter of spans by the beginning of their stream's name.
 
     Streams of tags pass only if categories are requested.
@@ -68,12 +68,12 @@ def _named(categories: Collection[str] | None, prefix: str) -> Predicate:
     return is_named
 
 
-def _behind(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
+def _position_after(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
     """Return the position after entries of partitions."""
-    return FeedPosition({**start, **{each.partition: each.page.next for each in entries}})
+    return FeedPosition({**start, **{entry.partition: entry.page.next for entry in entries}})
 
 
-def _told_by(stream: str, version: int, span: Span) -> bool:
+def _reaches(stream: str, version: int, span: Span) -> bool:
     """Return whether a span is of a stream and reaches a version."""
     return span.stream == stream and span.next >= version
 
@@ -96,15 +96,15 @@ class WholeFeed:
     ) -> NewestPage:
         """Return the newest items of all partitions, as `FeedReader.newest` does."""
         start, entries = self._back(limit, before, categories, predicate, seconds)
-        found = [(entry.partition, span) for entry in entries for span in entry.page.spans]
+        spans = [(entry.partition, span) for entry in entries for span in entry.page.spans]
         items = {
             partition: iter(
-                self._items(partition, [span for of, span in found if of == partition], data=data)
+                self._items(partition, [span for of, span in spans if of == partition], data=data)
             )
             for partition in start
         }
-        shown = tuple(next(items[partition]) for partition, _ in found)
-        return NewestPage(items=shown, next=_behind(start, entries))
+        items_in_order = tuple(next(items[partition]) for partition, _ in spans)
+        return NewestPage(items=items_in_order, next=_position_after(start, entries))
 
     def newest_within(
         self,
@@ -122,9 +122,9 @@ class WholeFeed:
         """
         start, entries = self._back(limit, before, categories, None, seconds)
         hydrate = self.reader.hydrate_unopened if data else None
-        pages = [(each.partition, each.page) for each in entries]
+        pages = [(entry.partition, entry.page) for entry in entries]
         items, taken = fill(room, pages, hydrate, self.reader.driver.clock)
-        return NewestPage(items=items, next=_behind(start, entries[:taken]))
+        return NewestPage(items=items, next=_position_after(start, entries[:taken]))
 
     def _back(
         self,
@@ -138,17 +138,17 @@ class WholeFeed:
         must_be_whole(limit, "limit", 1)
         must_be_seconds(seconds, "seconds")
         if before is None:
-            before = {each.partition: each.tail for each in self.reader.partitions()}
+            before = {place.partition: place.tail for place in self.reader.partitions()}
         must_be(Mapping, before, "before", "a position")
-        found, count = list[_Entry](), 0
+        entries, count = list[_Entry](), 0
         for entry in self._merged(
             before, "backward", categories, predicate, self.reader.driver.clock() + seconds
         ):
-            found.append(entry)
+            entries.append(entry)
             count += len(entry.page.spans)
             if count >= limit:
                 break
-        return before, found
+        return before, entries
 
     def streams(
         self,
@@ -168,19 +168,19 @@ class WholeFeed:
         if not isinstance(start, Mapping):
             if start is None:
                 start = BEGINNING if forward else "tail"
-            start = dict.fromkeys((each.partition for each in self.reader.partitions()), start)
+            start = dict.fromkeys((place.partition for place in self.reader.partitions()), start)
         at = {partition: self.reader.place(partition, place) for partition, place in start.items()}
         reached, ends, at_end = FeedPosition(at), self.reader.driver.clock() + seconds, set[int]()
-        found: list[ListedStream] = []
+        streams: list[ListedStream] = []
 
-        named = _named(categories, prefix)
+        named = _name_filter(categories, prefix)
         for entry in self._merged(at, direction, categories, named, ends, created=True):
             reached[entry.partition] = entry.page.next
             at_end |= {entry.partition} if entry.page.at_tail else set()
-            found += self._listed(entry)
-            if len(found) >= limit:
+            streams += self._listed(entry)
+            if len(streams) >= limit:
                 break
-        return StreamsPage(streams=tuple(found), next=reached, at_end=at_end == set(at))
+        return StreamsPage(streams=tuple(streams), next=reached, at_end=at_end == set(at))
 
     def streams_by_name(
         self,
@@ -196,34 +196,34 @@ class WholeFeed:
         must_be(str, after, "after", "text")
         must_be(str, prefix, "prefix", "text")
         must_be_seconds(seconds, "seconds")
-        is_named, names = _named(categories, prefix), list[str]()
-        found: dict[str, list[ListedStream]] = {}
+        is_named, names = _name_filter(categories, prefix), list[str]()
+        by_name: dict[str, list[ListedStream]] = {}
 
         def comes(span: Span) -> bool:
             """Return whether a stream belongs to this page by its name."""
             full = len(names) > limit and span.stream > names[-1]
             return span.stream > after and not full and is_named(span)
 
-        begin = dict.fromkeys((each.partition for each in self.reader.partitions()), BEGINNING)
+        begin = dict.fromkeys((stream.partition for stream in self.reader.partitions()), BEGINNING)
         ends, at_end = self.reader.driver.clock() + seconds, set[int]()
         for entry in self._merged(begin, "forward", categories, comes, ends, created=True):
             at_end |= {entry.partition} if entry.page.at_tail else set()
-            for each in self._listed(entry):
-                if each.stream not in found:
-                    insort(names, each.stream)
-                found.setdefault(each.stream, []).append(each)
+            for stream in self._listed(entry):
+                if stream.stream not in by_name:
+                    insort(names, stream.stream)
+                by_name.setdefault(stream.stream, []).append(stream)
             while len(names) > limit + 1:  # one more says that there are more
-                del found[names.pop()]
+                del by_name[names.pop()]
         if at_end != begin.keys():
             raise InvalidInput(
                 "seconds", "are over before the index was read: list streams as they were created"
             )
-        shown = tuple(
-            each
+        streams = tuple(
+            stream
             for name in names[:limit]
-            for each in sorted(found[name], key=lambda listed: listed.partition)
+            for stream in sorted(by_name[name], key=lambda listed: listed.partition)
         )
-        return NamedStreams(streams=shown, next=names[limit - 1] if len(names) > limit else None)
+        return NamedStreams(streams=streams, next=names[limit - 1] if len(names) > limit else None)
 
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
@@ -241,21 +241,21 @@ class WholeFeed:
                 raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
             self.reader.driver.sleep(POLL_SECONDS)
         partition = partition_of(stream, count, base_of(source))
-        tail, met = self.reader.place(partition, "tail"), False
+        tail, reached = self.reader.place(partition, "tail"), False
         on, back = self._span_reader(partition, tail), self._span_reader(partition, tail, "backward")
         for reader, longest in ((back, 0.0), (on, LOOK_BACK_SECONDS), (back, inf), (on, inf)):
-            if met and reader is back:
+            if reached and reader is back:
                 continue  # what is before the stream's last event is no news
-            left = min(longest, ends - self.reader.driver.clock())
+            remaining = min(longest, ends - self.reader.driver.clock())
             if longest == inf and reader is back:
-                left = max(left, LOOK_BACK_SECONDS)
+                remaining = max(remaining, LOOK_BACK_SECONDS)
             page = reader.spans(
                 limit=1,
-                wanted=partial(_told_by, stream, 0 if reader is back else version),
-                seconds=left,
-                wait=left,
+                wanted=partial(_reaches, stream, 0 if reader is back else version),
+                seconds=remaining,
+                wait=remaining,
             )
-            met = met or bool(page.spans)
+            reached = reached or bool(page.spans)
             if page.spans and page.spans[0].next >= version:
                 return FeedPosition({partition: page.next if reader is on else Checkpoint(page.next + 1)})
         return None
@@ -349,7 +349,7 @@ class WholeFeed:
         """Iterate over the wanted entries of several partitions, merged in the order of their times."""
         check_filter(categories, predicate)
         sign = 1 if direction == "forward" else -1
-        each = (
+        readers = (
             self._entries(
                 partition,
                 self._span_reader(partition, at, direction),
@@ -359,7 +359,7 @@ class WholeFeed:
             )
             for partition, at in start.items()
         )
-        return heapq.merge(*each, key=lambda entry: sign * entry.ticks)
+        return heapq.merge(*readers, key=lambda entry: sign * entry.ticks)
 
     def _entries(
         self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
@@ -367,8 +367,8 @@ class WholeFeed:
         """Iterate over the entries of a partition that have something wanted, until time is over."""
         ticks, ended = 0, False
         while not ended:
-            left = ends - self.reader.driver.clock()
-            page = reader.spans(limit=1, wanted=wanted, seconds=left, wait=0.0, created=created)
+            remaining = ends - self.reader.driver.clock()
+            page = reader.spans(limit=1, wanted=wanted, seconds=remaining, wait=0.0, created=created)
             with suppress(InvalidInput):  # another program's entry, with no time that can be read
                 ticks = ticks if reader.last is None else reader.last.ticks
             yield _Entry(partition, ticks, page)

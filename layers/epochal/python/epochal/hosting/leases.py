@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.loggable_errors import describe_chain
-from epochal.feed.notices import sent
+from epochal.feed.notices import send_in_batches
 from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Leases:
             return self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=batch)
 
         try:
-            sent("the queue", entries, request)
+            send_in_batches("the queue", entries, request)
         except Exception as error:  # noqa: BLE001  without a lease the work goes on
             self.logger.warning(
                 "a lease on wake-ups was not renewed: if this run dies, they wait for the queue's visibility timeout",

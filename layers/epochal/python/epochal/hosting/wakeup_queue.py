@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.feed.notices import sent
+from epochal.feed.notices import send_in_batches
 from epochal.feed.results import PartitionTail
 from epochal.hosting.wakeups import Standstill, WakeUp
 from epochal.index.checkpoints import Checkpoint, parse_checkpoint
@@ -127,4 +127,4 @@ class Queue:
             entries = [call.entry(str(number)) for number, call in enumerate(batch)]
             return self.client.send_message_batch(QueueUrl=self.url, Entries=entries)
 
-        return sent("the queue", calls, request)
+        return send_in_batches("the queue", calls, request)

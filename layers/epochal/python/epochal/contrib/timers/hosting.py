@@ -22,7 +22,7 @@ from epochal.dynamo.interpreter import open_deployment
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
-from epochal.feed.notices import sent
+from epochal.feed.notices import send_in_batches
 from epochal.hosting.deadline import SPARED
 from epochal.hosting.function import Handler, lambda_handler, light_sqs_client
 from epochal.hosting.function_logs import logger_of
@@ -73,7 +73,7 @@ class TimerQueue:
             with translate_errors("SendMessageBatch"):
                 return self.sqs.send_message_batch(QueueUrl=self.settings.timers_queue, Entries=entries)
 
-        sent("the queue", wake_ups.near, request)
+        send_in_batches("the queue", wake_ups.near, request)
         new = [slot for slot in wake_ups.far if slot.name not in self.made]
         if len(self.made) > MADE:
             self.made.clear()
