@@ -71,14 +71,14 @@ def _emit(report: Report) -> None:
         f"Indexed.{name}": sum(getattr(ingested, name) for ingested in partitions)
         for name in ("events", "healed", "pruned")
     }
-    counts |= {"Indexed.setAside": report.set_aside, "Notified": report.told}
-    failed = report.untold is not None
+    counts |= {"Indexed.setAside": report.set_aside, "Notified": report.notified}
+    failed = report.notice_error is not None
     metrics.add(counts={**counts, "Notified.failed": failed}, urgent=report.set_aside > 0 or failed)
     causes: list[tuple[str, Exception]] = [
         ("records could not be indexed, and come again", each) for each in report.errors
     ]
-    if report.untold is not None:
-        causes.append(("reactions could not be told", report.untold))
+    if report.notice_error is not None:
+        causes.append(("reactions could not be notified", report.notice_error))
     if causes:
         from aws_lambda_powertools import Logger  # noqa: PLC0415  nothing but a failure needs it
 

@@ -276,7 +276,7 @@ class System:
 
     def _reported(self, report: Report) -> None:
         """An indexer could not tell the topic. Where the batch comes again, it is not over."""
-        if report.untold is not None:
+        if report.notice_error is not None:
             self.met["told again" if report.failed else "untold"] += 1
             if not report.failed:
                 self.untold |= {number: self._end(number) for number in report.by_partition}

@@ -82,7 +82,7 @@ def an_indexer_tells_only_of_what_it_has_added_itself(patch: Patch) -> None:
     def forgetful(self: Indexer, heal: Any, partition: int, *given: Any) -> Ingested:
         done = ingest(self, heal, partition, *given)
         if not done.events and not done.removals:
-            self._untold.pop(partition, None)
+            self._pending_notices.pop(partition, None)
         return done
 
     patch.setattr(Indexer, "ingest", forgetful)
@@ -92,11 +92,11 @@ def an_indexer_tells_only_of_what_it_has_added_itself(patch: Patch) -> None:
 def what_could_not_be_told_is_not_told_again(patch: Patch) -> None:
     def once(self: Indexer, _records: Any, outcome: Any) -> None:
         try:
-            self.tell()
+            self.notify()
         except Exception:  # noqa: BLE001  # that is the bug
-            self._untold.clear()
+            self._pending_notices.clear()
 
-    patch.setattr(Indexer, "_tell", once)
+    patch.setattr(Indexer, "_notify", once)
 
 
 @mutant("was not woken", dear=True)

@@ -118,7 +118,7 @@ def test_reactions_are_told_of_a_batch_and_what_cannot_be_told_is_in_the_log(
     handler, topic.out = start(), True
     assert handler(changes(feeds)) == {"batchItemFailures": [{"itemIdentifier": f"{0:021d}"}]}
     (logged,) = [each for each in caplog.records if each.levelname == "ERROR"]
-    assert "could not be told" in logged.getMessage()
+    assert "could not be notified" in logged.getMessage()
     topic.out = False
     assert handler(changes(feeds)) == {"batchItemFailures": []}
     assert topic.had == [(str(partition_of("Order-1", 2)), "1")]

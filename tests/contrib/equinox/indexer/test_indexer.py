@@ -467,7 +467,7 @@ def test_after_a_batch_reactions_are_told_where_its_partitions_are_once() -> Non
     indexer = replace(feeds.indexer(), publish=told)
     batches = [[record(k, head("Order-1", k + 1, "Paid"))] for k in range(3)]
     assert [indexer.index(batch).told for batch in batches] == [1, 1, 1]
-    assert indexer.index(batches[2]).told == 0
+    assert indexer.index(batches[2]).notified == 0
     assert told.had == [{0: Checkpoint.of(0, 1)}, {0: Checkpoint.of(1, 0)}, {0: Checkpoint.of(1, 1)}]
 
 
@@ -476,7 +476,7 @@ def test_what_another_process_has_written_and_may_not_have_told_is_told_again() 
     batch = [record(0, head("Order-1", 1, "Placed"))]
     feeds.indexer().index(batch)
     report = replace(feeds.indexer(), publish=told).index(batch)
-    assert (report.by_partition[0].events, report.told) == (0, 1)
+    assert (report.by_partition[0].events, report.notified) == (0, 1)
     assert told.had == [{0: Checkpoint.of(0, 1)}]
 
 
@@ -487,9 +487,9 @@ def test_a_batch_that_could_not_be_told_comes_again_once_and_then_the_index_goes
     first, again = indexer.index(batch), indexer.index(batch)
     assert first.failed == tuple(each.sequence_number for each in batch)
     assert again.failed == ()
-    assert isinstance(again.untold, OSError)
+    assert isinstance(again.notice_error, OSError)
     told.out = False
-    assert indexer.index([]).told == 1
+    assert indexer.index([]).notified == 1
     assert told.had == [{0: Checkpoint.of(0, 1)}]
 
 

@@ -157,9 +157,9 @@ class Auditor:
             for stream, unhealed in mended.unhealed.items():
                 audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
         try:
-            self.mender.tell()
+            self.mender.notify()
         except Exception as error:  # noqa: BLE001  # whatever a client raises, the index is mended
-            audit.troubles.append(f"{source.name}: reactions could not be told: {type(error).__name__}")
+            audit.troubles.append(f"{source.name}: reactions could not be notified: {type(error).__name__}")
 
     def _retention(self) -> Overdue | None:
         """The collector of streams to prune; None where the stage has no rules of retention."""

@@ -49,8 +49,8 @@ class IndexWriter:
     fresh: Callable[[int], bytes] = os.urandom
     publish: Callable[[Mapping[int, Checkpoint]], object] = publish_nothing
     _held: dict[int, Partition] = field(default_factory=dict)
-    _told: dict[int, Checkpoint] = field(default_factory=dict)
-    _untold: dict[int, Checkpoint] = field(default_factory=dict)
+    _notified: dict[int, Checkpoint] = field(default_factory=dict)
+    _pending_notices: dict[int, Checkpoint] = field(default_factory=dict)
 
     def ingest(self, heal: Heal, partition: int, changes: list[Change], times: Times = no_times) -> Ingested:
         """Index the changes of a partition; raise `CorruptData` if its newest epochs cannot be read."""
@@ -59,21 +59,21 @@ class IndexWriter:
         )
         ingested = self.on_partition(partition, partial(indexing.ingest, times=times), changes)
         position = self._held[partition].position
-        if self._told.get(partition, BEGINNING) != position:
-            self._untold[partition] = position
+        if self._notified.get(partition, BEGINNING) != position:
+            self._pending_notices[partition] = position
         return ingested
 
-    def tell(self) -> int:
+    def notify(self) -> int:
         """Notify reactions of partitions that have moved; return how many there were.
 
         Another process may have written the entries and died before it notified anyone. What cannot be published is
         published the next time.
         """
-        positions = dict(self._untold)
+        positions = dict(self._pending_notices)
         if positions:
             self.publish(positions)
-            self._told.update(positions)
-            self._untold.clear()
+            self._notified.update(positions)
+            self._pending_notices.clear()
         return len(positions)
 
     def on_partition(

@@ -38,8 +38,8 @@ class Report:
         by_partition: what was indexed, of partitions that could be indexed.
         failed: sequence numbers of the records to be delivered again.
         set_aside: number of records set aside now, not counting those that had been before.
-        told: number of partitions of which reactions were notified.
-        untold: why they were not notified.
+        notified: number of partitions of which reactions were notified.
+        notice_error: why they were not notified.
         errors: why records failed.
         failing: by source, the first record that failed, by its sequence number, and why.
     """
@@ -47,8 +47,8 @@ class Report:
     by_partition: dict[int, Ingested]
     failed: tuple[str, ...]
     set_aside: int
-    told: int = 0
-    untold: Exception | None = None
+    notified: int = 0
+    notice_error: Exception | None = None
     errors: tuple[EpochalError, ...] = ()
     failing: Mapping[str, tuple[str, EpochalError]] = field(default_factory=dict)
 
@@ -60,8 +60,8 @@ class _Outcome:
     by_partition: dict[int, Ingested] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     set_aside: int = 0
-    told: int = 0
-    untold: Exception | None = None
+    notified: int = 0
+    notice_error: Exception | None = None
     errors: list[EpochalError] = field(default_factory=list)
     failing: dict[str, tuple[str, EpochalError]] = field(default_factory=dict)
 
@@ -78,8 +78,8 @@ class _Outcome:
             by_partition=self.by_partition,
             failed=tuple(self.failed),
             set_aside=self.set_aside,
-            told=self.told,
-            untold=self.untold,
+            notified=self.notified,
+            notice_error=self.notice_error,
             errors=tuple(self.errors),
             failing=self.failing,
         )
@@ -147,18 +147,18 @@ class Indexer(IndexWriter):
                 batches.setdefault(number, _Batch(source=source)).changes.append((record, change))
         for number, batch in batches.items():
             self._index_partition(number, batch, outcome)
-        self._tell(batch_records, outcome)
+        self._notify(batch_records, outcome)
         return outcome.report()
 
-    def _tell(self, records: Iterable[Record], outcome: _Outcome) -> None:
+    def _notify(self, records: Iterable[Record], outcome: _Outcome) -> None:
         """Notify reactions; if that fails, have the records delivered again if they added anything.
 
         Then nothing is new, and the index does not wait for a topic that is unavailable.
         """
         try:
-            outcome.told = self.tell()
+            outcome.notified = self.notify()
         except Exception as error:  # noqa: BLE001  # whatever a client raises, the index is written
-            outcome.untold = error
+            outcome.notice_error = error
             if any(ingested.events or ingested.removals for ingested in outcome.by_partition.values()):
                 outcome.failed = [record.sequence_number for record in records]
 
