@@ -466,7 +466,7 @@ def test_after_a_batch_reactions_are_told_where_its_partitions_are_once() -> Non
     feeds, told = TipFeeds(limits=EpochLimits(entries=2)), Told()
     indexer = replace(feeds.indexer(), publish=told)
     batches = [[record(k, head("Order-1", k + 1, "Paid"))] for k in range(3)]
-    assert [indexer.index(batch).told for batch in batches] == [1, 1, 1]
+    assert [indexer.index(batch).notified for batch in batches] == [1, 1, 1]
     assert indexer.index(batches[2]).notified == 0
     assert told.had == [{0: Checkpoint.of(0, 1)}, {0: Checkpoint.of(1, 0)}, {0: Checkpoint.of(1, 1)}]
 
