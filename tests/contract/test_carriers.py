@@ -15,7 +15,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import carrier_interpreter, interpreter
 from epochal.errors import EpochalError
 from epochal.plan.conditions import Absent, Compare
-from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
+from epochal.plan.failures import Lost, RequestFailure, RequestNotApplied, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Check,
@@ -195,7 +195,7 @@ def test_a_request_that_no_connection_was_made_for_was_not_applied(at: Callable[
     execute = at(server.url)
     assert execute(GET).units.read == 1.0
     server.close()
-    with pytest.raises(NotApplied) as later:
+    with pytest.raises(RequestNotApplied) as later:
         execute(GET)
     assert not isinstance(later.value, Unreached)
     with pytest.raises(Unreached):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from epochal.plan.effects import holds
-from epochal.plan.failures import NotApplied
+from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Done, Execute, Op, Put, Refusal, Reply, Transact, TransactGet, TransactionWrite
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, Key
@@ -131,7 +131,7 @@ class Gradual(MemoryTables):
             if any(failed):
                 items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
                 return Refusal(items=items, failed=failed)
-        raise NotApplied("TransactionConflict")
+        raise RequestNotApplied("TransactionConflict")
 
 
 def awaiting(execute: Execute, tables: Gradual) -> Execute:

@@ -14,7 +14,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Done, Execute, Op, Reply
 from tests.simulation.stories import told
 
@@ -49,7 +49,7 @@ def failing(perform: Execute, rng: Random, faults: float) -> Execute:
     def execute(op: Op) -> Reply:
         fate = rng.random()
         if fate < faults:
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
         reply = perform(op)
         if fate < 2 * faults:
             raise Lost("cut off")

@@ -12,7 +12,7 @@ import pytest
 from epochal.layout.streams import Written
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
-from epochal.plan.failures import NotApplied
+from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Done, Op, Refusal, Reply, Steps, Transact
 from tests.simulation.exploring import Diary, one_by_one
 from tests.simulation.gradual import Gradual
@@ -82,7 +82,7 @@ def go_on(process: Process, tables: Gradual, luck: random.Random) -> None:
     if process.waits is None:
         try:
             reply = tables.execute(process.op)
-        except NotApplied:
+        except RequestNotApplied:
             return
         if isinstance(process.op, Transact) and not process.lost and luck.random() < 0.3:
             process.lost = True

@@ -25,7 +25,7 @@ from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Reply
 from epochal.scheduling import Timer, call_off, in_, later
 from epochal.store.driver import Driver, Meter, Patience
@@ -134,7 +134,7 @@ class World:
     def _execute(self, op: Op) -> Reply:
         fate = self.luck.random()
         if fate < self.faults:
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
         reply = self.tables.execute(op)
         if fate < 2 * self.faults:
             raise Lost("cut off")

@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.errors import InvalidInput, Unavailable
-from epochal.plan.failures import NotApplied
+from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Patience
@@ -61,7 +61,7 @@ def test_a_failing_retention_is_reported_beside_the_append_not_instead() -> None
 
     def execute(op: Op) -> Reply:
         if isinstance(op, Delete):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
         return world.execute(op)
 
     driver = Driver(execute=execute, meter=world.meter, patience=Patience(seconds=0))

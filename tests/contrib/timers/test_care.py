@@ -10,7 +10,7 @@ from epochal.contrib.timers.care import coming, rebuild
 from epochal.contrib.timers.protocol import SHARDS
 from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
-from epochal.plan.failures import NotApplied
+from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Delete, Op, Query
 from epochal.scheduling import call_off, in_, later
 from tests.contrib.timers.world import World
@@ -112,7 +112,7 @@ def test_a_stream_that_cannot_be_read_is_told_and_the_rebuild_goes_on() -> None:
 
     def fail(op: Op) -> None:
         if "Loan-1" in str(op):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     world.fails = fail
     done = rebuild(world.engine, world.feed.reader)

@@ -16,7 +16,7 @@ from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.scheduling import call_off, in_, later
@@ -170,7 +170,7 @@ def test_a_scope_that_fails_keeps_nobody_from_the_others_and_its_wake_up_comes_a
 
     def fail(op: Op) -> None:
         if broken and "Loan-1" in str(op):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     world.fails = fail
     came = world.work()
@@ -193,7 +193,7 @@ def test_a_slots_wake_up_comes_again_where_one_of_its_streams_fails() -> None:
 
     def fail(op: Op) -> None:
         if "Loan-1" in str(op):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     world.fails = fail
     came = world.engine.work(slots)
@@ -590,7 +590,7 @@ def test_a_slot_comes_again_where_a_timer_of_any_of_its_pages_could_not_be_fired
 
     def out(op: Op) -> None:
         if getattr(op, "table", "") != TIMERS.kind and f"Loan-{failing}" in repr(op):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     world.fails = out
     slot = Wake(shard=0, since=BEGINNING, until=world.now)

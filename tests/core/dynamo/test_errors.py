@@ -28,7 +28,7 @@ from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.wire.http import NoAnswer, Unsent
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.conditions import Absent
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -160,7 +160,7 @@ def test_an_expression_that_is_too_long_is_no_item_that_is() -> None:
 
 @pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
 def test_a_transaction_cancelled_by_traffic_was_not_applied(code: str) -> None:
-    with pytest.raises(NotApplied) as failure:
+    with pytest.raises(RequestNotApplied) as failure:
         reply_to(cancelled(PASSED, {"Code": code}), OPS["transact"])
 
     assert failure.value.cause == code
@@ -198,7 +198,7 @@ THROTTLES = [
 
 @pytest.mark.parametrize("code", THROTTLES)
 def test_a_throttled_request_was_not_applied(code: str) -> None:
-    with pytest.raises(NotApplied):
+    with pytest.raises(RequestNotApplied):
         reply_to(refused_by_aws(code), PUT)
 
 
@@ -370,7 +370,7 @@ def test_keys_left_unprocessed_without_any_progress_are_a_failure_to_wait_out(st
     unprocessed = {"Responses": {"tips": []}, "UnprocessedKeys": {"tips": {"Keys": [KEY]}}}
     stubber.add_response("batch_get_item", {**unprocessed, "ConsumedCapacity": [{"CapacityUnits": 0.0}]})
 
-    with pytest.raises(NotApplied):
+    with pytest.raises(RequestNotApplied):
         interpreter(stubber.client)(BatchGet(table="tips", keys=(KEY,)))
 
 

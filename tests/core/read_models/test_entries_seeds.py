@@ -16,7 +16,7 @@ import pytest
 from epochal.errors import Contended
 from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
@@ -100,7 +100,7 @@ class World:
         if fate < 0.04:
             raise Killed
         if fate < 0.08:
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
         if fate < 0.25 and self.depth == 0 and isinstance(op, Transact):
             self.depth += 1
             try:
@@ -357,4 +357,4 @@ def test_seeds_kill_throttle_and_lose_answers() -> None:
     world.execute = watched  # type: ignore[method-assign]
     for _ in range(60):
         world.deliver()
-    assert seen == {"Killed", "NotApplied", "Lost"}
+    assert seen == {"Killed", "RequestNotApplied", "Lost"}

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.dynamo.interpreter import open_deployment
 from epochal.errors import EpochalError, MissingTable, Refused, TooLarge, Unavailable
-from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
+from epochal.plan.failures import Lost, RequestFailure, RequestNotApplied, Unreached
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
     BatchGet,
@@ -107,7 +107,7 @@ def test_replies_go_to_the_steps_that_asked_and_their_outcome_comes_back(clock: 
 
 
 def test_a_failure_is_tried_again_until_it_is_none(clock: Clock) -> None:
-    answers = [NotApplied("throttled"), Lost("timed out"), NotApplied("throttled"), Done()]
+    answers = [RequestNotApplied("throttled"), Lost("timed out"), RequestNotApplied("throttled"), Done()]
 
     assert driver(answers, clock).run(ask(PUT)) == [Done()]
     assert len(clock.sleeps) == 3
@@ -133,7 +133,9 @@ def test_after_the_time_allowed_it_gives_up_and_names_the_cause(clock: Clock) ->
     began = clock.now
 
     with pytest.raises(Unavailable, match="throttled") as gave_up:
-        driver(forever(lambda: NotApplied("throttled")), clock, patience=Patience(seconds=25)).run(ask(PUT))
+        driver(forever(lambda: RequestNotApplied("throttled")), clock, patience=Patience(seconds=25)).run(
+            ask(PUT)
+        )
 
     assert gave_up.value.cause == "throttled"
     assert not gave_up.value.maybe_applied
@@ -157,7 +159,7 @@ def test_an_address_that_is_just_opening_is_waited_for(clock: Clock) -> None:
 
 
 def test_after_the_retries_allowed_it_gives_up_however_much_time_is_left(clock: Clock) -> None:
-    answers = [NotApplied("throttled") for _ in range(3)]
+    answers = [RequestNotApplied("throttled") for _ in range(3)]
 
     with pytest.raises(Unavailable, match="throttled"):
         driver(answers, clock, patience=Patience(seconds=1e9, retries=2)).run(ask(PUT))
@@ -172,7 +174,7 @@ def test_a_deployed_function_tries_a_request_again_as_often_as_its_stage_says(re
 
     def throttled(op: Op) -> Reply:
         asked.append(op)
-        raise NotApplied("throttled")
+        raise RequestNotApplied("throttled")
 
     opened = open_deployment(Settings(retries=retries), execute=throttled)
     with pytest.raises(Unavailable):
@@ -181,13 +183,13 @@ def test_a_deployed_function_tries_a_request_again_as_often_as_its_stage_says(re
 
 
 def test_retries_are_counted_for_each_request_anew(clock: Clock) -> None:
-    answers = [NotApplied("throttled"), Done(), NotApplied("throttled"), Done()]
+    answers = [RequestNotApplied("throttled"), Done(), RequestNotApplied("throttled"), Done()]
 
     assert len(driver(answers, clock, patience=Patience(retries=1)).run(ask(PUT, PUT))) == 2
 
 
 def test_who_is_persistent_tries_ten_times_more_and_waits_thirty_seconds_at_most(clock: Clock) -> None:
-    answers = [NotApplied("throttled") for _ in range(11)]
+    answers = [RequestNotApplied("throttled") for _ in range(11)]
 
     with pytest.raises(Unavailable):
         driver(answers, clock, patience=PERSISTENT).run(ask(PUT))
@@ -201,7 +203,7 @@ def test_who_is_persistent_tries_ten_times_more_and_waits_thirty_seconds_at_most
 def test_giving_up_on_a_write_whose_answer_was_lost_says_that_it_may_have_been_applied(
     clock: Clock, op: Op
 ) -> None:
-    answers = [Lost("timed out"), *[NotApplied("throttled")] * 99]
+    answers = [Lost("timed out"), *[RequestNotApplied("throttled")] * 99]
 
     with pytest.raises(Unavailable) as gave_up:
         driver(answers, clock).run(ask(op))
@@ -219,7 +221,7 @@ def test_giving_up_on_a_read_applied_nothing(clock: Clock, op: Op) -> None:
 
 def test_a_lost_write_stays_in_doubt_while_what_would_settle_it_cannot_be_read(clock: Clock) -> None:
     found = Found(item=None)
-    answers = [Lost("timed out"), REFUSED, found, found, *[NotApplied("throttled")] * 99]
+    answers = [Lost("timed out"), REFUSED, found, found, *[RequestNotApplied("throttled")] * 99]
 
     with pytest.raises(Unavailable) as gave_up:
         driver(answers, clock).run(ask(PUT, GET, GET, GET))
@@ -228,8 +230,8 @@ def test_a_lost_write_stays_in_doubt_while_what_would_settle_it_cannot_be_read(c
 
 
 def test_a_refusal_is_ambiguous_only_after_an_answer_was_lost(clock: Clock) -> None:
-    plain = driver([NotApplied("throttled"), REFUSED], clock).run(ask(PUT))
-    doubtful = driver([Lost("timed out"), NotApplied("throttled"), REFUSED], clock).run(ask(PUT))
+    plain = driver([RequestNotApplied("throttled"), REFUSED], clock).run(ask(PUT))
+    doubtful = driver([Lost("timed out"), RequestNotApplied("throttled"), REFUSED], clock).run(ask(PUT))
     retried_by_boto = driver([replace(REFUSED, ambiguous=True)], clock).run(ask(PUT))
 
     assert [reply.ambiguous for reply in plain if isinstance(reply, Refusal)] == [False]
@@ -245,7 +247,7 @@ def test_doubt_about_one_request_is_none_about_the_next(clock: Clock) -> None:
 
 def test_every_request_is_counted_and_its_units_added_up(clock: Clock) -> None:
     whole = driver(
-        [NotApplied("x"), Found(item=None, units=Units(read=0.5)), Done(units=Units(write=3))], clock
+        [RequestNotApplied("x"), Found(item=None, units=Units(read=0.5)), Done(units=Units(write=3))], clock
     )
 
     whole.run(ask(GET, PUT))
@@ -315,7 +317,7 @@ def test_a_write_stays_in_doubt_while_what_would_settle_it_is_denied(
     assert isinstance(doubtful, Unavailable)
     assert doubtful.maybe_applied
     assert doubtful.__cause__ is error
-    assert raised_after(NotApplied("throttled"), REFUSED) is error
+    assert raised_after(RequestNotApplied("throttled"), REFUSED) is error
     assert raised_after(Lost("timed out"), Overflow()).__cause__ is error
 
 
@@ -332,7 +334,7 @@ def test_a_write_that_became_too_large_after_a_lost_answer_may_have_been_applied
         return raised.value
 
     assert isinstance(raised_after(), TooLarge)
-    assert isinstance(raised_after(NotApplied("throttled")), TooLarge)
+    assert isinstance(raised_after(RequestNotApplied("throttled")), TooLarge)
     doubtful = raised_after(Lost("timed out"))
     assert isinstance(doubtful, Unavailable)
     assert doubtful.maybe_applied
@@ -340,7 +342,7 @@ def test_a_write_that_became_too_large_after_a_lost_answer_may_have_been_applied
 
 
 def test_whatever_fails_while_a_write_is_told_of_says_that_it_may_have_been_applied(clock: Clock) -> None:
-    reading_back = driver([NotApplied("throttled")] * 99, clock).reading_back()
+    reading_back = driver([RequestNotApplied("throttled")] * 99, clock).reading_back()
     with pytest.raises(Unavailable) as raised:
         reading_back.run(ask(GET))
     assert raised.value.maybe_applied
@@ -348,7 +350,7 @@ def test_whatever_fails_while_a_write_is_told_of_says_that_it_may_have_been_appl
 
 def test_a_lost_write_that_is_done_after_all_leaves_no_doubt_about_what_follows(clock: Clock) -> None:
     """Nothing is otherwise than had no answer been lost; what was lost besides stays in doubt."""
-    throttled = [NotApplied("throttled")] * 99
+    throttled = [RequestNotApplied("throttled")] * 99
 
     def raised_after(*before: Reply | RequestFailure) -> EpochalError:
         with pytest.raises(EpochalError) as raised:
@@ -363,7 +365,7 @@ def test_a_lost_write_that_is_done_after_all_leaves_no_doubt_about_what_follows(
 
 
 def test_a_deadline_is_one_for_all_that_is_run_within_it(clock: Clock) -> None:
-    whole = driver(forever(lambda: NotApplied("throttled")), clock).within(5)
+    whole = driver(forever(lambda: RequestNotApplied("throttled")), clock).within(5)
     began = clock.now
     for _ in range(3):
         with pytest.raises(Unavailable):
@@ -422,7 +424,7 @@ def test_of_several_none_is_begun_after_one_has_been_given_up(at_once: int) -> N
 
     def execute(op: Op) -> Reply:
         begun.append(op)
-        raise NotApplied("throttled")
+        raise RequestNotApplied("throttled")
 
     whole = Driver(execute=execute, meter=Meter(), patience=Patience(seconds=0), at_once=at_once)
     with pytest.raises(Unavailable, match="throttled"):

@@ -17,7 +17,7 @@ from epochal.index.checkpoints import epoch_stream
 from epochal.index.series import IndexerFailure, read_series, start_epoch
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event
-from epochal.plan.failures import NotApplied
+from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.settings import variable
 from epochal.store.driver import Patience
@@ -45,7 +45,7 @@ def ten_of_which_partition_one_is_throttled(feeds: Feeds) -> list[str]:
 
     def throttle(op: Op) -> None:
         if epoch_stream(1, 0) in streams_of([op]):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     feeds.fault = throttle
     return streams
@@ -327,7 +327,7 @@ def test_while_the_index_is_throttled_a_failure_that_cannot_be_put_on_record_is_
     handler = start()
 
     def throttle(_: Op) -> None:
-        raise NotApplied("throttled")
+        raise RequestNotApplied("throttled")
 
     feeds.fault = throttle
     assert handler(changes(feeds))["batchItemFailures"]

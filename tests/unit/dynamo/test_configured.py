@@ -26,7 +26,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
-from epochal.plan.failures import NotApplied, Unreached
+from epochal.plan.failures import RequestNotApplied, Unreached
 from epochal.plan.ops import Get
 from epochal.plan.values import text
 
@@ -128,7 +128,7 @@ def test_an_address_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPa
     with pytest.raises(Unreached, match="https://here:8000"):
         execute(GET)
     execute(GET)
-    with pytest.raises(NotApplied) as later:
+    with pytest.raises(RequestNotApplied) as later:
         execute(GET)
     assert not isinstance(later.value, Unreached)
     assert later.value.cause == "EndpointConnectionError at https://here:8000"

@@ -12,7 +12,7 @@ from epochal.index.checkpoints import Checkpoint, at
 from epochal.index.group_state import GroupState
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.reaction import Delivery
 from tests.core.feed.feeds import Feeds, streams_of
@@ -247,7 +247,7 @@ def test_a_store_that_keeps_failing_is_told_and_nothing_is_passed() -> None:
 
     def refuse(op: Op) -> None:
         if is_save(op):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     world.feeds.fault = refuse
     with pytest.raises(Unavailable):

@@ -31,7 +31,7 @@ from epochal.model.versions import (
 )
 from epochal.pages.frames import time_of
 from epochal.pages.items import read_page
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.bulk import MAX_APPENDS, Answer, Bulk, BulkAppend
 from epochal.store.driver import Patience
@@ -389,7 +389,7 @@ def test_streams_are_written_side_by_side_and_one_that_is_throttled_keeps_no_oth
 
     def throttle(op: Op) -> None:
         if isinstance(op, Put) and op.item["p"]["S"] == "Seat-0":
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     network.meddle = throttle
     network.streams = replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.contrib.equinox.port import TIPS
-from epochal.plan.failures import Lost, NotApplied, RequestFailure
+from epochal.plan.failures import Lost, RequestFailure, RequestNotApplied
 from epochal.plan.ops import Extend, Get, Op, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
@@ -47,7 +47,7 @@ def test_without_a_fault_a_request_is_performed_and_answered() -> None:
 @pytest.mark.parametrize(
     ("fault", "answer", "applied"),
     [
-        (Fault.THROTTLED, NotApplied, []),
+        (Fault.THROTTLED, RequestNotApplied, []),
         (Fault.LOST, Lost, []),
         (Fault.UNANSWERED, Lost, ["0"]),
         (Late(1), Lost, []),

@@ -14,7 +14,7 @@ from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
 from epochal.index.epochs import EpochLimits
 from epochal.index.series import RefusedCount, read_series, register, start_epoch
 from epochal.layout.registry import partition_of
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Op, Put
 from epochal.plan.values import Item
 from tests.contrib.equinox.feeds import TipFeeds, head, record
@@ -26,7 +26,7 @@ def throttle(feeds: Feeds, *streams: str) -> None:
 
     def fault(op: Op) -> None:
         if set(streams) & set(streams_of([op])):
-            raise NotApplied("throttled")
+            raise RequestNotApplied("throttled")
 
     feeds.fault = fault
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class BucketClient:
     """A bucket's name, and a client that reaches it."""
 
     _client: S3Client

@@ -28,7 +28,7 @@ from epochal.errors import MissingTable
 from epochal.lazy_dataclasses import dataclass
 from epochal.named_objects import load_object
 from epochal.plan import limits
-from epochal.plan.failures import Lost, NotApplied, Unreached
+from epochal.plan.failures import Lost, RequestNotApplied, Unreached
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.settings import LIGHT, Settings
 from epochal.store.driver import Driver, Meter, Patience
@@ -85,7 +85,7 @@ def carrier_interpreter(carry: Carrier, where: Callable[[], str] = _nowhere) -> 
                 raise MissingTable(error.table, where()) from fault
         except Unsent as error:
             if answered or not error.nowhere:  # what has answered before has the right address
-                raise NotApplied(str(error)) from error
+                raise RequestNotApplied(str(error)) from error
             raise Unreached(
                 f"nothing has ever answered at {error.address}: check the address and its region"
             ) from error

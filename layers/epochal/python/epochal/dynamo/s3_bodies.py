@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from epochal.codec.bodies import PREFIX, upload_of
 from epochal.dynamo.aws_errors import check_stored, translate_errors
-from epochal.dynamo.bucket import Bucket
+from epochal.dynamo.bucket import BucketClient
 from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.model.bodies import Claim
 from epochal.store.encoding import verified
@@ -22,7 +22,7 @@ CONTENT_TYPE: Final = "application/octet-stream"
 """Of every body: its readers know what it is, and no browser should guess."""
 
 
-class S3Bodies(Bucket):
+class S3Bodies(BucketClient):
     """Stores bodies that are too large for an item in S3. Implements `store.encoding.Bodies`."""
 
     def put(self, claim: Claim, content: bytes) -> None:

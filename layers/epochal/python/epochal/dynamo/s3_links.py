@@ -13,7 +13,7 @@ from typing import Final
 
 from epochal.codec.bodies import UPLOADS
 from epochal.dynamo.aws_errors import translate_errors
-from epochal.dynamo.bucket import Bucket
+from epochal.dynamo.bucket import BucketClient
 from epochal.dynamo.s3_bodies import CONTENT_TYPE
 from epochal.model.bodies import Claim
 
@@ -25,7 +25,7 @@ _AS_BYTES: Final = {
 """Response headers of a download, in place of those that are stored with the object."""
 
 
-class S3Links(Bucket):
+class S3Links(BucketClient):
     """Signs URLs for objects in one bucket.
 
     Signing sends no request; only `object` sends one, to check that the object exists.

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 from epochal.codec.bodies import CHUNK
 from epochal.dynamo.aws_errors import check_stored, translate_errors
-from epochal.dynamo.bucket import Bucket
+from epochal.dynamo.bucket import BucketClient
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -19,7 +19,7 @@ UNDER_WAY: Final = timedelta(days=1)
 """An object younger than this may belong to a write that has not named it yet."""
 
 
-class S3Objects(Bucket):
+class S3Objects(BucketClient):
     """Streams objects to and from a bucket. Implements `store.encoding.Objects`.
 
     Encryption is the bucket's default.

@@ -19,7 +19,7 @@ from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.checkpoints import SERIES, tip_key
 from epochal.layout.key_records import PREFIX
 from epochal.layout.tables import INDEX, READ_MODELS, TIMERS, archives, every_table
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, tables_of
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
@@ -120,7 +120,7 @@ def _check_table(execute: Execute, table: str, kind: str) -> None:
         return
     except Lost as error:
         # A read that got no answer has written nothing: the operation that waits for it has not been tried.
-        raise NotApplied(error.cause) from error
+        raise RequestNotApplied(error.cause) from error
     except WrongTable as error:
         raise WrongTable(table, kind) from error
     # Nothing in it tells. Where both are empty, swapped tables of a stage would each take the other's streams.

@@ -11,11 +11,11 @@ class RequestFailure(Exception):
         self.cause = cause
 
 
-class NotApplied(RequestFailure):
+class RequestNotApplied(RequestFailure):
     """A request that was throttled, or in conflict with a transaction: it was not applied, so retry it."""
 
 
-class Unreached(NotApplied):
+class Unreached(RequestNotApplied):
     """No connection to an address that has never answered, which may be wrong: waiting may not help."""
 
 

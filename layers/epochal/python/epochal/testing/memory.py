@@ -25,7 +25,7 @@ from zlib import crc32
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan import costs, effects, limits, ops
-from epochal.plan.failures import Lost, NotApplied
+from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, Key, Units, item_size, read_units, write_units
@@ -402,7 +402,7 @@ class Faults:
         """Perform one operation, or let it fail as the schedule says.
 
         Raises:
-            NotApplied: it was throttled.
+            RequestNotApplied: it was throttled.
             Lost: it was lost, unanswered or delayed.
         """
         with self._lock:
@@ -435,7 +435,7 @@ class Faults:
             case None:
                 return self._execute(op)
             case Fault.THROTTLED:
-                raise NotApplied("throttled by a schedule")
+                raise RequestNotApplied("throttled by a schedule")
             case Fault.UNANSWERED:
                 self._execute(op)
                 raise Lost("answer dropped by a schedule")

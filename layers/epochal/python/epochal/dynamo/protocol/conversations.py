@@ -72,7 +72,7 @@ def _read_batch(op: ops.BatchGet) -> Generator[DynamoRequest, Response, ops.Item
         if not unprocessed:
             return ops.Items(items=tuple(items), units=cost)
         if not page:
-            raise failures.NotApplied("UnprocessedKeys")
+            raise failures.RequestNotApplied("UnprocessedKeys")
         request = batch_request(unprocessed)
 
 

@@ -5,7 +5,7 @@ An answer, and what `reply_to` makes of it:
     condition failed                             Refusal, with the item that stood in the way
     item too large                               Overflow
     items too large for the response             Oversized
-    throttled, in conflict with a transaction    NotApplied; Lost where the carrier had tried before by itself
+    throttled, in conflict with a transaction    RequestNotApplied; Lost where the carrier had tried before by itself
     cut off, internal error                      Lost: it may have been applied
     no such table, other keys                    MissingTable, WrongTable
     token used for another transaction           Refusal, which says so
@@ -142,7 +142,7 @@ def _error_for(fault: DynamoFault, op: ops.Op) -> Exception:
 
 def _throttling_failure(cause: str, fault: DynamoFault) -> failures.RequestFailure:
     """Return the failure of a throttled request: lost if the carrier had retried, else not applied."""
-    return failures.Lost(cause) if fault.retried else failures.NotApplied(cause)
+    return failures.Lost(cause) if fault.retried else failures.RequestNotApplied(cause)
 
 
 def _read_cancellation(fault: DynamoFault, op: ops.Op) -> ops.Reply:
