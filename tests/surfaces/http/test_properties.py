@@ -204,7 +204,8 @@ def test_any_json_of_a_tagged_event_and_a_state_comes_back_to_the_digit(data: An
 @examples(150)
 @given(
     tags=st.lists(
-        st.one_of(st.text(max_size=12), st.sampled_from(["a/b", "100%", "ä:ö", "~", "a;", ".", ".."])), max_size=3
+        st.one_of(st.text(max_size=12), st.sampled_from(["a/b", "100%", "ä:ö", "~", "a;", ".", ".."])),
+        max_size=3,
     )
 )
 def test_tags_are_kept_and_found_or_refused_by_their_place(tags: list[str]) -> None:

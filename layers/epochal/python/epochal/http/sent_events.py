@@ -21,6 +21,7 @@ from epochal.model.events import (
     Event,
     Unfold,
 )
+from epochal.model.stream_names import no_step
 
 IDS: Final = {
     "correlationId": schemas.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
@@ -51,6 +52,15 @@ def tag_of(node: Node) -> str:
     from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
 
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
+
+
+def new_tag_of(node: Node) -> str:
+    """Read a tag of an event that is appended.
+
+    Raises:
+        InvalidInput: naming the field that breaks a rule; also for `.` and `..`, which only reads take.
+    """
+    return no_step(tag_of(node), node.name)
 
 
 def event_id_of(node: Node) -> str:
@@ -94,7 +104,7 @@ def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
         "claim": read_claim,
         "meta": json_body,
         "timestamp": time_of,
-        "tags": tag_of,
+        "tags": new_tag_of,
         "id": event_id_of,
     }
     return Component(name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64")))
