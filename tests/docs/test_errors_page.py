@@ -11,6 +11,7 @@ from epochal.contrib.sekiban.http.operations import BEHIND
 from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
 from epochal.errors import EpochalError
 from epochal.http.problems import KINDS
+from epochal.layout.queries import IdTaken
 
 PROBLEMS = (*KINDS, NOT_FOUND, STATE_NOT_FOUND, BEHIND)
 
@@ -26,7 +27,7 @@ def headings(section: str) -> dict[str, str]:
 def family(kind: type[EpochalError], depth: int = 0) -> Iterator[tuple[int, type[EpochalError]]]:
     yield depth, kind
     for each in kind.__subclasses__():
-        if each.__module__ == EpochalError.__module__:
+        if each.__module__ == EpochalError.__module__ or each is IdTaken:
             yield from family(each, depth + 1)
 
 
