@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
@@ -62,8 +63,9 @@ def tree_without(gone: Collection[str], root: Path) -> Path:
         return [
             name
             for name in names
-            if (name.startswith("test_") and not packages_needed(here / name).isdisjoint(gone))
+            if name == "__pycache__"
             or (here == ROOT / "tests" / "contrib" and name in gone)
+            or (fnmatch(name, "test_*.py") and not packages_needed(here / name).isdisjoint(gone))
         ]
 
     shutil.copytree(ROOT / "tests", root / "tests", ignore=left_out)
