@@ -477,6 +477,19 @@ def test_groups_show_of_a_reaction_counts_the_events_that_it_wants_alone(filled:
     assert re.search(r"  1 event behind, \d+ s  ", filled.lines("groups", "show", "board")[0])
 
 
+@pytest.mark.parametrize("which", [["--group", "board"], ["--all-groups"]])
+def test_the_status_of_the_index_counts_the_events_that_a_group_reads(filled: Terminal, which: list[str]) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    for _ in range(2):
+        filled.lines("append", "User-1", "Renamed")
+    filled.lines("append", "Cart-1", "Added")
+    filled.index()
+    (partition,) = filled.documents("index", "status", *which)[0]["partitions"]
+    (group,) = partition["groups"]
+    assert (group["events"], group["ofAllEvents"], group["behind"]) == (1, False, 1)
+    assert ", 1 event behind, " in filled.lines("index", "status", *which)[1]
+
+
 def test_a_group_that_has_not_said_what_it_reads_is_behind_of_all_events(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
     filled.lines("groups", "begin", "panel", "--like", "board")
