@@ -478,7 +478,9 @@ def test_groups_show_of_a_reaction_counts_the_events_that_it_wants_alone(filled:
 
 
 @pytest.mark.parametrize("which", [["--group", "board"], ["--all-groups"]])
-def test_the_status_of_the_index_counts_the_events_that_a_group_reads(filled: Terminal, which: list[str]) -> None:
+def test_the_status_of_the_index_counts_the_events_that_a_group_reads(
+    filled: Terminal, which: list[str]
+) -> None:
     filled.run("react", "boards:board", "--until-done")
     for _ in range(2):
         filled.lines("append", "User-1", "Renamed")

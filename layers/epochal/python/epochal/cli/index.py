@@ -27,13 +27,14 @@ from epochal.dynamo.s3_objects import S3Objects
 from epochal.dynamo.table_kinds import with_table_checks
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer
+from epochal.hosting.group_summaries import lag_words, state_of
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.index.chain_check import Finding, FindingKind
 from epochal.index.series import read_series
 from epochal.layout.registry import layout_names
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import replace
-from epochal.reactions.steering import blocked_view
+from epochal.reactions.steering import GroupFigures, blocked_view
 from epochal.settings import DECLARED, MAX_PARTITIONS
 
 
@@ -73,7 +74,7 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> None:
     """Print how far each partition is, and groups are behind.
 
-    Then, whether the indexer works.
+    Of groups, the events are counted that their reactions read. Then, whether the indexer works.
     """
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
@@ -84,12 +85,14 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
     records = PoisonRecords(indexer=indexer_of(store, ()))
     waiting = Counter(record.source for record in records.waiting())
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
+    steering = store.deployment.groups
+    figures = {(group, figure.partition): figure for group in named for figure in steering.standing(group)}
     view = {
-        "partitions": [standing(each) for each in partitions],
+        "partitions": [standing(each, figures) for each in partitions],
         "indexer": {source: state.view for source, state in states.items()},
         "poison": {source.name: waiting[source.name] for source in records.indexer.sources},
     }
-    output.document(view, standing_lines(partitions, states, waiting))
+    output.document(view, standing_lines(partitions, figures, states, waiting))
 
 
 @index.command()
@@ -270,8 +273,12 @@ def repaired_line(done: Repaired) -> str:
     return f"{finding_line(done.finding)}: {'mended' if done.mended else f'left: {done.why}'}"
 
 
-def standing(found: PartitionStanding) -> dict[str, Any]:
-    """A partition as JSON."""
+Figures = Mapping[tuple[str, int], GroupFigures]
+"""Figures of groups, by group and partition."""
+
+
+def standing(found: PartitionStanding, figures: Figures = MappingProxyType({})) -> dict[str, Any]:
+    """A partition as JSON; of groups with figures, also the events that they are behind."""
     return {
         "source": found.source,
         "partition": found.partition,
@@ -285,6 +292,7 @@ def standing(found: PartitionStanding) -> dict[str, Any]:
                 "group": group.group,
                 "checkpoint": str(group.checkpoint),
                 "behind": group.behind,
+                **_events_behind(figures.get((group.group, found.partition))),
                 "parked": group.parked,
                 "blocked": list(map(blocked_view, group.blocked)),
             }
@@ -293,21 +301,30 @@ def standing(found: PartitionStanding) -> dict[str, Any]:
     }
 
 
+def _events_behind(figures: GroupFigures | None) -> dict[str, Any]:
+    return {} if figures is None else {"events": figures.events, "ofAllEvents": figures.of_all}
+
+
 def standing_lines(
-    found: Sequence[PartitionStanding], states: Mapping[str, IndexerState], poison: Mapping[str, int]
+    partitions: Sequence[PartitionStanding],
+    figures: Figures,
+    states: Mapping[str, IndexerState],
+    poison: Mapping[str, int],
 ) -> Iterator[str]:
     """Partitions, each with its groups; then the state of the indexer of each source, and what waits."""
-    for each in found:
+    for partition in partitions:
         yield (
-            f"{each.source} {each.partition}  tail {each.tail}, its epoch {each.entries:,} entries, "
-            f"{each.bytes:,} bytes"
+            f"{partition.source} {partition.partition}  tail {partition.tail}, its epoch {partition.entries:,} "
+            f"entries, {partition.bytes:,} bytes"
         )
-        for group in each.groups:
-            behind = (
-                "beyond the end: of another index" if group.behind is None else f"{group.behind:,} behind"
-            )
+        for group in partition.groups:
+            lag = "beyond the end: of another index"
+            figure = figures.get((group.group, partition.partition))
+            if group.behind is not None and figure is not None:
+                state = state_of(partition.partition, states)
+                lag = lag_words(figure.events, figure.seconds, state, of_all=figure.of_all)
             parked = f", {group.parked:,} streams parked" if group.parked else ""
-            yield f"  {group.group}  at {group.checkpoint}, {behind}{parked}"
+            yield f"  {group.group}  at {group.checkpoint}, {lag}{parked}"
             yield from (
                 "  " + " ".join(output.harmless(f"{group.group}  {run.words}")) for run in group.blocked
             )
