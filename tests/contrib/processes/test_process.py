@@ -371,6 +371,24 @@ def test_a_key_that_is_empty_is_refused_where_none_would_be_meant() -> None:
         rules.instance_of(Stored(type="Placed", data=given.content, stream="Order-1"))
 
 
+@pytest.mark.parametrize("key", [5, b"k", ("a", "b"), True])
+def test_a_key_that_is_not_text_is_refused(key: Any) -> None:
+    rules = replace(checkout(Outside()), key=lambda _, __: key)
+    given = CODEC.encode(Placed(1))
+    with pytest.raises(
+        InvalidInput, match=f"key: must be text, or None for no instance, not {type(key).__name__}"
+    ):
+        rules.instance_of(Stored(type="Placed", data=given.content, stream="Order-1"))
+
+
+def test_an_input_whose_key_is_not_text_is_parked() -> None:
+    world = World(more={"key": lambda _, event: event.total if isinstance(event, Placed) else None})
+    world.append("Order-1", Placed(10))
+    world.run()
+    assert parked(world) == ["Order-1"]
+    assert world.types("checkout-10") == []
+
+
 def test_a_feed_in_memory_runs_a_process_to_its_rest() -> None:
     feed, outside = MemoryFeed(), Outside()
     feed.streams.append("Order-1", [Event.json("Placed", {"total": 10})])

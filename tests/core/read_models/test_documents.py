@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -241,3 +242,27 @@ def test_a_generation_is_made_beside_the_live_one_and_takes_its_place() -> None:
 def test_names_that_would_be_taken_for_others_are_refused(name: str, generation: int) -> None:
     with pytest.raises(InvalidInput):
         models().open(name, generation)
+
+
+@pytest.mark.parametrize("key", [None, 5, b"k", ("a", "b")])
+@pytest.mark.parametrize("keys", [None, {}])
+def test_a_key_that_is_not_text_is_refused(key: Any, keys: Any) -> None:
+    model = models().open("counts", 1, keys=keys)
+    calls: list[Callable[[Documents], object]] = [
+        lambda documents: documents.put(key, {"n": 1}),
+        lambda documents: documents.get(key),
+        lambda documents: documents.delete(key),
+    ]
+    for place, call in enumerate(calls):
+        with pytest.raises(InvalidInput, match=f"key: must be text, not {type(key).__name__}"):
+            model.apply(delivery(f"A-{place}", 0, "x"), lambda documents, _, call=call: call(documents))
+        assert model.place(f"A-{place}") is None
+    with pytest.raises(InvalidInput, match="key: must be text"):
+        model.get(key)
+    assert model.get(str(key)) is None
+
+
+@pytest.mark.parametrize("stream", [None, 5])
+def test_a_stream_that_is_not_text_has_no_place(stream: Any) -> None:
+    with pytest.raises(InvalidInput, match="stream: must be text"):
+        models().open("counts", 1).place(stream)
