@@ -26,7 +26,7 @@ from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
+from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.model.plain_json import find_names_not_text
 from epochal.plan.conditions import Absent, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
@@ -401,8 +401,10 @@ class ReadModel:
 
     def _key(self, name: str, kind: str) -> Key:
         """Return the key of a document's or a place's item."""
+        field = "key" if kind == "document" else "stream"
+        must_be(str, name, field, "text")
         key = f"{self._of}#{name}"
-        must_be_text(key, MAX_KEY_BYTES, "key" if kind == "document" else "stream")
+        must_be_text(key, MAX_KEY_BYTES, field)
         return {"pk": text(key), "sk": text(kind)}
 
     def _get(self, key: Key) -> Item | None:
@@ -510,8 +512,7 @@ class ReadModels:
             TypeError: a field of the class has no form in JSON.
         """
         _check_name(name)
-        if generation < 1:
-            raise InvalidInput("generation", "must be at least 1")
+        must_be_whole(generation, "generation", 1)
         secondary_keys, form = None, None
         if keys is not None:
             from epochal.read_models.keys import keys_of  # noqa: PLC0415  only models with keys load it

@@ -278,14 +278,17 @@ class Process(Composite):
         The newest version of the process whose codec knows the event's type decides.
 
         Raises:
-            InvalidInput: the key is empty.
+            InvalidInput: the key is empty, or not text.
         """
         for rules in self.versions.values():
             if (message := rules.codec.decode(given)) is not None:
                 key = must_be_done(rules.key(given.stream, message), "key")
+                if key is None:
+                    return None
+                must_be(str, key, "key", "text, or None for no instance")
                 if key == "":
                     raise InvalidInput("key", "must not be empty: None is for no instance")
-                return None if key is None else f"{self.name}-{key}"
+                return f"{self.name}-{key}"
         return None
 
     def instances(self, streams: Streams) -> Deciders[Any, Instance, Any]:
