@@ -421,6 +421,7 @@ def _when(at: At) -> dict[str, object]:
     """
     if not isinstance(at, timedelta):
         if isinstance(at, str) and not _ZONE.search(at):
+            parse_time(at, "at")  # what is no time is not told to have a zone
             raise InvalidInput("at", "must have a time zone: 2026-06-01T09:00:00Z, or +02:00 at its end")
         try:
             return {"due": format_ticks(read_moment(at, "at"))}

@@ -146,6 +146,8 @@ def _describe(value: object) -> str:
     """Describe, for an error message, a value that JSON cannot hold."""
     if isinstance(value, float):
         return str(value)
+    if isinstance(value, int):
+        return "an integer of more digits than Python writes out"
     if isinstance(value, str):
         return "a lone surrogate"
     if isinstance(value, dict):

@@ -44,7 +44,7 @@ from epochal.errors import (
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.body_marks import SEALED
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.model.kinds import must_be, must_be_done, must_be_plain
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Scan
 from epochal.store.driver import Driver
@@ -240,10 +240,11 @@ class Subjects:
         The sealed body is a third larger.
 
         Raises:
-            InvalidInput: the subject is empty, over 1,024 bytes, or not valid Unicode text.
+            InvalidInput: the subject is empty, over 1,024 bytes, or not valid Unicode text; the body is not bytes.
             SubjectForgotten: the subject's key was destroyed, and it gets no other.
         """
         _check(subject)
+        must_be(bytes, body, "body", "bytes")
         key = self._key(subject, make=True)
         if key is None:
             raise SubjectForgotten(subject)
@@ -256,7 +257,9 @@ class Subjects:
 
         Raises:
             CorruptData: the body is not what was sealed.
+            InvalidInput: the body is not bytes.
         """
+        must_be(bytes, body, "body", "bytes")
         sealed = read_sealed(body)
         if sealed is None:
             return body
@@ -343,6 +346,7 @@ class Subjects:
 
 def _check(subject: str) -> None:
     """Raise `InvalidInput` unless a subject is Unicode text of 1 to 1,024 bytes."""
+    must_be(str, subject, "subject", "text")
     if not _is_subject(subject):
         raise InvalidInput("subject", f"must be Unicode text of 1 to {MAX_SUBJECT_BYTES:,} bytes")
 
