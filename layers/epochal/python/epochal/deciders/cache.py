@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.kinds import must_be_plain, must_be_seconds, must_be_whole
 from epochal.model.versions import Token
 
 _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
@@ -67,10 +68,15 @@ class Cache:
         size_of: Callable[[Any], int] | None = None,
     ) -> None:
         """Check the limits, and begin with an empty cache."""
-        if entries < 1 or (max_bytes is not None and max_bytes < 1):
-            raise InvalidInput("cache", "must have room for at least 1 entry and 1 byte")
-        if max_seconds is not None and not max_seconds > 0:
-            raise InvalidInput("cache", "must keep states for more than 0 seconds")
+        must_be_whole(entries, "entries", 1, sys.maxsize)
+        if max_bytes is not None:
+            must_be_whole(max_bytes, "max_bytes", 1, sys.maxsize)
+        if max_seconds is not None:
+            must_be_seconds(max_seconds, "max_seconds")
+            if max_seconds <= 0:
+                raise InvalidInput("max_seconds", f"must be more than 0 seconds, got {max_seconds}")
+        if size_of is not None:
+            must_be_plain(size_of, "size_of")
         self._entries: OrderedDict[Hashable, tuple[CachedState, int]] = OrderedDict()
         self._most = entries
         self._max_bytes = max_bytes

@@ -17,11 +17,19 @@ from typing import Final, Generic, TypeVar
 
 from epochal.deciders.cache import Cache, CachedState
 from epochal.deciders.folding import Folder, Loaded
-from epochal.errors import CorruptData, EventsPruned, MissingBody, OutcomeUndetermined, UnknownType
+from epochal.errors import (
+    CorruptData,
+    EventsPruned,
+    InvalidInput,
+    MissingBody,
+    OutcomeUndetermined,
+    UnknownType,
+)
 from epochal.layout import decision_keys
 from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import Head, Settled, Unknown, Written
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.kinds import must_be_seconds
 from epochal.plan.ops import Steps
 from epochal.store.answers import token_of
 
@@ -53,9 +61,22 @@ class AllowStale:
 
     max_age: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.max_age is not None:
+            must_be_seconds(self.max_age, "max_age")
+
     def accepts(self, age: float) -> bool:
         """Return whether a state of this age in seconds may be used."""
         return self.max_age is None or age <= self.max_age
+
+
+def check_load(how: object) -> None:
+    """Raise `InvalidInput` unless a caller's `load` is one of the ways to load a state."""
+    if not isinstance(how, Load | AllowStale):
+        shown = repr(how) if isinstance(how, str | int | None) else type(how).__name__
+        raise InvalidInput(
+            "load", f"must be REQUIRE_LOAD, ALLOW_LAG, ASSUME_EMPTY or AllowStale(…), not {shown[:64]}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +88,7 @@ class Loader(Generic[S, E]):
 
     def load(self, stream: str, how: Load | AllowStale) -> Loaded[S]:
         """Load a stream's state in the requested way: from the store, the cache, or by assumption."""
+        check_load(how)
         if how is ASSUME_EMPTY:
             return Loaded(state=self.folder.begin(), known=None, confirmed=False, begun=self.now())
         entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())

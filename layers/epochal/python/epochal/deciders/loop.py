@@ -278,9 +278,19 @@ def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
     return None, decide(*states)
 
 
+def pair_of(answer: object) -> tuple[Any, Any]:
+    """Return a result and events as a user's `decide` returned them; raise `InvalidInput` for other than a pair."""
+    must_be_done(answer, "decide")
+    if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004  a pair
+        shown = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__
+        raise InvalidInput("decide", f"must return a pair of a result and a list of events, not {shown}")
+    result, events = answer
+    return result, events
+
+
 def decision_of(answer: tuple[R, Answer[E]]) -> Decision[R, E]:
     """Convert what a user's `decide` returned into a decision; raise `InvalidInput` for a coroutine."""
-    result, events = must_be_done(answer, "decide")
+    result, events = pair_of(answer)
     also = events.also if isinstance(events, WithAlso) else ()
     parts = tuple(must_be_events(events))
     decision = Decision(

@@ -30,7 +30,7 @@ from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.queries import IdTaken
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
+from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, Seen, own_tags
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.driver import Driver
@@ -99,8 +99,11 @@ class Decisions:
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
         """Read the events of all projections at once, and fold them into a model."""
+        must_be(Mapping, projections, "projections", "projections by name")
         if not projections:
             raise InvalidInput("projections", "must not be empty")
+        for name, projection in projections.items():
+            must_be(Projection, projection, f"projections.{name}", "a projection")
         query = _query_of(projections)
         initial, newer = self._read_newer(query, projections)
         states = _fold(initial, projections, newer.events)

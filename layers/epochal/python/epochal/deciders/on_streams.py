@@ -32,7 +32,7 @@ from epochal.deciders.access import UNOPTIMIZED, Access
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.folding import Folder, Loaded
-from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load, Loader
+from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load, Loader, check_load
 from epochal.deciders.loop import (
     ATTEMPTS,
     Answer,
@@ -44,6 +44,7 @@ from epochal.deciders.loop import (
     decision_of,
     is_tagged,
     is_timer,
+    pair_of,
     untagged,
     without_result,
 )
@@ -275,6 +276,7 @@ class Deciders(Generic[C, S, E]):
         Raises:
             InvalidInput: the stream has not come so far, or the strategy stores no events.
         """
+        check_load(load)
         if as_of is not None:
             return projection(self.loader.folder.as_of(stream, as_of))
         return projection(self.loader.load(stream, load).state)
@@ -675,7 +677,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _answer(self, states: Sequence[Any], model: Any = None) -> tuple[R, Sequence[Decision[None, Any]]]:
         """Call the user's function, and return its result and its decision for each party."""
         arguments = states if model is None else (*states, model.states)
-        result, answer = must_be_done(self.decision(*arguments), "decide")
+        result, answer = pair_of(self.decision(*arguments))
         if not self.joint:
             return result, (decision_of((None, answer)),)
         must_be_done(answer, "decide")
