@@ -21,9 +21,9 @@ def test_the_guide_to_processes_runs_from_top_to_bottom() -> None:
 
 
 def test_its_arguments_and_outputs_are_those_there_are() -> None:
-    lists = re.findall(r"^(?:- .*\n)+", TEXT, re.MULTILINE)
-    (outputs,) = (each for each in lists if each.startswith("- `Send("))
-    (arguments,) = (each for each in lists if each.startswith("- `name`"))
+    tables = re.findall(r"^(?:\| .*\n)+", TEXT, re.MULTILINE)
+    (outputs,) = (each for each in tables if "| `Send(" in each)
+    (arguments,) = (each for each in tables if "| `name`" in each)
     assert set(re.findall(r"`([A-Z][a-z]+)\(", outputs)) >= {each.__name__ for each in get_args(Output)}
-    rows = "".join(re.findall(r"^- (`[^:]*):", arguments, re.MULTILINE))
+    rows = "".join(re.findall(r"^\| (`[^|]*) \|", arguments, re.MULTILINE))
     assert re.findall(r"`(\w+)`", rows) == list(inspect.signature(process).parameters)
