@@ -97,22 +97,22 @@ def _over_all(
 
     A scope that fails adds its error to `troubles`, and the run continues with the next one.
     """
-    done = TimersRebuilt()
+    rebuilt = TimersRebuilt()
     sources = {*engine.streams, *engine.tagged}
-    for partition in (each.partition for each in feed.partitions()):
+    for partition in (tail.partition for tail in feed.partitions()):
         if source_of(partition) in sources:
             for settings in _settings(feed, partition, copied=copied):
                 scopes: dict[object, list[Armed]] = {}
                 for setting in settings:
                     scopes.setdefault(setting.scope, []).append(setting)
                 for mine in scopes.values():
-                    done.settings += len(mine)
+                    rebuilt.settings += len(mine)
                     try:
-                        (_set_anew if copied else _arm)(engine, mine, done)
+                        (_set_anew if copied else _arm)(engine, mine, rebuilt)
                     except EpochalError as error:
-                        done.troubles.append(f"{mine[0].stream or ', '.join(mine[0].tags)}: {error}")
-                tell(done)
-    return done
+                        rebuilt.troubles.append(f"{mine[0].stream or ', '.join(mine[0].tags)}: {error}")
+                tell(rebuilt)
+    return rebuilt
 
 
 def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[list[Armed]]:
@@ -120,13 +120,13 @@ def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[lis
 
     With `copied`, these are the timers of copied streams only; without, all others.
     """
-    at: Checkpoint | None = None
+    checkpoint: Checkpoint | None = None
     while True:
-        page = feed.page(partition, start=at, limit=PAGE, predicate=_sets, data=True)
+        page = feed.page(partition, start=checkpoint, limit=PAGE, predicate=_sets, data=True)
         events = (_event(item) for item in page.items if item.type == TIMER_SET)
-        given = [event for event in events if event is not None and event.first]
-        yield list(armed_of(given, source_of(partition), copied=copied))
-        at = page.next
+        first_events = [event for event in events if event is not None and event.first]
+        yield list(armed_of(first_events, source_of(partition), copied=copied))
+        checkpoint = page.next
         if page.at_tail:
             return
 
@@ -148,10 +148,10 @@ def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
 
     Settings whose bodies are lost are armed as well, and each adds its error to `done.troubles`.
     """
-    found = engine.pending_of(mine)
-    waiting = {each.setting for each in found.pending} | {each.place for each in found.lost}
-    armed = [each for each in mine if each.place in waiting]
-    done.troubles += (f"{mine[0].stream}@{each.place}: {each.error}" for each in found.lost)
+    loaded = engine.pending_of(mine)
+    waiting = {timer.setting for timer in loaded.pending} | {timer.place for timer in loaded.lost}
+    armed = [timer for timer in mine if timer.place in waiting]
+    done.troubles += (f"{mine[0].stream}@{timer.place}: {timer.error}" for timer in loaded.lost)
     engine.arm_all(armed)
     done.armed += len(armed)
 
@@ -166,11 +166,11 @@ def _set_anew(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
     """
     refusals = 0
     while refusals < ATTEMPTS:
-        found = engine.pending_of(mine, copied=True)
-        events = [each.anew() for each in found.pending[:TOGETHER]]
+        loaded = engine.pending_of(mine, copied=True)
+        events = [timer.anew() for timer in loaded.pending[:TOGETHER]]
         if not events:
             return
-        if isinstance(engine.try_append(mine[0], events, found.known), Appended):
+        if isinstance(engine.try_append(mine[0], events, loaded.known), Appended):
             done.armed += len(events)
         else:
             refusals += 1

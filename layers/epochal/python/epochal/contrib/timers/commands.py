@@ -66,8 +66,8 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
     if len(of) != (0 if tags else 1):
         raise InvalidInput("STREAM", "and NAME are given, or NAME and each --tag")
     where = of[0] if of else ", ".join(sorted(set(tags)))
-    found = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
-    timer = there(found, f"{where}: no timer {name} is pending; its events have what became of it")
+    cancelled = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
+    timer = there(cancelled, f"{where}: no timer {name} is pending; its events have what became of it")
     output.document(shown(timer), [f"{where}: {name} is called off, which was due at {timer.due[:19]}"])
 
 
@@ -117,9 +117,9 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
         settings=told_to_function(store.client("lambda"), function or f"{name}-reaction-timers"),
     )
     with output.progress("arming") as tell:
-        done = rebuild_all(_engine(store, send), store.feed, lambda each: tell(_said(each)))
-    view = {"settings": done.settings, "armed": done.armed, "troubles": done.troubles}
-    output.document(view, [*output.harmless("\n".join(done.troubles)), _said(done)])
+        rebuilt = rebuild_all(_engine(store, send), store.feed, lambda each: tell(_said(each)))
+    view = {"settings": rebuilt.settings, "armed": rebuilt.armed, "troubles": rebuilt.troubles}
+    output.document(view, [*output.harmless("\n".join(rebuilt.troubles)), _said(rebuilt)])
 
 
 @timers.command("take-over")
@@ -131,9 +131,11 @@ def take_over(store: OpenedStore) -> None:
     when it was. Safe beside everything else, and again.
     """
     with output.progress("taking over") as tell:
-        done = take_over_all(_engine(store, lambda _: None), store.feed, lambda each: tell(_taken(each)))
-    view = {"settings": done.settings, "taken": done.armed, "troubles": done.troubles}
-    output.document(view, [*output.harmless("\n".join(done.troubles)), _taken(done)])
+        taken_over = take_over_all(
+            _engine(store, lambda _: None), store.feed, lambda each: tell(_taken(each))
+        )
+    view = {"settings": taken_over.settings, "taken": taken_over.armed, "troubles": taken_over.troubles}
+    output.document(view, [*output.harmless("\n".join(taken_over.troubles)), _taken(taken_over)])
 
 
 def _taken(done: TimersRebuilt) -> str:

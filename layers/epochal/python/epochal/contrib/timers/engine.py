@@ -93,8 +93,8 @@ class Engine:
 
     def arm_all(self, timers: Iterable[Armed]) -> None:
         """Put the items of timers into the table, then send their wake-ups."""
-        if given := tuple(timers):
-            self._do(arming(self.table, given, self._ticks), inf)
+        if armed := tuple(timers):
+            self._do(arming(self.table, armed, self._ticks), inf)
 
     def work(self, wake_ups: Sequence[Wake], seconds: float = inf, *, worked: Worked | None = None) -> Worked:
         """Fire the timers that wake-ups ask for, concurrently, within so many seconds; return the counts.
@@ -151,14 +151,14 @@ class Engine:
         Errors of the library are thrown into the generator. Work is not begun after the time `ends`.
         """
         try:
-            asked = next(doing)
+            request = next(doing)
             while True:
                 try:
-                    answer = self._answer(asked, ends)
+                    answer = self._answer(request, ends)
                 except EpochalError as error:
-                    asked = doing.throw(error)
+                    request = doing.throw(error)
                 else:
-                    asked = doing.send(answer)
+                    request = doing.send(answer)
         except StopIteration as end:
             outcome: T = end.value
             return outcome
@@ -197,14 +197,14 @@ class Engine:
             # A replica has the beginning of a stream: timers that ended there have ended, and an append based on it is
             # refused if the stream has grown. So an eventually consistent read suffices if it has all of the settings.
             new = asked.seen.known is None and refused is None and not copied
-            found = load(consistent=not new)
+            loaded = load(consistent=not new)
             last = max(int(timer.place) for timer in asked.timers)
-            if new and (found.known is None or found.known.version <= last):
-                found = load()
+            if new and (loaded.known is None or loaded.known.version <= last):
+                loaded = load()
         else:
             places = {timer.place for timer in asked.timers}
-            found = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
-        return replace(found, pending=tuple(each for each in found.pending if each.copied == copied))
+            loaded = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
+        return replace(loaded, pending=tuple(each for each in loaded.pending if each.copied == copied))
 
     def _fire(self, asked: Fire) -> Any:
         """Append the events of due timers; return how many fired, or the conflict or error instead.
@@ -213,15 +213,15 @@ class Engine:
         """
         some = asked.due
         while True:
-            events = [event for each in some for event in each.firing()]
+            events = [event for timer in some for event in timer.firing()]
             try:
-                came = self.try_append(asked.scope, events, asked.found.known)
+                outcome = self.try_append(asked.scope, events, asked.found.known)
             except (InvalidInput, InvalidRequest) as error:
                 if len(some) == 1:
                     return error
                 some = some[: len(some) // 2]
             else:
-                return len(some) if isinstance(came, Appended) else came
+                return len(some) if isinstance(outcome, Appended) else outcome
 
     def _of(self, stores: Mapping[str, T], scope: Armed) -> T:
         """Return the store of a timer's layout.
@@ -278,14 +278,14 @@ def _tagged(
     """
     query, store = query_of(scope.tags), replace(store, fetch=False)
     if seen.known is not None:
-        came = store.read(query, after=seen.known)
+        read = store.read(query, after=seen.known)
     else:
-        came = store.read(query, limit=NEWEST, direction="backward")
-        if len(came.events) == NEWEST and not places <= {event.id for event in came.events}:
-            came = store.read(query)
+        read = store.read(query, limit=NEWEST, direction="backward")
+        if len(read.events) == NEWEST and not places <= {event.id for event in read.events}:
+            read = store.read(query)
     # The query also matches events with further tags, whose timers are of another scope.
-    found = pending_under(store, seen, came)
-    return replace(found, pending=tuple(each for each in found.pending if each.tags == scope.tags))
+    loaded = pending_under(store, seen, read)
+    return replace(loaded, pending=tuple(timer for timer in loaded.pending if timer.tags == scope.tags))
 
 
 def engine_of(deployment: Deployment, table: str, send: Callable[[Sent], object], **how: Any) -> Engine:
@@ -294,9 +294,9 @@ def engine_of(deployment: Deployment, table: str, send: Callable[[Sent], object]
     `send` delivers wake-ups; `how` are further attributes of `Engine`.
     """
     streams, tagged = dict[str, Streams](), dict[str, TaggedStore]()
-    for each in layouts_in(deployment.settings):
-        if each.plugin.streams:
-            streams[each.name] = getattr(deployment, each.plugin.streams)
-        if each.plugin.tagged:
-            tagged[each.name] = getattr(deployment, each.plugin.tagged)
+    for layout in layouts_in(deployment.settings):
+        if layout.plugin.streams:
+            streams[layout.name] = getattr(deployment, layout.plugin.streams)
+        if layout.plugin.tagged:
+            tagged[layout.name] = getattr(deployment, layout.plugin.tagged)
     return Engine(driver=deployment.driver, table=table, streams=streams, tagged=tagged, send=send, **how)

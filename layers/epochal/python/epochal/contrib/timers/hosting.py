@@ -67,8 +67,8 @@ class TimerQueue:
         def request(batch: list[tuple[Wake, int]]) -> Any:
             """Send one batch of wake-ups, each with its delay in seconds, to the queue."""
             entries: list[SendMessageBatchRequestEntryTypeDef] = [
-                {"Id": str(number), "MessageBody": each.body, "DelaySeconds": seconds}
-                for number, (each, seconds) in enumerate(batch)
+                {"Id": str(number), "MessageBody": wake.body, "DelaySeconds": seconds}
+                for number, (wake, seconds) in enumerate(batch)
             ]
             with translate_errors("SendMessageBatch"):
                 return self.sqs.send_message_batch(QueueUrl=self.settings.timers_queue, Entries=entries)
@@ -114,7 +114,9 @@ def queue_of(settings: Settings) -> TimerQueue:
 
     Its requests are retried. A request that is sent twice only causes one more wake-up.
     """
-    sqs, scheduler = (lazily(partial(service_client, each, retried=True)) for each in ("sqs", "scheduler"))
+    sqs, scheduler = (
+        lazily(partial(service_client, service, retried=True)) for service in ("sqs", "scheduler")
+    )
     return TimerQueue(sqs=sqs, scheduler=scheduler, settings=settings)
 
 
@@ -131,8 +133,8 @@ def told_to_function(client: Any, function: str) -> Settings:
         Unavailable: throttling, an outage, or no answer in time.
     """
     with translate_errors("GetFunctionConfiguration"):
-        found = client.get_function_configuration(FunctionName=function)
-    return Settings.from_environment(found.get("Environment", {}).get("Variables", {}))
+        configuration = client.get_function_configuration(FunctionName=function)
+    return Settings.from_environment(configuration.get("Environment", {}).get("Variables", {}))
 
 
 def engine_deployed(settings: Settings) -> Engine:

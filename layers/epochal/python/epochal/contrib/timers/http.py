@@ -102,9 +102,9 @@ def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
     """
     stream = stream_name(request.path["stream"])
     store, meter = streams_for(streams, request)
-    found = timers_of(store).pending(stream)
-    views = _fitting(found)
-    return answer(meter, TIMERS(stream=stream, timers=views, more=len(views) < len(found)))
+    timers = timers_of(store).pending(stream)
+    views = _fitting(timers)
+    return answer(meter, TIMERS(stream=stream, timers=views, more=len(views) < len(timers)))
 
 
 @operation(
@@ -133,9 +133,9 @@ def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Re
     """
     tags = TAGS_ASKED.read(document(request))["tags"]
     store, meter = measured(tagged, request)
-    found = timers_of(store).pending(tags)
-    views = _fitting(found)
-    return answer(meter, TAG_TIMERS(timers=views, more=len(views) < len(found)))
+    timers = timers_of(store).pending(tags)
+    views = _fitting(timers)
+    return answer(meter, TAG_TIMERS(timers=views, more=len(views) < len(timers)))
 
 
 @operation(
@@ -218,7 +218,7 @@ def _event(event: Event) -> dict[str, Any]:
     }
     return {
         "type": event.type,
-        **{name: each for name, each in texts.items() if each is not None},
+        **{name: value for name, value in texts.items() if value is not None},
         **({"tags": list(event.tags)} if event.tags else {}),
         **show_body("data", event.data, _no_link),
         **show_body("meta", event.meta, _no_link),

@@ -103,7 +103,7 @@ def read_armed(item: Item) -> Armed:
         CorruptData: the item is malformed.
     """
     due, layout, stream, place = item["s"]["S"].split("#")
-    tags = tuple(each["S"] for each in read_list(item, "t"))
+    tags = tuple(tag["S"] for tag in read_list(item, "t"))
     return Armed(
         due=parse_time(due),
         layout=layout,
@@ -181,12 +181,12 @@ def read_wake_up(body: str) -> Wake:
         InvalidInput: the body is no wake-up of timers.
     """
     try:
-        told = json.loads(body)
-        if "timer" in told:
-            tags = [text(each) for each in told["tags"]]
-            return Wake.of(read_armed({"s": text(told["timer"]), "t": sequence(tags)}))
-        since, until = (parse_time(told[name], name) for name in ("since", "until"))
-        return Wake(shard=int(told["shard"]), since=since, until=until)
+        message = json.loads(body)
+        if "timer" in message:
+            tags = [text(tag) for tag in message["tags"]]
+            return Wake.of(read_armed({"s": text(message["timer"]), "t": sequence(tags)}))
+        since, until = (parse_time(message[name], name) for name in ("since", "until"))
+        return Wake(shard=int(message["shard"]), since=since, until=until)
     except (CorruptData, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput("body", f"is no wake-up of timers: {error!r}") from error
 
@@ -210,7 +210,7 @@ class Sent:
         slots = {timer: Wake.of_slot(timer) for timer in timers}
         far = {slot: None for slot in slots.values() if slot.since - now > NEAR}
         near = (Wake.of(timer) for timer, slot in slots.items() if slot not in far)
-        return cls(near=tuple((each, seconds_until(each.since, now)) for each in near), far=tuple(far))
+        return cls(near=tuple((wake, seconds_until(wake.since, now)) for wake in near), far=tuple(far))
 
 
 def seconds_until(moment: Ticks, now: Ticks) -> int:
@@ -332,7 +332,7 @@ class Worked:
         self.refused += came.refused
         self.gone += came.gone
         self.failures += came.failures
-        self.late = max(self.late, *((now - each.ticks) / PER_SECOND for each in came.fired), 0.0)
+        self.late = max(self.late, *((now - timer.ticks) / PER_SECOND for timer in came.fired), 0.0)
 
 
 def arming(table: str, timers: Sequence[Armed], now: Callable[[], Ticks]) -> Doing[None]:
@@ -360,17 +360,17 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
     After each refused append the state is loaded again, at most `ATTEMPTS` times. Every timer is added to `fired` as
     soon as its append is made, so that the caller has it if this raises.
     """
-    found = PendingTimers()
+    loaded = PendingTimers()
     failed = dict[int | str, EpochalError]()
     refused: Any = None
     refusals = 0
     while True:
-        found = yield LoadPending(timers=tuple(timers), seen=found, refused=refused)
-        due = (each for each in found.pending if each.ticks <= now and each.setting not in failed)
+        loaded = yield LoadPending(timers=tuple(timers), seen=loaded, refused=refused)
+        due = (each for each in loaded.pending if each.ticks <= now and each.setting not in failed)
         ready = sorted(due, key=lambda each: each.ticks)
         if not ready:
             break
-        answer = yield Fire(scope=timers[0], found=found, due=tuple(ready[:TOGETHER]))
+        answer = yield Fire(scope=timers[0], found=loaded, due=tuple(ready[:TOGETHER]))
         refused = None
         if isinstance(answer, int):
             fired += ready[:answer]
@@ -384,8 +384,8 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
                 busy = Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
                 failed |= {each.setting: busy for each in ready}
                 break
-    ours, failed = {each.setting for each in fired}, failed | {each.place: each.error for each in found.lost}
-    waiting = {each.setting for each in found.pending} | failed.keys()
+    ours, failed = {each.setting for each in fired}, failed | {each.place: each.error for each in loaded.lost}
+    waiting = {each.setting for each in loaded.pending} | failed.keys()
     over = [timer for timer in timers if timer.place in ours or timer.place not in waiting]
     yield from side_by_side(Delete(table=table, key=each.key) for each in over)
     return Came(
@@ -406,14 +406,14 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
     """
     alone = {wake_up.timer: wake_up for wake_up in wake_ups if wake_up.timer is not None}
     if alone:
-        at = now()
-        early = [each for timer, each in alone.items() if timer.due > at]
+        moment = now()
+        early = [wake for timer, wake in alone.items() if timer.due > moment]
         if early:
-            yield Sent(near=tuple((each, seconds_until(each.since, at)) for each in early))
-        ready = [timer for timer in alone if timer.due <= at]
-        left, failed = yield from _all_fired(table, ready, now, worked)
-        if left:
-            yield Sent(near=tuple((alone[timer], 0) for timer in left))
+            yield Sent(near=tuple((wake, seconds_until(wake.since, moment)) for wake in early))
+        ready = [timer for timer in alone if timer.due <= moment]
+        unfinished, failed = yield from _all_fired(table, ready, now, worked)
+        if unfinished:
+            yield Sent(near=tuple((alone[timer], 0) for timer in unfinished))
         worked.failed += [alone[timer] for timer in failed]
     for wake_up in wake_ups:
         if wake_up.timer is None:
@@ -426,16 +426,16 @@ def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -
     after, failing = None, False
     while True:
         page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)
-        timers, at = [read_armed(item) for item in page.items], now()
-        ready = [timer for timer in timers if timer.due <= at]
-        left, failed = yield from _all_fired(table, ready, now, worked)
+        timers, moment = [read_armed(item) for item in page.items], now()
+        ready = [timer for timer in timers if timer.due <= moment]
+        unfinished, failed = yield from _all_fired(table, ready, now, worked)
         failing, after = failing or bool(failed), page.last
-        rest = [*left, *timers[len(ready) :]]
+        rest = [*unfinished, *timers[len(ready) :]]
         if rest and len(rest) <= ALONE and after is None:
-            yield Sent(near=tuple((Wake.of(each), seconds_until(each.due, at)) for each in rest))
+            yield Sent(near=tuple((Wake.of(armed), seconds_until(armed.due, moment)) for armed in rest))
         elif rest:
             onward = Wake(shard=wake_up.shard, since=min(rest).due, until=wake_up.until)
-            yield Sent(near=((onward, seconds_until(onward.since, at)),))
+            yield Sent(near=((onward, seconds_until(onward.since, moment)),))
         if rest or after is None:
             break
     if failing:
@@ -451,17 +451,17 @@ def _all_fired(
         scopes.setdefault(timer.scope, []).append(timer)
     if not scopes:
         return [], []
-    at = now()
-    doings = tuple(firing(table, scope, at) for scope in scopes.values())
+    moment = now()
+    doings = tuple(firing(table, scope, moment) for scope in scopes.values())
     answers = yield SideBySide(doings=doings)
-    left, failed = list[Armed](), list[Armed]()
-    for mine, came in zip(scopes.values(), answers, strict=True):
-        if came is None:
-            left += mine
+    unfinished, failed = list[Armed](), list[Armed]()
+    for mine, answer in zip(scopes.values(), answers, strict=True):
+        if answer is None:
+            unfinished += mine
             continue
-        worked.take(came, now())
-        failed += (each for each, _ in came.failures)
-        if came.broke is not None:
-            worked.failures.append((mine[0], came.broke))
+        worked.take(answer, now())
+        failed += (each for each, _ in answer.failures)
+        if answer.broke is not None:
+            worked.failures.append((mine[0], answer.broke))
             failed += mine
-    return left, failed
+    return unfinished, failed

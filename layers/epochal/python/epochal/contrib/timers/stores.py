@@ -91,13 +91,13 @@ def pending_in(
     if seen.known is None or head.low_water >= seen.known.version:  # the stream was emptied since
         seen = PendingTimers()
     start = first if seen.known is None else seen.known.version
-    found = Fold(seen.pending, seen.lost)
+    fold = Fold(seen.pending, seen.lost)
     for event in store.reader(fetch=False).onward(head, start, "forward") if start < head.version else ():
         if not isinstance(event, Recorded):
-            found = Fold()
+            fold = Fold()
         elif event.type in TIMERS:
-            _take(found, event, store.codec)
-    return PendingTimers(pending=found.pending, known=token, lost=tuple(found.lost.values()))
+            _take(fold, event, store.codec)
+    return PendingTimers(pending=fold.pending, known=token, lost=tuple(fold.lost.values()))
 
 
 def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> PendingTimers:
@@ -107,11 +107,11 @@ def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> Pendin
         seen: the earlier answer.
         came: events that were read after it.
     """
-    found = Fold(seen.pending, seen.lost)
+    fold = Fold(seen.pending, seen.lost)
     for event in sorted(came.events, key=lambda each: each.key):
         if not event.stream:
-            _take(found, event, getattr(store, "codec", BodyCodec()))
-    return PendingTimers(pending=found.pending, known=came.position, lost=tuple(found.lost.values()))
+            _take(fold, event, getattr(store, "codec", BodyCodec()))
+    return PendingTimers(pending=fold.pending, known=came.position, lost=tuple(fold.lost.values()))
 
 
 def _take(found: Fold, event: Recorded, codec: BodyCodec) -> None:
@@ -183,18 +183,18 @@ class StreamTimers:
             Contended: other writers were faster at every attempt.
             OutcomeUndetermined, Unavailable: as `append` does.
         """
-        seen = PendingTimers()
+        pending = PendingTimers()
         refused: Conflict | None = None
         for _ in range(ATTEMPTS):
-            seen = pending_in(self.store, stream, seen=seen, refused=refused)
-            timer = _named(name, seen.pending)
-            if timer is None and not _lost(name, seen, stream):
+            pending = pending_in(self.store, stream, seen=pending, refused=refused)
+            timer = _named(name, pending.pending)
+            if timer is None and not _lost(name, pending, stream):
                 return None
-            outcome = self.store.try_append(stream, [call_off(name)], expected=seen.known)
+            outcome = self.store.try_append(stream, [call_off(name)], expected=pending.known)
             if isinstance(outcome, Appended):
                 return timer
             if not isinstance(outcome, Conflict):
-                raise append_error(stream, outcome, seen.known)
+                raise append_error(stream, outcome, pending.known)
             refused = outcome
         raise Contended(stream, ATTEMPTS)
 
@@ -245,21 +245,23 @@ class TagTimers:
             Contended: other writers were faster at every attempt.
         """
         query, own = query_of(tags), tuple(sorted(set(tags)))
-        store, seen = replace(self.store, fetch=False), PendingTimers()
+        store, pending = replace(self.store, fetch=False), PendingTimers()
         for _ in range(ATTEMPTS):
-            seen = pending_under(store, seen, store.read(query, after=seen.known))
-            timer = _named(name, (each for each in seen.pending if each.tags == own))
-            if timer is None and not _lost(name, seen, own):
+            pending = pending_under(store, pending, store.read(query, after=pending.known))
+            timer = _named(
+                name, (pending_timer for pending_timer in pending.pending if pending_timer.tags == own)
+            )
+            if timer is None and not _lost(name, pending, own):
                 return None
             off = call_off(name, tags=own)
-            if isinstance(self.store.try_append([off], fail_if=query, after=seen.known), Appended):
+            if isinstance(self.store.try_append([off], fail_if=query, after=pending.known), Appended):
                 return timer
         raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
 
 
 def _lost(name: str, seen: PendingTimers, scope: str | tuple[str, ...]) -> bool:
     """Whether the setting of a timer has lost its body, by the timer's name and its stream or tags."""
-    return any((each.name, each.scope) == (name, scope) for each in seen.lost)
+    return any((timer.name, timer.scope) == (name, scope) for timer in seen.lost)
 
 
 def _named(name: str, timers: Iterable[Timer]) -> Timer | None:

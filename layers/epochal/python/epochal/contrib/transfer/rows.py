@@ -123,9 +123,9 @@ def row_of(
         InvalidInput: a body was left in the bucket.
     """
     fault: Exception | None = getattr(event, "fault", None)
-    gone = getattr(event, "gone", None) is not None
+    is_gone = getattr(event, "gone", None) is not None
     data = meta = _NOTHING
-    if not gone and fault is None:
+    if not is_gone and fault is None:
         data, meta = _read(event.data), _read(event.meta)
     stream, index = _place(event)
     return Row(  # by position, which is faster: an export makes a row of every event
@@ -145,7 +145,7 @@ def row_of(
         data.base64,
         meta.base64,
         event.id or None,
-        gone,
+        is_gone,
         data.sealed or meta.sealed,
         None if fault is None else str(fault),
     )
@@ -273,8 +273,8 @@ def _read(body: Body) -> _Read:
     if not isinstance(value, dict):
         return _Read(text)
     version = value.get(SCHEMA_VERSION, "")
-    said = int(version) if isinstance(version, _Whole) and len(version) < _DIGITS else None
-    return _Read(text, version=said, sealed=SEALED in value)
+    number = int(version) if isinstance(version, _Whole) and len(version) < _DIGITS else None
+    return _Read(text, version=number, sealed=SEALED in value)
 
 
 def _value(text: str) -> Any:

@@ -87,7 +87,7 @@ class FeedCopier:
                 results = self._visited(self._lacking(page))
                 yield from results
                 parked = {**state.parked, **_unsound(results)}
-                if len(parked) > MAX_PARKED or sum(len(each.encode()) for each in parked) > MAX_NAMES:
+                if len(parked) > MAX_PARKED or sum(len(name.encode()) for name in parked) > MAX_NAMES:
                     raise InvalidInput("streams", f"too many of partition {partition} cannot be copied")
                 state = replace(state, checkpoint=page.next, parked=parked)
                 held = self._kept(held, state)
@@ -100,14 +100,16 @@ class FeedCopier:
         Events that the copies have already are compared with the originals.
         """
         for partition in self._partitions():
-            at, at_tail, seen = Checkpoint(0), False, set[str]()
+            checkpoint, at_tail, streams_seen = Checkpoint(0), False, set[str]()
             while not at_tail:
-                page = self._page(partition, at)
-                new = list(dict.fromkeys(span.stream for span in page.spans if span.stream not in seen))
-                seen.update(new)
+                page = self._page(partition, checkpoint)
+                new = list(
+                    dict.fromkeys(span.stream for span in page.spans if span.stream not in streams_seen)
+                )
+                streams_seen.update(new)
                 yield from self._each(self.copier.planned, new)
-                at, at_tail = page.next, page.at_tail
-                self.told(partition, at)
+                checkpoint, at_tail = page.next, page.at_tail
+                self.told(partition, checkpoint)
 
     def _partitions(self) -> Iterator[int]:
         """Yield the feed's partitions of the layout that is copied from."""

@@ -121,16 +121,16 @@ class StreamCopier:
         copying = _Copying(self, stream, original, copy)
         if copy is None and original.first:
             copying.copy = self.begun(stream, original.first, copying.unfolds_before(original.first))
-        done = copying.run()
-        if self.removals and done.sound and copy is not None and copy.first < original.first:
+        result = copying.run()
+        if self.removals and result.sound and copy is not None and copy.first < original.first:
             self._prune(stream, original.first)
-        return done
+        return result
 
     def _prune(self, stream: str, before: int) -> None:
         """Prune a copy below an index, as far as its archive, if it has one, has taken the events in."""
-        done = self.target.archive_and_prune(stream, before)
-        while done is not None and not done.done:
-            done = self.target.archive_and_prune(stream, before)
+        pruned = self.target.archive_and_prune(stream, before)
+        while pruned is not None and not pruned.done:
+            pruned = self.target.archive_and_prune(stream, before)
 
     def begun(self, stream: str, index: int, unfolds: tuple[EncodedUnfold, ...] = ()) -> Original | None:
         """Begin an empty stream whose first event will have the index `index`, and return its head.
@@ -191,18 +191,18 @@ class _Copying:
         Raises:
             ConflictError: others appended to the copy meanwhile.
         """
-        at = 0 if self.copy is None else self.copy.version
+        next_index = 0 if self.copy is None else self.copy.version
         ours, theirs, other = self._compared()
         if other is not None:
             return other
-        wrote = self._append(at, ours)
-        for copied in self._copies(at, self.original.version):
+        wrote = self._append(next_index, ours)
+        for copied in self._copies(next_index, self.original.version):
             theirs.add(copied)
         if (ours.events, ours.hex()) != (theirs.events, theirs.hex()):
             return self._result("differs", why="what was appended reads otherwise")
         return self._result(
             "copied" if wrote else "unchanged",
-            copied=self.original.version - at,
+            copied=self.original.version - next_index,
             events=ours.events,
             digest=ours.hex(),
         )
@@ -214,14 +214,16 @@ class _Copying:
             The digest of the original's events, that of the copy's, and the result `differs` if an event or the
             unfolds are not the same; otherwise None.
         """
-        at = 0 if self.copy is None else self.copy.version
+        next_index = 0 if self.copy is None else self.copy.version
         first = self.original.first if self.copy is None else max(self.original.first, self.copy.first)
         ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
         unfolds, made_from = self._unfolds()
-        if unfolds is not None and made_from < at:
+        if unfolds is not None and made_from < next_index:
             why = f"its unfolds, of version {made_from}, can no more be added"
             return ours, theirs, self._result("differs", why=why)
-        for event, copied in zip(self._events(first, at), self._copies(first, at), strict=True):
+        for event, copied in zip(
+            self._events(first, next_index), self._copies(first, next_index), strict=True
+        ):
             if ours.add(event) != theirs.add(copied):
                 why = f"event {event.index} is another one; nothing was added"
                 return ours, theirs, self._result("differs", why=why)
@@ -234,7 +236,10 @@ class _Copying:
             return ()
         target = self.copier.target
         now = format_ticks(from_unix_nanoseconds(target.now()))
-        return tuple(replace(each, version=made_from) for each in store_unfolds(unfolds, now, target.codec))
+        return tuple(
+            replace(stored_unfold, version=made_from)
+            for stored_unfold in store_unfolds(unfolds, now, target.codec)
+        )
 
     def _result(self, ending: Ending, **figures: Any) -> StreamCopy:
         """Make the result of the copy, with the original's version and first event."""
@@ -278,14 +283,19 @@ class _Copying:
         Raises:
             InvalidInput: the original's unfolds are of several versions.
         """
-        wanted, there = self.original.unfolds, () if self.copy is None else self.copy.unfolds
-        versions = {each.version for each in wanted}
+        original_unfolds, copied_unfolds = (
+            self.original.unfolds,
+            () if self.copy is None else self.copy.unfolds,
+        )
+        versions = {unfold.version for unfold in original_unfolds}
         if len(versions) > 1:
             raise InvalidInput("unfolds", "are of several versions, which another library has left")
         made_from = versions.pop() if versions else self.original.version
-        if _same(wanted, self.copier.source.said, there, said_by(self.copier.target.codec)):
+        if _same(
+            original_unfolds, self.copier.source.said, copied_unfolds, said_by(self.copier.target.codec)
+        ):
             return None, made_from
-        return tuple(map(self._unfold, wanted)), made_from
+        return tuple(map(self._unfold, original_unfolds)), made_from
 
     def _event(self, event: CopiedEvent) -> model.Event:
         """Convert an event of the original to an event that the target can append, with timers marked."""
@@ -377,7 +387,7 @@ def _same(
     ours: Sequence[RecordedUnfold], said: Said, theirs: Sequence[RecordedUnfold], said_there: Said
 ) -> bool:
     """Whether two streams have the same unfolds."""
-    return [_shown(each, said) for each in ours] == [_shown(each, said_there) for each in theirs]
+    return [_shown(event, said) for event in ours] == [_shown(event, said_there) for event in theirs]
 
 
 def _shown(unfold: RecordedUnfold, said: Said) -> tuple[int, str, bytes, bytes]:
@@ -600,20 +610,20 @@ class StreamSource:
         Raises:
             EventsPruned: an event is missing at the end, as where the stream was deleted since its head was read.
         """
-        at = first
+        next_index = first
         for event in self.store.reader(fetch=False).events(stream, first, end - first, "forward"):
             yield event
-            at = event.index + 1
-        if at < end:
-            raise EventsPruned(stream, at, end)
+            next_index = event.index + 1
+        if next_index < end:
+            raise EventsPruned(stream, next_index, end)
 
     def elsewhere(self, span: Span) -> bool:
         """Whether all events in a span of a tag's stream have a home stream, and are copied with that."""
         if not span.stream.startswith(TAG_STREAMS):
             return False
         tag = span.stream.removeprefix(TAG_STREAMS)
-        found = self.store.tagged.between(tag, span.index, span.next, fetch=False)
-        return all(event.stream for event in found)
+        entries = self.store.tagged.between(tag, span.index, span.next, fetch=False)
+        return all(event.stream for event in entries)
 
     def content(self, claim: Claim) -> bytes:
         """Fetch the content of a body from the store's bucket.

@@ -110,7 +110,7 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
     with _refused():
         statements = database.extract_statements(statement)
     duckdb = engine()
-    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+    if [parsed.type for parsed in statements] != [duckdb.StatementType.SELECT]:
         raise InvalidInput("statement", "must be one SELECT: nothing else is run")
     with _refused():
         # This renames columns of the same name, as a subquery does: a dictionary has each name once.
@@ -283,7 +283,7 @@ def export(
     place = parse_place(start or "beginning", "--from")
     if codec:
         inputs.named(codec, "--codec", "a codec")
-    wanted = ExportScope(
+    scope = ExportScope(
         source=" ".join((_source(store), *(("tables",) if tables else ()), *exports)),
         format=format_,
         categories=tuple(sorted(set(categories))),
@@ -293,9 +293,9 @@ def export(
         codec=codec,
     )
     if tables or exports:
-        counts = _from_tables(store, folder, wanted, exports, workers)
+        counts = _from_tables(store, folder, scope, exports, workers)
     else:
-        counts = _exported(store, folder, wanted, place, workers)
+        counts = _exported(store, folder, scope, place, workers)
     files = len(list(folder.glob(f"*.{format_}")))
     view = {
         "folder": str(folder),
@@ -305,9 +305,9 @@ def export(
         "gone": counts.gone,
         "unreadable": counts.faults,
     }
-    gone = f", {counts.gone:,} of them gone" if counts.gone else ""
+    gone_words = f", {counts.gone:,} of them gone" if counts.gone else ""
     named = f"{quantity(files, 'file')} of {folder}"
-    output.document(view, [f"{quantity(counts.rows)} in {named}{gone}"])
+    output.document(view, [f"{quantity(counts.rows)} in {named}{gone_words}"])
     if counts.faults:
         raise Unsound(
             f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` says which and why"
@@ -366,11 +366,12 @@ def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str
     """
     tables = {kind: name for name, kind in store.deployment.settings.kinds.items()}
     places: dict[str, list[str]] = {}
-    for each in exports:
-        kind, equals, place = each.partition("=")
+    for export in exports:
+        kind, equals, place = export.partition("=")
         if not equals or kind not in tables:
             raise InvalidInput(
-                "--from-export", f"must be {', '.join(sorted(tables))}, then =, and a place: {each!r} is not"
+                "--from-export",
+                f"must be {', '.join(sorted(tables))}, then =, and a place: {export!r} is not",
             )
         places.setdefault(tables[kind], []).append(place)
     spooled = SpooledTables(file, _specs(store))
@@ -396,11 +397,11 @@ def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence
         store: opened store
         file: file with exports of tables, to read in place of the tables; None for the tables
     """
-    found = store.deployment
+    deployment = store.deployment
     if file is not None:
         spooled = SpooledTables(file, _specs(store))
-        found = replace(found, driver=replace(found.driver, execute=spooled.execute))
-    return found.feed, found.sources
+        deployment = replace(deployment, driver=replace(deployment.driver, execute=spooled.execute))
+    return deployment.feed, deployment.sources
 
 
 def _tables_there(choice: Choice, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
@@ -424,8 +425,8 @@ def _feed(choice: Choice) -> FeedReader:
 
 def _source(store: OpenedStore) -> str:
     """Return a name for the store's feed: endpoint or region, and the name of its index table."""
-    said = click.get_current_context().find_root().params
-    where = said.get("endpoint") or said.get("region") or ""
+    parameters = click.get_current_context().find_root().params
+    where = parameters.get("endpoint") or parameters.get("region") or ""
     return f"{where} {store.deployment.settings.index_table}".strip()
 
 
@@ -458,10 +459,10 @@ def sql(
 
     def answer(files: Path) -> None:
         try:
-            found = ask(statement, files)
+            answered = ask(statement, files)
         except ModuleNotFoundError as error:
             raise InvalidInput("sql", str(error)) from error
-        _print(found.schema.names, records(found), as_csv=as_csv)
+        _print(answered.schema.names, records(answered), as_csv=as_csv)
 
     if place is not None:
         if categories or since is not None or until is not None:
@@ -469,8 +470,8 @@ def sql(
         answer(place)
         return
     with TemporaryDirectory(prefix="epochal-sql-") as folder:
-        wanted = ExportScope(source="", categories=tuple(sorted(set(categories))), since=since, until=until)
-        _exported(context.obj(), Path(folder), wanted, "beginning")
+        scope = ExportScope(source="", categories=tuple(sorted(set(categories))), since=since, until=until)
+        _exported(context.obj(), Path(folder), scope, "beginning")
         answer(Path(folder))
 
 
@@ -490,13 +491,13 @@ def _print(names: Sequence[str], rows: Iterator[Mapping[str, Any]], *, as_csv: b
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of an aligned table, with column widths taken from the first rows."""
-    left = iter(rows)
-    first = list(islice(left, MEASURED))
+    remaining = iter(rows)
+    first = list(islice(remaining, MEASURED))
     widths = [
         min(WIDEST, max(map(len, column)))
         for column in zip(*([" ".join(cell.split()) for cell in row] for row in (names, *first)), strict=True)
     ]
-    for row in chain((names,), first, left):
+    for row in chain((names,), first, remaining):
         cells = (f"{' '.join(cell.split()):<{width}}" for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
 
@@ -517,9 +518,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(member) for member in value]
     if isinstance(value, bytes):
         return value.hex()
     try:

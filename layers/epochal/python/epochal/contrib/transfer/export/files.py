@@ -57,7 +57,7 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns, in order."""
-        return (*Row._fields, *(f"{TYPED}{each.name}" for each in self.more))
+        return (*Row._fields, *(f"{TYPED}{column.name}" for column in self.more))
 
     def values(self, row: Row) -> tuple[Any, ...]:
         """Return a row's values in the columns of the codec's events.
@@ -66,8 +66,10 @@ class Columns:
         """
         if self.typed is None:
             return ()
-        found = {} if row.data is None or row.sealed else self.typed.values(row.type, row.data.encode())
-        return tuple(_finite(each.value(found.get(each.name))) for each in self.more)
+        typed_values = (
+            {} if row.data is None or row.sealed else self.typed.values(row.type, row.data.encode())
+        )
+        return tuple(_finite(column.value(typed_values.get(column.name))) for column in self.more)
 
 
 def _finite(value: Any) -> Any:
@@ -159,10 +161,12 @@ def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Colum
     It is built column by column, since one row at a time takes five times as long.
     """
     arrow = _arrow()
-    whole = [*zip(*rows, strict=True), *zip(*map(columns.values, rows), strict=True)]
-    found: Sequence[Sequence[Any]] = whole or [()] * len(schema)
-    made = [arrow.array(values, type=field.type) for values, field in zip(found, schema, strict=True)]
-    return arrow.RecordBatch.from_arrays(made, schema=schema)
+    all_values = [*zip(*rows, strict=True), *zip(*map(columns.values, rows), strict=True)]
+    columns_of_values: Sequence[Sequence[Any]] = all_values or [()] * len(schema)
+    arrays = [
+        arrow.array(values, type=field.type) for values, field in zip(columns_of_values, schema, strict=True)
+    ]
+    return arrow.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @contextmanager
@@ -206,7 +210,7 @@ def _write_csv(file: Any, columns: Columns) -> Iterator[Write]:
             for value, show in zip(row, shown, strict=True)
         ]
         more = map(_plain, columns.values(row))
-        return own + [_AS_TEXT["bool"](each) if isinstance(each, bool) else each for each in more]
+        return own + [_AS_TEXT["bool"](cell) if isinstance(cell, bool) else cell for cell in more]
 
     yield lambda rows: writer.writerows(map(cells, rows))
     text.detach()

@@ -125,15 +125,25 @@ def ranges_of(
         end: checkpoint where the last range ends
         entries: function from a partition and an epoch to the number of entries in that epoch
     """
-    at, epochs = start, max(1, min(EPOCHS, (end.epoch - start.epoch) // RANGES))
+    start_of_range, epochs = start, max(1, min(EPOCHS, (end.epoch - start.epoch) // RANGES))
     pieces = max(1, RANGES // (end.epoch - start.epoch + 1))
-    while at < end:
-        last = end.offset if at.epoch == end.epoch else entries(partition, at.epoch) if pieces > 1 else 0
-        following = min(Checkpoint.of((at.epoch // epochs + 1) * epochs, 0), end)
-        if pieces > 1 and (step := max(ENTRIES, -(-last // pieces))) and at.offset + 2 * step <= last:
-            following = Checkpoint.of(at.epoch, at.offset + step)
-        yield FeedRange(partition, int(at), int(following))
-        at = following
+    while start_of_range < end:
+        last = (
+            end.offset
+            if start_of_range.epoch == end.epoch
+            else entries(partition, start_of_range.epoch)
+            if pieces > 1
+            else 0
+        )
+        following = min(Checkpoint.of((start_of_range.epoch // epochs + 1) * epochs, 0), end)
+        if (
+            pieces > 1
+            and (step := max(ENTRIES, -(-last // pieces)))
+            and start_of_range.offset + 2 * step <= last
+        ):
+            following = Checkpoint.of(start_of_range.epoch, start_of_range.offset + step)
+        yield FeedRange(partition, int(start_of_range), int(following))
+        start_of_range = following
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +203,11 @@ class _Entries:
         for event in events:
             end, spans = self._ahead.popleft()
             kinds = [kind for span in spans for kind in span.types]
-            met = zip(kinds, chain((event,), islice(events, len(kinds) - 1)), strict=True)
+            paired = zip(kinds, chain((event,), islice(events, len(kinds) - 1)), strict=True)
             rows = [
-                row_of(each, partition=partition, position=end, type=kind, category=category)
-                for kind, each in met
-                if comes_first(each, self._categories, self._of)
+                row_of(event_of_kind, partition=partition, position=end, type=kind, category=category)
+                for kind, event_of_kind in paired
+                if comes_first(event_of_kind, self._categories, self._of)
             ]
             sizes = [size_of(row) for row in rows]
             self._largest = max(self._largest, HELD + max(sizes, default=0))
@@ -212,13 +222,13 @@ class _Entries:
         reader = SpanReader.begin(
             self._feed.driver, self._feed.table, self._range.partition, Checkpoint(self._range.start)
         )
-        asked = span_filter(lambda: self._of, self._categories, None)
-        at, at_tail = self._range.start, False
-        while at < self._range.end and not at_tail:
-            page = reader.spans(limit=1, wanted=asked, seconds=inf, wait=0.0)
-            at, at_tail = int(page.next), page.at_tail
-            if page.spans and at <= self._range.end:
-                self._ahead.append((at, list(page.spans)))
+        predicate = span_filter(lambda: self._of, self._categories, None)
+        next_place, at_tail = self._range.start, False
+        while next_place < self._range.end and not at_tail:
+            page = reader.spans(limit=1, wanted=predicate, seconds=inf, wait=0.0)
+            next_place, at_tail = int(page.next), page.at_tail
+            if page.spans and next_place <= self._range.end:
+                self._ahead.append((next_place, list(page.spans)))
                 yield from page.spans
 
     def smaller(self) -> int:
@@ -413,11 +423,11 @@ class TablesOrigin:
             fault: CorruptData | None = None
             if end is None:
                 end, fault = self.feed.driver.run(end_since(source.heal, of.stream, first))
-            found = hydrate(of.stream, first, end)
+            hydrated = hydrate(of.stream, first, end)
             if fault is not None:
                 broken = FeedEvent(stream=of.stream, index=end, type="", fault=fault)
-                return iter((*found, broken))
-            return iter(list(found)) if end - first <= SHORT else found
+                return iter((*hydrated, broken))
+            return iter(list(hydrated)) if end - first <= SHORT else hydrated
 
         return events
 

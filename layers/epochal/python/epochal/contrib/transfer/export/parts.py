@@ -169,8 +169,8 @@ class EventExport:
     def counts(self) -> ExportCounts:
         """Sum of the counts of all finished parts."""
         sums = ExportCounts()
-        for each in self.ranges:
-            for part in self.parts(each):
+        for range_ in self.ranges:
+            for part in self.parts(range_):
                 sums.add(part.counts)
         return sums
 
@@ -180,10 +180,10 @@ class EventExport:
         Raises:
             CorruptData: the note of a part is damaged, or was edited.
         """
-        left = range_
-        while left.start < left.end and (part := self._part(left)) is not None:
+        rest = range_
+        while rest.start < rest.end and (part := self._part(rest)) is not None:
             yield part
-            left = left._replace(start=part.end)
+            rest = rest._replace(start=part.end)
 
     def file(self, partition: int, start: int) -> Path:
         """Return the path of the file with a part's rows."""
@@ -201,12 +201,12 @@ class EventExport:
         """
         path = self.note(left.partition, left.start)
         try:
-            said = _unchanged(json.loads(path.read_bytes()))
+            note = _unchanged(json.loads(path.read_bytes()))
             part = ExportPart(
                 partition=left.partition,
                 start=left.start,
-                end=int(said["end"]),
-                counts=ExportCounts(**said["counts"]),
+                end=int(note["end"]),
+                counts=ExportCounts(**note["counts"]),
             )
         except FileNotFoundError:
             return None
@@ -325,14 +325,14 @@ def found_in(folder: Path) -> EventExport | None:
         InvalidInput: the export cannot be read, or is of another version of Epochal.
     """
     try:
-        said = json.loads((_notes(folder) / "export.json").read_bytes())
-        if said["export"] != FORM:
+        note = json.loads((_notes(folder) / "export.json").read_bytes())
+        if note["export"] != FORM:
             raise InvalidInput("folder", "has an export of another version of Epochal")
-        said = _unchanged(said)
-        of = said["wanted"]
+        note = _unchanged(note)
+        of = note["wanted"]
         of |= {"categories": tuple(of["categories"]), "columns": tuple(map(tuple, of["columns"]))}
-        ranges = tuple(FeedRange(*each) for each in said["ranges"])
-        return EventExport(folder=folder, wanted=ExportScope(**of), ranges=ranges, complete=said["complete"])
+        ranges = tuple(FeedRange(*bounds) for bounds in note["ranges"])
+        return EventExport(folder=folder, wanted=ExportScope(**of), ranges=ranges, complete=note["complete"])
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -402,15 +402,15 @@ def write_range(
         CorruptData: events are missing or doubled, or the note of a part was changed.
     """
     with locked(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
-        left = range_
+        rest = range_
         for part in export.parts(range_):
-            left = left._replace(start=part.end)
-        if left.start < left.end:
-            batches = _gathered(opener().batches(export.wanted, left), min(file_rows, BATCH_ROWS))
+            rest = rest._replace(start=part.end)
+        if rest.start < rest.end:
+            batches = _gathered(opener().batches(export.wanted, rest), min(file_rows, BATCH_ROWS))
             columns = columns_of(export.wanted)
-            while left.start < left.end:
-                part = _write_part(export, left, batches, columns, file_rows)
-                left = left._replace(start=part.end)
+            while rest.start < rest.end:
+                part = _write_part(export, rest, batches, columns, file_rows)
+                rest = rest._replace(start=part.end)
                 yield part
 
 
@@ -468,11 +468,11 @@ def _side_by_side(
 ) -> None:
     """Write the ranges of an export in several processes, and report the counts about once a second."""
     with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
-        left = {pool.submit(_whole_range, export, each, opener, file_rows) for each in export.ranges}
+        running = {pool.submit(_whole_range, export, each, opener, file_rows) for each in export.ranges}
         try:
-            while left:
-                done, left = wait(left, timeout=PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
-                for each in done:
+            while running:
+                finished, running = wait(running, timeout=PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
+                for each in finished:
                     each.result()
                 told(export.counts)
         finally:
@@ -562,14 +562,14 @@ def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[
 
 def _keep(export: EventExport) -> None:
     """Write scope, ranges and state of an export to `export.json` in its folder, atomically."""
-    said = {
+    note = {
         "export": FORM,
         "rows": VERSION,
         "wanted": asdict(export.wanted),
         "ranges": export.ranges,
         "complete": export.complete,
     }
-    _write_json(_notes(export.folder) / "export.json", said)
+    _write_json(_notes(export.folder) / "export.json", note)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
@@ -625,10 +625,10 @@ def _said(value: Any) -> str:
     if isinstance(value, int):
         return time_text(value)
     if isinstance(value, tuple):
-        value = ", ".join(" ".join(each) if isinstance(each, tuple) else each for each in value)
+        value = ", ".join(" ".join(member) if isinstance(member, tuple) else member for member in value)
     return value or "none"
 
 
 def size_of(row: Row) -> int:
     """Estimate the bytes that a row takes."""
-    return ROW_BYTES + sum(len(each) for each in (row.data, row.data64, row.metadata, row.metadata64) if each)
+    return ROW_BYTES + sum(len(text) for text in (row.data, row.data64, row.metadata, row.metadata64) if text)

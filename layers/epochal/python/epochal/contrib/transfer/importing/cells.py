@@ -51,8 +51,8 @@ def value_of(text: str, schema: Schema, definitions: Mapping[str, Schema], *, op
     if not text:
         return _blank(types, optional=optional)
     for choose in (_chosen, _string, _converted):
-        for each in types:
-            value = choose(text, each)
+        for kind in types:
+            value = choose(text, kind)
             if value is not LEFT_OUT:
                 return value
     raise Mismatch(f"must be {_rule(types)}")
@@ -85,11 +85,11 @@ def _blank(types: list[Schema], *, optional: bool) -> Any:
     Raises:
         Mismatch: the types allow none of them.
     """
-    if any(each.get("type") == "null" for each in types):
+    if any(kind.get("type") == "null" for kind in types):
         return None
     if optional:
         return LEFT_OUT
-    if any("" in _choices(each) or _string("", each) == "" for each in types):
+    if any("" in _choices(kind) or _string("", kind) == "" for kind in types):
         return ""
     raise Mismatch(f"must be {_rule(types)}")
 
@@ -110,8 +110,8 @@ def _string(text: str, schema: Schema) -> Any:
 
 def _integer(text: str) -> Any:
     """Convert digits to an integer; `LEFT_OUT` if the text is none."""
-    found = _INTEGER.fullmatch(text)
-    return int(found[1]) if found and len(text) <= _LONGEST else LEFT_OUT
+    matched = _INTEGER.fullmatch(text)
+    return int(matched[1]) if matched and len(text) <= _LONGEST else LEFT_OUT
 
 
 def _number(text: str) -> Any:

@@ -204,9 +204,9 @@ def _plain(value: Any) -> Any:
     """Convert a value to one that JSON can hold; other values become text."""
     match value:
         case dict():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return {str(name): _plain(member) for name, member in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(member) for member in value]
         case None | bool() | int() | str():
             return value
         case _:
@@ -243,7 +243,7 @@ def _view(misfit: Misfit) -> dict[str, Any]:
 
 def _line(misfit: Misfit) -> str:
     """Format a rejected row as a line of text."""
-    return ": ".join(each for each in (misfit.at, misfit.stream, misfit.rule) if each)
+    return ": ".join(part for part in (misfit.at, misfit.stream, misfit.rule) if part)
 
 
 def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
@@ -276,16 +276,16 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
         *([f"{done.gone:,} gone at their source"] if done.gone else []),
         *([f"{done.rejected:,} rejected"] if done.rejected else []),
     ]
-    kept = done.emptied - done.deleted
+    empty = done.emptied - done.deleted
     lines = [
         "; ".join(parts),
         *([f"ids of {quantity(done.renamed)} with tags are new ones"] if done.renamed else []),
         *([f"{quantity(done.deleted, 'stream')} deleted"] if done.deleted else []),
         *(
             [
-                f"{quantity(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
+                f"{quantity(empty, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
             ]
-            if kept
+            if empty
             else []
         ),
         f"{quantity(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
@@ -352,10 +352,10 @@ def copy(
     """
     if sum(map(bool, (streams, categories, everything))) != 1:
         raise click.UsageError("Name streams, or --category, or --all.")
-    there = _other_store(to_stack) if to_stack else store
+    target = _other_store(to_stack) if to_stack else store
     copier = StreamCopier(
         source=_copy_source(store.deployment, from_layout, snapshots_as),
-        target=STREAMS[to_layout](_having(there.deployment, to_layout)),
+        target=STREAMS[to_layout](_having(target.deployment, to_layout)),
         removals=removals,
     )
     if not to_stack and from_layout == to_layout:
@@ -387,9 +387,9 @@ def copy(
 
 def _other_store(stack: str) -> OpenedStore:
     """Open the store of another stack, with the endpoint and region of the command line."""
-    said = click.get_current_context().find_root().params
+    parameters = click.get_current_context().find_root().params
     return open_store(
-        Choice(settings=Settings(), stack=stack, endpoint=said["endpoint"], region=said["region"])
+        Choice(settings=Settings(), stack=stack, endpoint=parameters["endpoint"], region=parameters["region"])
     )
 
 
@@ -465,13 +465,13 @@ def _print_copied(tally: Tally, *, dry_run: bool) -> None:
         "tombstones": tally.tombstones,
         "unsound": len(tally.unsound),
     }
-    done = "would be copied" if dry_run else "copied"
-    line = f"{quantity(tally.streams, 'stream')} visited, {quantity(tally.copied)} {done}"
+    verb = "would be copied" if dry_run else "copied"
+    line = f"{quantity(tally.streams, 'stream')} visited, {quantity(tally.copied)} {verb}"
     pruned = [f"{tally.pruned:,} pruned before"] if tally.pruned else []
     tombstones = [quantity(tally.tombstones, "tombstone")] if tally.tombstones else []
     output.document(view, ["; ".join([line, *pruned, *tombstones])])
     if tally.unsound:
-        first = ", ".join(each.stream for each in tally.unsound[:NAMED])
+        first = ", ".join(unsound.stream for unsound in tally.unsound[:NAMED])
         others = len(tally.unsound) - NAMED
         rest = f" and {others:,} others" if others > 0 else ""
         raise Unsound(f"not every stream has a sound copy: {first}{rest}")

@@ -56,8 +56,8 @@ def selected(url: str, query: str) -> Iterator[Mapping[str, Any]]:
     try:
         engine = create_engine(url, poolclass=NullPool)  # connections are closed after use
         with engine.connect() as connection:
-            found = connection.execution_options(yield_per=1_000).execute(text(query))
-            for row in found.mappings():
+            result = connection.execution_options(yield_per=1_000).execute(text(query))
+            for row in result.mappings():
                 yield dict(row)
     except SQLAlchemyError as error:
         words = str(getattr(error, "orig", None) or error).splitlines()
@@ -107,10 +107,10 @@ def _id(given: object) -> str:
 def _time(state: bytes | str) -> Any:
     """Return the timestamp in a state that the library's transcoder wrote; None if it cannot be read."""
     try:
-        found = plain_json.loads(state)["timestamp"]
+        timestamp = plain_json.loads(state)["timestamp"]
     except (ValueError, TypeError, KeyError):
         return None
-    return found.get("_data_") if isinstance(found, Mapping) else found
+    return timestamp.get("_data_") if isinstance(timestamp, Mapping) else timestamp
 
 
 EVENTSOURCING: Final = HistorySource(columns=stored, mapping=FieldMapping(first=1))
@@ -273,11 +273,11 @@ def events(place: str) -> Columns:
     if place.partition("://")[0].partition("+")[0] in ("esdb", "kdb", "kurrentdb"):
         yield from of_client(_read_all(place))
         return
-    for each in objects(place):
-        if isinstance(each, Misfit):
-            yield each
-        elif (row := _fields_of(each[1])) is not None:
-            yield each[0], row
+    for record in objects(place):
+        if isinstance(record, Misfit):
+            yield record
+        elif (row := _fields_of(record[1])) is not None:
+            yield record[0], row
 
 
 def of_client(recorded: Iterable[Any]) -> Columns:
@@ -314,17 +314,17 @@ def _fields_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     if row["time"] is not None:
         row["time"] = str(row["time"])
-    known = _object(row["metadata"])
-    return {**row, "correlation": known.get("$correlationId"), "causation": known.get("$causationId")}
+    metadata = _object(row["metadata"])
+    return {**row, "correlation": metadata.get("$correlationId"), "causation": metadata.get("$causationId")}
 
 
 def _object(metadata: Any) -> Mapping[str, Any]:
     """Parse metadata; an empty object where they are none."""
     try:
-        found = plain_json.loads(metadata) if isinstance(metadata, str | bytes) else metadata
+        value = plain_json.loads(metadata) if isinstance(metadata, str | bytes) else metadata
     except ValueError:
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return value if isinstance(value, Mapping) else {}
 
 
 KURRENTDB: Final = HistorySource(columns=events, mapping=FieldMapping())

@@ -85,30 +85,30 @@ class Ledger:
 
         The account may be changed until the next one is requested.
         """
-        found = self._recent.get(stream)
-        if found is not None:
+        account = self._recent.get(stream)
+        if account is not None:
             self._recent.move_to_end(stream)
-            return found
+            return account
         query = "SELECT first, next, digest, stopped FROM s WHERE name = ?"
-        kept = self._file.execute(query, (stream,)).fetchone() if self._streams > len(self._recent) else None
-        found = Account() if kept is None else Account(*kept)
-        self._streams += kept is None
-        self._recent[stream] = found
+        row = self._file.execute(query, (stream,)).fetchone() if self._streams > len(self._recent) else None
+        account = Account() if row is None else Account(*row)
+        self._streams += row is None
+        self._recent[stream] = account
         if len(self._recent) > self._most:
             self._keep(*self._recent.popitem(last=False))
-        return found
+        return account
 
     def all(self) -> Iterator[tuple[str, Account]]:
         """Yield the name and the account of every stream, by name."""
         for stream, account in self._recent.items():
             self._keep(stream, account)
-        for name, *kept in self._file.execute("SELECT * FROM s ORDER BY name"):
-            yield name, Account(*kept)
+        for name, *columns in self._file.execute("SELECT * FROM s ORDER BY name"):
+            yield name, Account(*columns)
 
     def _keep(self, stream: str, account: Account) -> None:
         """Write the account of a stream to the temporary file."""
-        kept = (account.first, account.next, account.digest, account.stopped)
-        self._file.execute(_KEEP, (stream, *kept))
+        columns = (account.first, account.next, account.digest, account.stopped)
+        self._file.execute(_KEEP, (stream, *columns))
 
 
 AT_ONCE: Final = 8
@@ -247,14 +247,14 @@ class StreamImporter:
 
     def _take(self, row: Row, calls: Executor) -> None:
         """Process the next row: hold its event for an append, count it as gone, or reject it."""
-        done = self.done
-        done.rows += 1
-        if not done.rows % self.window or not done.rows % 1_000:
-            self.progress(done)
+        counts = self.done
+        counts.rows += 1
+        if not counts.rows % self.window or not counts.rows % 1_000:
+            self.progress(counts)
         if isinstance(row, Misfit):
             return self._reject(row)
         if isinstance(row, Gone) and row.index is None:  # without indices, gone events leave no gap
-            done.gone += 1
+            counts.gone += 1
             return None
         account = self.ledger.of(row.stream)
         if account.stopped:
@@ -264,7 +264,7 @@ class StreamImporter:
         if why := self._against(row, account):
             return self._reject(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw))
         if isinstance(row, Gone):
-            done.gone += 1
+            counts.gone += 1
             account.first = account.next = account.next + 1
             return None
         self._hold(row, account, calls)
@@ -370,11 +370,11 @@ class StreamImporter:
         self.done.units += written.units
         account.token = written.token
         if written.refused:
-            done = written.there + written.written
-            later = [*written.batch.rows[done:]]
+            stored = written.there + written.written
+            later = [*written.batch.rows[stored:]]
             if written.unfit:
                 account.next, account.digest = sent.base, sent.digest
-                for row in sent.rows[:done]:
+                for row in sent.rows[:stored]:
                     self._account(row, account)
             if held := self._held.pop(stream, None):
                 self._bytes -= held.size
@@ -429,16 +429,16 @@ class StreamImporter:
         Number and digest of events are compared; `unlike` names the streams that differ. Of a stream that a row has
         stopped, the events before that row are compared. Events appended after the import do not count.
         """
-        whole = hashlib.sha256()
+        total = hashlib.sha256()
         if self.codec is not None:
             unread = partial(self._unread, self.codec)
             for why in ahead(unread, self.ledger.all(), self.at_once):
                 self.done.unread += why
         for stream, digest, events in ahead(self._reread, self.ledger.all(), self.at_once):
             self.done.verified += events
-            whole.update(f"{stream} {events} ".encode() + digest)
+            total.update(f"{stream} {events} ".encode() + digest)
             self.progress(self.done)
-        self.done.digest = whole.hexdigest()
+        self.done.digest = total.hexdigest()
         return self.done
 
     def _unread(self, codec: EventCodec[Any], of: tuple[str, Account]) -> list[str]:

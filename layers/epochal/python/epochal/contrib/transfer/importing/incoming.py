@@ -179,9 +179,9 @@ class FieldMapping:
             for name, where in self.fields.items()
         }
         wheres = [where for part in parts.values() for where in part]
-        taken = {where: tuple(_COLUMN.findall(where)) or (where,) for where in wheres}
+        columns = {where: tuple(_COLUMN.findall(where)) or (where,) for where in wheres}
         object.__setattr__(self, "_parts", parts)
-        object.__setattr__(self, "_taken", taken)
+        object.__setattr__(self, "_taken", columns)
         get = {
             name: _getter(name, *parts.get(name, ("",)), needed=self.whole)
             for name in FIELDS
@@ -208,7 +208,7 @@ class FieldMapping:
         try:
             stream = self._stream(row)
             index = None if self.closed else self._index(row)
-            if (gone := self._get["gone"](row)) not in _NOT and _is_gone(gone):
+            if (marker := self._get["gone"](row)) not in _NOT and _is_gone(marker):
                 return Gone(at=at, stream=stream, index=index, raw=row)
             event, renamed = self._event(row)
             return Incoming(at=at, stream=stream, index=index, event=event, raw=row, renamed=renamed)
@@ -257,11 +257,11 @@ class FieldMapping:
         get = self._get
         if fault := _text(get["fault"](row), "fault"):
             raise InvalidInput("fault", fault)
-        tags, given = tags_in(get["tags"](row)), _text(get["id"](row), "id")
+        tags, event_id = tags_in(get["tags"](row)), _text(get["id"](row), "id")
         if (time := _text(get["time"](row), "time")) is None:
             raise InvalidInput("time", "must be given: when it happened is kept")
-        if given and not _UUID.fullmatch(given):
-            given = parse_event_id(given)
+        if event_id and not _UUID.fullmatch(event_id):
+            event_id = parse_event_id(event_id)
         event = Event(
             type=_text(get["type"](row), "type") or "",
             data=self._body(row, "data"),
@@ -270,9 +270,9 @@ class FieldMapping:
             correlation_id=_text(get["correlation"](row), "correlation"),
             causation_id=_text(get["causation"](row), "causation"),
             tags=tags,
-            id=None if tags else given,
+            id=None if tags else event_id,
         )
-        return checked(event), bool(tags and given)
+        return checked(event), bool(tags and event_id)
 
     def _index(self, row: Mapping[str, Any]) -> int | None:
         """Parse the index of a row, and convert it to count from 0; None if the row has none.
@@ -443,9 +443,9 @@ def _take_out(rest: dict[str, Any], path: Sequence[str]) -> None:
     if not more:
         rest.pop(name, None)
     elif isinstance(inner, Mapping):
-        rest[name] = left = dict(inner)
-        _take_out(left, more)
-        if not left and inner:
+        rest[name] = remaining = dict(inner)
+        _take_out(remaining, more)
+        if not remaining and inner:
             del rest[name]
 
 
@@ -497,14 +497,14 @@ def time_of(value: Any, name: str = "time") -> str:
     if usual := _USUAL.fullmatch(text):
         second, fraction = usual.groups()
         return f"{_second(second)}.{(fraction or '').ljust(7, '0')[:7]}+00:00"
-    whole, _, fraction = text.partition(".")
-    if not (whole.isascii() and whole.isdigit()) or len(whole) == 4:  # noqa: PLR2004  a year
+    seconds, _, fraction = text.partition(".")
+    if not (seconds.isascii() and seconds.isdigit()) or len(seconds) == 4:  # noqa: PLR2004  a year
         return format_ticks(parse_time(text, name))
-    if len(whole) > _DIGITS or (fraction and not (fraction.isascii() and fraction.isdigit())):
+    if len(seconds) > _DIGITS or (fraction and not (fraction.isascii() and fraction.isdigit())):
         raise InvalidInput(name, "must be a time: of ISO 8601, or of Unix in digits")
-    digits = len(whole)
+    digits = len(seconds)
     unit = 9 if digits <= _SECONDS else 6 if digits <= _MILLISECONDS else 3 if digits <= _MICROSECONDS else 0
-    nanoseconds = int(whole) * 10**unit + int((fraction[:unit] or "0").ljust(unit, "0"))
+    nanoseconds = int(seconds) * 10**unit + int((fraction[:unit] or "0").ljust(unit, "0"))
     return format_ticks(parse_time(format_ticks(from_unix_nanoseconds(nanoseconds)), name))
 
 

@@ -71,13 +71,13 @@ class HistorySource:
                 member that is in none of the first thousand rows.
         """
         own = {} if self.free and fields else self.mapping.fields
-        whole = self.whole and bool(fields)
+        complete = self.whole and bool(fields)
         mapping = FieldMapping(
-            {**own, **fields}, first=self.mapping.first, closed=closed, whole=whole, encoded=encoded
+            {**own, **fields}, first=self.mapping.first, closed=closed, whole=complete, encoded=encoded
         )
         files = files_of(place) if self.free else [place]
         parts = (self._rows(file, mapping, named=len(files) > 1) for file in files)
-        if whole:
+        if complete:
             return chain.from_iterable(_with_columns(part, mapping.columns(fields), 1) for part in parts)
         return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
 
@@ -104,15 +104,15 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
     Raises:
         InvalidInput: none of the first rows has a column.
     """
-    first, known = list[Row](), dict[str, Any]()
+    first, values = list[Row](), dict[str, Any]()
     while missing and len(first) < most and (row := next(rows, None)) is not None:
         first.append(row)
         if isinstance(row.raw, Mapping):
             missing = [each for each in missing if each[1] not in row.raw and not has(row.raw, each[2])]
-            known.update(row.raw)
-    for name, _, column in missing if known else ():
+            values.update(row.raw)
+    for name, _, column in missing if values else ():
         rule = f"{name}: there is no column {column} in the first rows from {first[0].at} on"
-        raise InvalidInput("map", f"{rule}; there are {', '.join(known)}")
+        raise InvalidInput("map", f"{rule}; there are {', '.join(values)}")
     yield from chain(first, rows)
 
 
@@ -125,8 +125,8 @@ def files_of(place: str) -> list[str]:
     folder = Path(place)
     if not folder.is_dir():
         return [place]
-    shown = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
-    if not shown or not all(each.is_file() for each in shown):
+    shown = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    if not shown or not all(path.is_file() for path in shown):
         raise InvalidInput("PLACE", f"{place} must have files in it, and no folders")
     return list(map(str, shown))
 
@@ -156,16 +156,16 @@ def _from_file(file: str) -> Mapping[str, Where]:
     """
     try:
         text = Path(file).read_text("utf-8-sig")
-        found = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
+        declared = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
     except (OSError, ValueError) as error:
         raise InvalidInput("--mapping", f"{file} cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(declared, dict):
         raise InvalidInput("--mapping", "must be an object, with a text for each field")
-    for name, where in found.items():
+    for name, where in declared.items():
         if not isinstance(where, str) and not (name == "tags" and isinstance(where, list)):
             rule = "must be a text or a list of texts" if name == "tags" else "must be a text"
             raise InvalidInput("--mapping", f"{name} {rule}, got {where!r}")
-    return found
+    return declared
 
 
 # Files, which are unpacked if compressed, and read line by line.
@@ -289,10 +289,10 @@ def _next(place: str, reader: Any) -> list[str] | None:
         InvalidInput: the record is not valid CSV.
     """
     try:
-        found: list[str] | None = next(reader, None)
+        cells: list[str] | None = next(reader, None)
     except csv.Error as error:
         raise InvalidInput("PLACE", f"{place}, line {reader.line_num}: {error}") from error
-    return found
+    return cells
 
 
 def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
@@ -347,9 +347,9 @@ def _plain(value: Any) -> Any:
     """Convert times to ISO 8601 text, also inside objects and lists, and return other values unchanged."""
     match value:
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(member) for name, member in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(member) for member in value]
         case _:
             return value.isoformat() if hasattr(value, "isoformat") else value
 

@@ -67,17 +67,17 @@ class TypedBodies:
         """
         kind = self._codec.classes[row.event.type]
         fields, others = self._fields(row)
-        given = {**fields, **others}
+        values = {**fields, **others}
         try:
-            written = kind.form.write(kind.form.read(dict(given)))
-            if written.keys() - given.keys():
-                _must_be_constant(kind, written, kind.form.write(kind.form.read(dict(given))))
+            written = kind.form.write(kind.form.read(dict(values)))
+            if written.keys() - values.keys():
+                _must_be_constant(kind, written, kind.form.write(kind.form.read(dict(values))))
             more = {name: text for name, text in others.items() if name not in written}
             return json.dumps(kind.versions.mark({**written, **more}))
         except InvalidInput:
             raise
         except Exception as error:  # a class of the user's own, whose constructor may raise anything
-            raise _refused(kind.name, error, given) from error
+            raise _refused(kind.name, error, values) from error
 
     def _fields(self, row: Incoming) -> tuple[dict[str, Any], dict[str, str]]:
         """Convert a row's cells to the values of the class's fields, and return the other cells as text.
@@ -121,14 +121,14 @@ class TypedBodies:
             stream=row.stream,
         )
         try:
-            found = self._codec.decode(stored)
+            decoded = self._codec.decode(stored)
         except CorruptData as error:
             raise _corrupt(stored, error) from error
         except EpochalError as error:
             raise InvalidInput(event.type, str(error)) from error
         except Exception as error:  # a codec of the user's own, which may raise anything
             raise InvalidInput(event.type, f"its codec fails: {error!r}") from error
-        if found is None and not self._codec.skips_unknown:
+        if decoded is None and not self._codec.skips_unknown:
             raise InvalidInput("type", f"{event.type} is none that the codec knows")
 
 

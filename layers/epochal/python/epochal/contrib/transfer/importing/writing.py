@@ -147,10 +147,10 @@ class HistoryWriter:
         store, meter = self.store.metered()
         writing = _Writing(self, store, batch)
         writing.run()
-        done = writing.done
-        done.units = max(done.units, meter.capacity.write)
-        self.pace.spend(done.units)
-        return done
+        written = writing.done
+        written.units = max(written.units, meter.capacity.write)
+        self.pace.spend(written.units)
+        return written
 
 
 class _Writing:
@@ -220,13 +220,13 @@ class _Writing:
             return self._refuse(
                 f"is at version {head.version} there, and goes on here with event {batch.base}"
             )
-        there = min(head.version - batch.base, len(batch.rows))
-        if not self._same(there):
+        stored = min(head.version - batch.base, len(batch.rows))
+        if not self._same(stored):
             return True
         self.done.token = head.token()
         if batch.ends and not self.done.deleted and not self._end(head):
             return False
-        return not batch.rows[there:] or self._append(batch.rows[there:], head.token())
+        return not batch.rows[stored:] or self._append(batch.rows[stored:], head.token())
 
     def _begun(self) -> Head | None:
         """Begin an empty stream that counts as pruned below the batch's first index, and return its head."""
@@ -247,15 +247,15 @@ class _Writing:
 
     def _same(self, there: int) -> bool:
         """Whether the first `there` events of the batch equal the stored ones; if not, the batch is refused."""
-        batch, at = self.batch, self._reached
+        batch, reached = self.batch, self._reached
         ours, theirs = Digest(said_by(BodyCodec())), Digest(said_by(self.store.codec))
         try:
             stored = (
-                StreamSource(self.store).events(batch.stream, batch.base + at, batch.base + there)
-                if at < there
+                StreamSource(self.store).events(batch.stream, batch.base + reached, batch.base + there)
+                if reached < there
                 else ()
             )
-            for row, event in zip(batch.rows[at:there], stored, strict=True):
+            for row, event in zip(batch.rows[reached:there], stored, strict=True):
                 if ours.add(recorded(batch.stream, event.index, row.event)) != theirs.add(event):
                     self._refuse(f"event {event.index} is another one there")
                     return False
@@ -382,10 +382,10 @@ class SideBySideWriter(HistoryWriter):
             EpochalError: the store cannot be reached, or refuses everything.
         """
         rows = [replace(row, raw=None) for row in batch.rows]  # raw rows are not sent to the worker
-        done = self.calls.submit(_write, replace(batch, rows=rows)).result()
-        done.batch = batch
-        self.pace.spend(done.units)
-        return done
+        written = self.calls.submit(_write, replace(batch, rows=rows)).result()
+        written.batch = batch
+        self.pace.spend(written.units)
+        return written
 
 
 @contextmanager
@@ -409,6 +409,6 @@ def _begin(opener: Callable[[], Streams]) -> None:
 
 def _write(batch: StreamPart) -> PartWritten:
     """Write a batch in a worker process, and return the result without the rows."""
-    done = _WRITER[0].write(batch)
-    done.batch = replace(batch, rows=())
-    return done
+    written = _WRITER[0].write(batch)
+    written.batch = replace(batch, rows=())
+    return written
