@@ -344,14 +344,16 @@ class OrderedReader:
         early = 0
         self._released = 0
         self._filled = None if self.room is None else _Filled(self.room, self.driver.clock)
-        for each in self.partitions:
-            each.at_tail = False
+        for partition in self.partitions:
+            partition.at_tail = False
         while True:
             items += self._release(limit - len(items))
             crowded = self._crowded(limit - len(items))
             items, early = items + crowded, early + len(crowded)
             behind = min(
-                (each for each in self.partitions if not each.at_tail), key=_reached_by, default=None
+                (partition for partition in self.partitions if not partition.at_tail),
+                key=_reached_by,
+                default=None,
             )
             over = self.driver.clock() >= (ends if items else max(ends, patience))
             done = behind is None and (items or self.driver.clock() >= patience)
@@ -365,8 +367,8 @@ class OrderedReader:
                 if self._heap:  # the time that passes releases it
                     self.pauses = Pauses()
                 self.driver.sleep(min(self.pauses.longer(), patience - self.driver.clock()))
-                for each in self.partitions:
-                    each.at_tail = False
+                for partition in self.partitions:
+                    partition.at_tail = False
             else:
                 self._read(behind)
 
@@ -477,7 +479,7 @@ class OrderedReader:
 
     def _release(self, most: int) -> list[FeedItem]:
         """Release events that are so old that nothing older can come, up to so many."""
-        bound = min((each.reached for each in self.partitions), default=NEVER) - self.window
+        bound = min((partition.reached for partition in self.partitions), default=NEVER) - self.window
         released: list[FeedItem] = []
         while self._heap and self._heap[0][0] <= bound and len(released) < most and not self._full():
             held = heappop(self._heap)[-1]

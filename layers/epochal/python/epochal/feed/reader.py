@@ -230,7 +230,7 @@ class FeedReader:
             )
         )
         hydrate = self.hydrate_unopened if data else None
-        items, taken = fill(room, [(partition, each) for each in entries], hydrate, self.driver.clock)
+        items, taken = fill(room, [(partition, entry) for entry in entries], hydrate, self.driver.clock)
         reached = entries[taken - 1]
         return FeedPage(items=items, next=reached.next, at_tail=reached.at_tail)
 

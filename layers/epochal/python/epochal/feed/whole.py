@@ -299,7 +299,7 @@ class WholeFeed:
             raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
         check_filter(categories, predicate)
         if partitions is None:
-            partitions = [each.partition for each in self.reader.partitions()]
+            partitions = [partition.partition for partition in self.reader.partitions()]
         numbers = must_be_numbers(partitions, "partitions")
         if not isinstance(start, OrderedCheckpoint):
             start = OrderedCheckpoint(

@@ -94,7 +94,7 @@ class Packed:
     def may_gain(self) -> int:
         """Bytes that `denser` may save."""
         unfolds = 0 if self.unfolds is None else may_gain(self.unfolds[1])
-        return may_gain(self.content) + unfolds + sum(each.may_gain for each in self.before)
+        return may_gain(self.content) + unfolds + sum(batch.may_gain for batch in self.before)
 
     def denser(self) -> Packed:
         """The same, in as few bytes as CPU can buy."""
@@ -102,7 +102,7 @@ class Packed:
             self,
             content=denser(self.content),
             unfolds=None if self.unfolds is None else (self.unfolds[0], denser(self.unfolds[1])),
-            before=tuple(each.denser() for each in self.before),
+            before=tuple(batch.denser() for batch in self.before),
         )
 
     def _frame(self, time: Ticks) -> Frame:
@@ -156,10 +156,10 @@ def rest_of(append_id: bytes) -> bytes:
 def joined(batches: Sequence[Packed]) -> Packed:
     """Batches of one stream, all of events alone and under no key, as one append."""
     *before, last = batches
-    now = max(each.now for each in batches)
+    now = max(batch.now for batch in batches)
     if now != last.now and (last.dated or now - last.now > AHEAD):
         last = replace(last, content=pack_events(last.events, now))
-    count = sum(len(each.events) for each in batches)
+    count = sum(len(batch.events) for batch in batches)
     return replace(last, before=tuple(before), count=count, now=now, ids=())
 
 

@@ -226,8 +226,8 @@ def unmoved(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
             moved[stream] = check.page
     if moved or not checks:
         return moved
-    found: Together = yield TransactGet(keys=tuple((table, check.key) for check in checks.values()))
-    for (stream, check), item in zip(checks.items(), found.items, strict=True):
+    reply: Together = yield TransactGet(keys=tuple((table, check.key) for check in checks.values()))
+    for (stream, check), item in zip(checks.items(), reply.items, strict=True):
         if not holds(check.condition, item):
             moved[stream] = yield from head_from(table, stream, page_of(item, table))
     return moved
@@ -282,7 +282,7 @@ def _planned(
             if isinstance(planned, Blocked):
                 return {stream: (yield from head_from(wanted.table, stream, planned.page))}
             heads[stream], writes[stream] = planned.after, planned
-        times = {time_of(each.stamp) for each in writes.values()}
+        times = {time_of(write.stamp) for write in writes.values()}
         if len(times) == 1 or not wanted.one_stamp:
             return Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
         # A page had to be closed first, which took a stamp of its own.
@@ -290,8 +290,8 @@ def _planned(
 
 
 def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
-    known = (heads[stream] for stream in wanted.writes)
-    places = (None if each is None else place_of(each) for each in known)
+    written_heads = (heads[stream] for stream in wanted.writes)
+    places = (None if head is None else place_of(head) for head in written_heads)
     return max((place.time for place in places if place is not None), default=NEVER)
 
 
@@ -305,15 +305,15 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
         if over:
             advice = "it is added to what is there"
             raise TooLarge(f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice=advice)
-    left = {
+    smaller = {
         stream
         for stream, each in plan.writes.items()
         if isinstance(each.write, Update) and can_be_left(each.after)
     }
-    if not left:
-        field = "events" if any(each.count for each in plan.writes.values()) else "unfolds"
-        raise TooLarge(field, max(each.token.size for each in plan.writes.values()), ITEM_BYTES)
-    return left
+    if not smaller:
+        field = "events" if any(write.count for write in plan.writes.values()) else "unfolds"
+        raise TooLarge(field, max(write.token.size for write in plan.writes.values()), ITEM_BYTES)
+    return smaller
 
 
 def check_over(refusal: Refusal, moved: Collection[str]) -> None:
@@ -328,8 +328,8 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
 def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
     """Split a refusal: that of the store's own writes, and the items that failed the program's conditions, by place."""
     first = len(plan.all) - len(plan.also)
-    came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
-    stood = {place: item for place, (item, failed) in enumerate(came) if failed}
+    returned = zip(refusal.items[first:], refusal.failed[first:], strict=True)
+    stood = {place: item for place, (item, failed) in enumerate(returned) if failed}
     failed = () if stood else refusal.failed[:first]
     return replace(refusal, items=refusal.items[:first], failed=failed), stood
 
@@ -355,8 +355,8 @@ def _was_applied(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[Verdi
     if lost and unread and isinstance(verdict_of_all(verdicts), Unknowable):
         lasting = [(stream, write) for stream, write in unread if stream in wanted.lasting]
         unread = lasting[:1] or unread
-        found: Together = yield TransactGet(keys=tuple((wanted.table, write.key) for _, write in unread))
-        for (_, write), item in zip(unread, found.items, strict=True):
+        reply: Together = yield TransactGet(keys=tuple((wanted.table, write.key) for _, write in unread))
+        for (_, write), item in zip(unread, reply.items, strict=True):
             verdicts.append(_judge(wanted.table, write, item, lost=lost))
     verdict = verdict_of_all(verdicts) if verdicts or lost else NotApplied()
     if isinstance(verdict, Applied) and len(plan.all) > 1:

@@ -259,8 +259,8 @@ def shows_own(page: Page, write: OwnWrite) -> bool:
     """
     if not write.frames:
         return page.stamp == write.stamp
-    kept = _kept(page, write.frames)
-    return any(not frame.keyed for frame in kept) or (write.lost and len(kept) == len(write.frames))
+    remaining = _kept(page, write.frames)
+    return any(not frame.keyed for frame in remaining) or (write.lost and len(remaining) == len(write.frames))
 
 
 def stamps_of(page: Page) -> Mapping[int, bytes]:
@@ -441,8 +441,8 @@ class SameIds:
     @property
     def taken(self) -> bytes | None:
         """Label of one of the ids that is among the events seen so far; None if none is."""
-        seen = set(self.labels)
-        return next((label for label in self.ids if label in seen), None)
+        labels = set(self.labels)
+        return next((label for label in self.ids if label in labels), None)
 
     def _with(self, page: Page) -> SameIds:
         """Return the same, with one page more that was judged."""

@@ -124,7 +124,7 @@ def pack_events(events: Sequence[EncodedEvent], moment: Ticks) -> Encoded:
 
 def read_frame(data: bytes) -> Frame:
     """A frame, its content unopened. Raises `CorruptData`."""
-    count, at = number_at(data, _STAMPED)
+    count, offset = number_at(data, _STAMPED)
     stamp = data[1:_STAMPED]
     if stamp >= _NO_TIME:
         raise CorruptData("a stamp has no time")
@@ -133,7 +133,7 @@ def read_frame(data: bytes) -> Frame:
     encoding = data[0]
     if encoding not in _ENCODINGS:
         raise UnknownEncoding(encoding)
-    return _tuple(Frame, (stamp, count, encoding, data[at:]))
+    return _tuple(Frame, (stamp, count, encoding, data[offset:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +196,8 @@ def referred(data: bytes) -> int | None:
     """The index of the page that unfolds are on, if `data` says so. Raises `CorruptData`."""
     if data[:1] != _REFERRED:
         return None
-    index, at = number_at(data, 1)
-    if at != len(data):
+    index, offset = number_at(data, 1)
+    if offset != len(data):
         raise CorruptData("something follows what says where unfolds are")
     return index
 
@@ -238,9 +238,9 @@ def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
         )
         out.text(event.type)
         times.write(event.timestamp)
-        for each in ids:
-            if each is not None:
-                out.text(each)
+        for event_id in ids:
+            if event_id is not None:
+                out.text(event_id)
         _write_bodies(out, event)
         if event.label:
             out.blob(event.label)
@@ -255,30 +255,30 @@ def read_events(
     Args:
         allowed: flags that there may be.
     """
-    now, last, at = format_ticks(moment), _FIRST, 0
+    now, last, offset = format_ticks(moment), _FIRST, 0
     append_id: bytes | None = stamp
     events: list[EncodedEvent] = []
     try:
         for _ in range(count):
-            flags, end = content[at], at + 2 + content[at + 1]
-            if end - at < _MORE and end < len(content):  # as nearly all types
-                kind, at = content[at + 2 : end].decode(), end
+            flags, end = content[offset], offset + 2 + content[offset + 1]
+            if end - offset < _MORE and end < len(content):  # as nearly all types
+                kind, offset = content[offset + 2 : end].decode(), end
             else:
-                kind, at = text_at(content, at + 1)
+                kind, offset = text_at(content, offset + 1)
             if flags:
                 if flags & ~allowed or (flags & _META_ENCODED and not flags & _META):
                     raise CorruptData(f"flags {flags:#x} mean nothing")
                 if flags & _TIMED:
-                    distance, at = signed_at(content, at)
+                    distance, offset = signed_at(content, offset)
                     last = Ticks(last + distance)
                     if not 0 <= last < END:
                         raise CorruptData("a time is not within the years 1 to 9999")
                 time = format_ticks(last) if flags & _TIMED else now
-                data, meta, correlation, causation, label, at = _read_flagged(content, at, flags)
+                data, meta, correlation, causation, label, offset = _read_flagged(content, offset, flags)
                 own = stamp if label else b""
                 event = (kind, data, time, meta, correlation, causation, append_id, label, own)
             else:  # as most events are
-                body, at = blob_at(content, at)
+                body, offset = blob_at(content, offset)
                 data = _tuple(Encoded, (DIRECT, body))
                 event = (kind, data, now, EMPTY, None, None, append_id, b"", b"")
             events.append(_tuple(EncodedEvent, event))
@@ -287,7 +287,7 @@ def read_events(
         raise CorruptData(_CUT_OFF) from None
     except UnicodeDecodeError as error:
         raise CorruptData(_NOT_TEXT) from error
-    if at != len(content):
+    if offset != len(content):
         raise CorruptData("something follows the last of it")
     return tuple(events)
 
@@ -303,17 +303,22 @@ def plain_events(stream: str, indices: range, frames: Iterable[Frame]) -> list[R
         for index, (stamp, count, encoding, packed) in zip(indices, frames, strict=True):
             content = unbrotli(packed, ONE_BLOCK) if encoding == BROTLI else packed
             meta, correlation, causation = b"", None, None
-            flags, at = content[0], 2 + content[1]
-            if count != 1 or flags & ~_PLAIN or at > _MORE:
+            flags, offset = content[0], 2 + content[1]
+            if count != 1 or flags & ~_PLAIN or offset > _MORE:
                 return None
-            kind = content[2:at].decode()
+            kind = content[2:offset].decode()
             if flags:
-                (_, data), (_, meta), correlation, causation, _, at = _read_flagged(content, at, flags)
-            elif content[at] >= _MORE > content[at + 1] > 0:  # two bytes, as of most lengths
-                data, at = content[at + 2 :], at + 2 + content[at] - _MORE + (content[at + 1] << 7)
+                (_, data), (_, meta), correlation, causation, _, offset = _read_flagged(
+                    content, offset, flags
+                )
+            elif content[offset] >= _MORE > content[offset + 1] > 0:  # two bytes, as of most lengths
+                data, offset = (
+                    content[offset + 2 :],
+                    offset + 2 + content[offset] - _MORE + (content[offset + 1] << 7),
+                )
             else:
-                data, at = blob_at(content, at)
-            if at != len(content):
+                data, offset = blob_at(content, offset)
+            if offset != len(content):
                 return None
             time = format_ticks(_ticks(stamp)[0])
             events.append(recorded(
@@ -556,8 +561,8 @@ class ByteReader:
         end = self._at + length
         if end > len(self._data):
             raise CorruptData(_CUT_OFF)
-        taken, self._at = self._data[self._at : end], end
-        return taken
+        data, self._at = self._data[self._at : end], end
+        return data
 
     def rest(self) -> bytes:
         """All that is left."""

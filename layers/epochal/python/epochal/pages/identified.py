@@ -79,28 +79,28 @@ def all_before(
     Returns:
         The results, if every batch is in its stream already; None if not.
     """
-    found = yield from _each_begun(table, appends)
+    begun = yield from _each_begun(table, appends)
     heads = {
         batch.stream: each.head if isinstance(each, Rejected) else each
-        for (batch, _), each in zip(appends, found, strict=True)
+        for (batch, _), each in zip(appends, begun, strict=True)
         if not isinstance(each, Written | Unknown)
     }
-    if heads and len(heads) < len(found):
+    if heads and len(heads) < len(begun):
         # A transaction that is under way may show in one stream earlier than in another.
         places = {(stream, index): None for stream, head in heads.items() for index in _ends(head)}
         yield from settled((table, page_key(*place)) for place in places)
-        found = yield from _each_begun(table, appends)
-    written = tuple(each for each in found if isinstance(each, Written))
-    return written if len(written) == len(found) else None
+        begun = yield from _each_begun(table, appends)
+    written = tuple(each for each in begun if isinstance(each, Written))
+    return written if len(written) == len(begun) else None
 
 
 def _each_begun(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
 ) -> Steps[list[Page | Settled | Rejected[Page] | None]]:
-    found: list[Page | Settled | Rejected[Page] | None] = []
+    begun: list[Page | Settled | Rejected[Page] | None] = []
     for batch, expected in appends:
-        found.append((yield from begin(table, batch, expected)))
-    return found
+        begun.append((yield from begin(table, batch, expected)))
+    return begun
 
 
 def _ends(head: Page | None) -> tuple[int, ...]:

@@ -303,9 +303,9 @@ def _check_stamps(page: Page, revision: int) -> None:
 
 def _unfolds(item: Item) -> bytes:
     data = _bytes(item["u"])
-    at = referred(data)
-    if at is not None:
-        if at >= _number(item, "i"):
+    offset = referred(data)
+    if offset is not None:
+        if offset >= _number(item, "i"):
             raise CorruptData("unfolds on a page that is not before it")
     elif read_unfolds(data).version > _number(item, "n"):
         raise CorruptData("unfolds of a version beyond n")
@@ -318,10 +318,10 @@ def _shown(item: Item, name: str) -> str:
 
 
 def _text(item: Item, name: str) -> str:
-    found: Any = item[name]["S"]
-    if not isinstance(found, str):
+    text: Any = item[name]["S"]
+    if not isinstance(text, str):
         raise TypeError(f"{name} is no text")
-    return found
+    return text
 
 
 def _number(item: Item, name: str) -> int:
@@ -335,12 +335,12 @@ def _flag(item: Item, name: str) -> bool:
 
 
 def _bytes(value: AttributeValue) -> bytes:
-    found: Any = value["B"]
-    if isinstance(found, bytes):
-        return found
-    if isinstance(found, str | int) or found is None:
+    data: Any = value["B"]
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, str | int) or data is None:
         raise TypeError("bytes of another kind")
-    return bytes(found)
+    return bytes(data)
 
 
 _FULL: Final = 1 << 31

@@ -30,14 +30,14 @@ def results_of_joined(batches: Sequence[Packed], result: Result[Page]) -> Iterat
     if isinstance(result, Rejected):
         yield from (result for _ in batches)
         return
-    at = result.first
+    next_index = result.first
     for later, batch in zip(range(len(batches) - 1, -1, -1), batches, strict=True):
-        first, at = at, at + batch.count
+        first, next_index = next_index, next_index + batch.count
         if isinstance(result, Unknown):
             yield Unknown(first=first)
         else:
-            token = _overtaken(result.token, at, later) if later else result.token
-            yield Written(first=first, version=at, token=token, replayed=result.replayed)
+            token = _overtaken(result.token, next_index, later) if later else result.token
+            yield Written(first=first, version=next_index, token=token, replayed=result.replayed)
 
 
 def _overtaken(token: Token, version: int, later: int) -> Token:

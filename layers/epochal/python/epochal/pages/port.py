@@ -100,9 +100,11 @@ def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
         "auditor": ("GetItem", "Query", "Scan"),
         "reaction": reading,
     }
-    found = {function: (Permission(table=STREAMS, actions=each),) for function, each in actions.items()}
+    permissions = {
+        function: (Permission(table=STREAMS, actions=allowed),) for function, allowed in actions.items()
+    }
     pruned = (Permission(table=STREAMS, actions=("UpdateItem",)),) if options.keep else ()
-    return {**found, "auditor": (*found["auditor"], *pruned)}
+    return {**permissions, "auditor": (*permissions["auditor"], *pruned)}
 
 
 def _category_of(stream: str) -> str:
@@ -149,10 +151,10 @@ def end(item: Item) -> End | None:
 def _end(page: Page) -> End:
     """A page that is open is the last: it tells whether unfolds are left."""
     pruned = max(page.low_water, page.base if page.base > page.index else 0)
-    left: RemovalKind = "deleted" if page.deleted else "pruned"
+    kind: RemovalKind = "deleted" if page.deleted else "pruned"
     if not page.full and not page.unfolds and 0 < page.version <= pruned:
-        left = "emptied"
-    return End(page.stream, page.version, pruned, since=page.index, left=left)
+        kind = "emptied"
+    return End(page.stream, page.version, pruned, since=page.index, left=kind)
 
 
 def stored(item: Item) -> Span | None:
@@ -197,8 +199,8 @@ def _span(span: PageSpan) -> Span | None:
 
 def stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
     """The pages that hold events `first` to `end - 1`, in two requests. Raises `CorruptData`."""
-    found = yield query(table, stream, 0, first, forward=False, limit=1)
-    items = found.items
+    reply = yield query(table, stream, 0, first, forward=False, limit=1)
+    items = reply.items
     if end > first + 1:
         more = yield query(table, stream, first + 1, end - 1)
         items += more.items

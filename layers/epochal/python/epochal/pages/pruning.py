@@ -70,15 +70,15 @@ def delete(
     while head is not None and not _ended(head, leave_open=leave_open):
         if not accepts(expected, head):
             return Rejected(head=head)
-        wanted = _end_of(head, etag, leave_open=leave_open)
-        reply = yield _ending(table, head, wanted)
+        end = _end_of(head, etag, leave_open=leave_open)
+        reply = yield _ending(table, head, end)
         if isinstance(reply, Done):
-            head = wanted
+            head = end
             break
-        found = None if reply.item is None else read_page(reply.item, table)
-        head = yield from head_from(table, stream, found)
-        if head is not None and found is not None and reply.ambiguous and _follows(found, wanted):
-            return (yield from _rest(table, head, wanted.version, etag, writes))
+        refusing = None if reply.item is None else read_page(reply.item, table)
+        head = yield from head_from(table, stream, refusing)
+        if head is not None and refusing is not None and reply.ambiguous and _follows(refusing, end):
+            return (yield from _rest(table, head, end.version, etag, writes))
     if head is None:
         return Rejected(head=None)
     return (yield from _rest(table, head, head.version, etag, writes))
@@ -144,16 +144,16 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
     if first is None:
         raise CorruptData(f"{head.stream}: it has no first page")
     low = first.low_water
-    at = low if low >= first.version else 0
-    written, holding = (yield from _bared(table, first, head, etag)) if at else 0, head.version
+    index = low if low >= first.version else 0
+    written, holding = (yield from _bared(table, first, head, etag)) if index else 0, head.version
     while low < mark:
-        for page in (yield from _pages_from(table, head, at, mark, writes - written)):
+        for page in (yield from _pages_from(table, head, index, mark, writes - written)):
             keeps = page.index in (head.index, head.unfolds_at)
-            wanted = _pruned(page, mark, etag, last=page.index == head.index, keeps=keeps)
-            if wanted is not None:
+            emptied = _pruned(page, mark, etag, last=page.index == head.index, keeps=keeps)
+            if emptied is not None:
                 if written == writes:
                     break
-                if not isinstance((yield _update(table, page, wanted)), Done):
+                if not isinstance((yield _update(table, page, emptied)), Done):
                     head = yield from _again(table, head)
                     break
                 written += 1
@@ -161,11 +161,11 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
                 holding = min(holding, page.index)
             low = max(low, min(page.version, mark))
             # The last page may grow, so that the next one does not begin where it ends now.
-            at = page.version if page.index != head.index and page.version <= mark else at
+            index = page.version if page.index != head.index and page.version <= mark else index
         if written == writes:
             break
     # A page that still has unfolds is met again, when they count no more.
-    yield from _tell(table, first, min(at, holding), above=first.version)
+    yield from _tell(table, first, min(index, holding), above=first.version)
     if low >= mark:
         # A reader that begins behind it learns as much as one from the beginning; later pages have the mark, too.
         yield from _tell(table, head, mark if mark <= head.index else 0)
@@ -203,13 +203,13 @@ def _again(table: str, head: Page) -> Steps[Page]:
 
 def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Page | None:
     """The page without its pruned events; it may keep its unfolds. None if nothing is to be taken from it."""
-    kept = _from(page, mark)
+    remaining = _from(page, mark)
     unfolds = page.unfolds if keeps else b""
-    low_water = max(page.low_water, min(mark, page.version)) if last or kept else page.low_water
-    wanted = replace(page, frames=kept, unfolds=unfolds, low_water=low_water)
-    if wanted == page:
+    low_water = max(page.low_water, min(mark, page.version)) if last or remaining else page.low_water
+    pruned = replace(page, frames=remaining, unfolds=unfolds, low_water=low_water)
+    if pruned == page:
         return None
-    return replace(wanted, stamp=marking(etag, page))
+    return replace(pruned, stamp=marking(etag, page))
 
 
 def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
@@ -276,17 +276,17 @@ def _copy(into: str, page: Page, target: Page | None) -> Put:
     """The page with what the archive has of it, if the archive is as it was read. It may have been pruned, too."""
     if target is not None and target.index == page.index:
         frames = (*target.frames, *_from(page, target.version))
-        whole = replace(target, version=page.version, frames=frames, full=page.full, stamp=None)
-        return Put(table=into, item=write_page(whole), condition=as_read(target))
-    whole = Page(
+        copied = replace(target, version=page.version, frames=frames, full=page.full, stamp=None)
+        return Put(table=into, item=write_page(copied), condition=as_read(target))
+    copied = Page(
         stream=page.stream, index=page.index, version=page.version, frames=page.frames, full=page.full
     )
-    return Put(table=into, item=write_page(whole), condition=Absent("i"))
+    return Put(table=into, item=write_page(copied), condition=Absent("i"))
 
 
 def _from(page: Page, index: int) -> tuple[Frame, ...]:
     """The page's frames, without those that are wholly below an index."""
-    at, kept = page.base, list(page.frames)
-    while kept and at + kept[0].count <= index:
-        at += kept.pop(0).count
-    return tuple(kept)
+    at, remaining = page.base, list(page.frames)
+    while remaining and at + remaining[0].count <= index:
+        at += remaining.pop(0).count
+    return tuple(remaining)

@@ -126,20 +126,20 @@ def whole(head: Page) -> Steps[Page]:
     That page is full, and loses them only once they count no more: then the last page is another, and is read again.
     """
     while True:
-        at = head.unfolds_at
-        if at is None or head.found:
+        unfolds_at = head.unfolds_at
+        if unfolds_at is None or head.found:
             return head
-        holder = next((page for page in head.before if page.index == at and page.full), None)
+        holder = next((page for page in head.before if page.index == unfolds_at and page.full), None)
         if holder is None:
             # By a query, since not all who read streams may get items.
-            reply = yield query(head.table, head.stream, at, at)
+            reply = yield query(head.table, head.stream, unfolds_at, unfolds_at)
             holder = next((read_page(item, head.table) for item in reply.items), None)
         if holder is not None and holder.unfolds:
             return replace(head, found=holder.unfolds)
         fresh = yield query(head.table, head.stream, 0, MAX_VERSION, forward=False, limit=1)
         last = next((read_page(item, head.table) for item in fresh.items), None)
         if last is None or last.state == head.state:
-            raise CorruptData(f"{head.stream}: page {head.index}: its unfolds are not on page {at}")
+            raise CorruptData(f"{head.stream}: page {head.index}: its unfolds are not on page {unfolds_at}")
         head = last
 
 
@@ -161,9 +161,9 @@ def begin(
 def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
     """Stand before event `start` of a stream whose last page is in hand."""
     if forward:
-        at = max(start or 0, head.low_water)
-        ahead = tuple([page for page in head.before if page.version > at])
-        return Cursor(head=head, at=at, forward=True, located=at == 0, ahead=ahead)
+        index = max(start or 0, head.low_water)
+        ahead = tuple([page for page in head.before if page.version > index])
+        return Cursor(head=head, at=index, forward=True, located=index == 0, ahead=ahead)
     return Cursor(
         head=head, at=head.version if start is None else min(start + 1, head.version), forward=False
     )
@@ -186,8 +186,8 @@ def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent:
     if part is None and not consistent:
         part = yield from move(table, cursor, limit, consistent=True)
     if part is None:
-        wanted = cursor.at if cursor.forward else cursor.at - 1
-        raise CorruptData(f"{cursor.head.stream}: event {wanted} is in no page, and was not pruned")
+        next_index = cursor.at if cursor.forward else cursor.at - 1
+        raise CorruptData(f"{cursor.head.stream}: event {next_index} is in no page, and was not pruned")
     return part
 
 
@@ -238,22 +238,22 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
 
 def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     """What pages hold from the cursor on, up to the first that does not go on where the last one ended."""
-    at, mark, version = cursor.at, cursor.head.low_water, cursor.head.version
+    index, mark, version = cursor.at, cursor.head.low_water, cursor.head.version
     spans: list[PageSpan] = []
     passed: list[Page] = []
     for page in pages:
-        if not page.index <= at < page.version:
+        if not page.index <= index < page.version:
             break
-        span = page.span.since(at).before(version)
-        if span.base > at:
+        span = page.span.since(index).before(version)
+        if span.base > index:
             mark = min(span.base, version)
         if span.base < span.next:
             spans.append(span)
         passed.append(page)
-        at = page.version
-    if at == cursor.at:
+        index = page.version
+    if index == cursor.at:
         return None
-    return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, min(at, version), mark))
+    return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, min(index, version), mark))
 
 
 def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
@@ -267,23 +267,23 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     """A part of the events below the cursor; where events of a page are gone, all below are."""
-    at, mark = cursor.at, cursor.head.low_water
+    index, mark = cursor.at, cursor.head.low_water
     spans: list[PageSpan] = []
     passed: list[Page] = []
     for page in pages:
-        if not page.index < at <= page.version or mark >= at:
+        if not page.index < index <= page.version or mark >= index:
             break
-        span = page.span.since(mark).before(at)
+        span = page.span.since(mark).before(index)
         if span.base < span.next:
             spans.append(span)
         passed.append(page)
-        gone = page.span.base
-        if gone > page.index:
-            mark = max(mark, min(gone, at))
-        at = max(page.index, mark)
-    if at == cursor.at and mark == cursor.head.low_water:
+        lowest = page.span.base
+        if lowest > page.index:
+            mark = max(mark, min(lowest, index))
+        index = max(page.index, mark)
+    if index == cursor.at and mark == cursor.head.low_water:
         return None
-    return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, at, mark))
+    return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, index, mark))
 
 
 def sound(table: str, items: Iterable[Item]) -> Iterator[Page]:

@@ -95,10 +95,10 @@ def append_all(
         return result if isinstance(result, Unmet) else (result,)
     once = None if key is None else SeveralKey.of_append([batch for batch, _ in appends], key)
     part = StreamsPart.of(table, appends, key=once)
-    came = yield from commit(replace(part.commit, also=also))
-    if isinstance(came, Unmet):
-        return came
-    results = part.results(came)
+    ended = yield from commit(replace(part.commit, also=also))
+    if isinstance(ended, Unmet):
+        return ended
+    results = part.results(ended)
     if any(isinstance(each, Rejected) for each in results) and all(batch.ids for batch, _ in appends):
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
@@ -127,12 +127,12 @@ def append_all_on(
         attempts = PageAttempts(table=table, batch=batch, also=also)
         result = yield from attempts.append_on(known, repeatable=True)
         return result if isinstance(result, Unmet) else (result,)
-    given = {batch.stream: known for batch, known in appends}
-    names = [*given, *(stream for stream, _ in reads)]
+    heads = {batch.stream: known for batch, known in appends}
+    names = [*heads, *(stream for stream, _ in reads)]
     once = None if key is None else SeveralKey.of(names, key, appends[0][0].now)
     part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), once)
-    came = yield from commit(replace(part.commit, known={**part.reads, **given}, also=also))
-    return came if isinstance(came, DecidedBefore | Unmet) else part.results(came)
+    ended = yield from commit(replace(part.commit, known={**part.reads, **heads}, also=also))
+    return ended if isinstance(ended, DecidedBefore | Unmet) else part.results(ended)
 
 
 def decided_all(table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[DecidedBefore | None]:
@@ -187,8 +187,8 @@ class SeveralKey:
 
     def before(self, table: str) -> Steps[DecidedBefore | None]:
         """What the record says, if it is there."""
-        found = yield from load_record(table, self.record)
-        return None if found is None else (yield from self.told(table, found))
+        record = yield from load_record(table, self.record)
+        return None if record is None else (yield from self.told(table, record))
 
     def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore]:
         """The outcome that the record holds, once every stream shows it: a caller that gets it finds its events.
@@ -246,8 +246,8 @@ class StreamsPart:
         """As a commit."""
         known = {
             stream: known
-            for stream, each in self.expected.items()
-            if (known := expected_head(each)) is not UNREAD
+            for stream, expectation in self.expected.items()
+            if (known := expected_head(expectation)) is not UNREAD
         }
         return Commit(
             table=self.table,
@@ -281,7 +281,9 @@ class StreamsPart:
         if self.key is None:
             return ()
         read = {stream: _as_read(known) for stream, known in self.reads.items()}
-        return (self.key.note(self.table, read | {stream: each.written for stream, each in writes.items()}),)
+        return (
+            self.key.note(self.table, read | {stream: write.written for stream, write in writes.items()}),
+        )
 
     def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
         """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
@@ -296,7 +298,7 @@ class StreamsPart:
         match came:
             case Made():
                 writes = came.writes.values()
-                results = (each.written if came.certain else Unknown(first=each.first) for each in writes)
+                results = (write.written if came.certain else Unknown(first=write.first) for write in writes)
                 return (*results, *(None for _ in self.reads))
             case DecidedBefore():
                 return tuple(came.streams[stream] for stream in self.batches)
@@ -331,20 +333,22 @@ def _waited_for(table: str, first: Mapping[str, int], left: Mapping[str, Token])
     places = {stream: state for stream, state in states.items() if state is not None}
     keys = tuple((table, page_key(stream, state.index)) for stream, state in places.items())
     pages: Together = yield TransactGet(keys=keys)
-    found = dict(left)
+    heads = dict(left)
     for (stream, state), item in zip(places.items(), pages.items, strict=True):
         page, token = page_of(item, table), left[stream]
         if page is None or not _has(page, first[stream], token.version, state.time):
             raise CorruptData(f"{stream}: lacks what was appended under this key, whose record came alone")
         if page.etag == token.etag:
-            found[stream] = page.token()
-    return found
+            heads[stream] = page.token()
+    return heads
 
 
 def _has(page: Page, first: int, version: int, time: Ticks) -> bool:
     """Whether a page has had a write of these events, or of none."""
-    there = first == version or page.base > first or any(time_of(each.stamp) == time for each in page.frames)
-    return there and page.time >= time
+    has_write = (
+        first == version or page.base > first or any(time_of(frame.stamp) == time for frame in page.frames)
+    )
+    return has_write and page.time >= time
 
 
 def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Made | Unmet | T | Settled]:
@@ -353,16 +357,16 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
     If the commit was refused, the stream is searched for an append under the key: by another process, or by a try whose
     answer was lost. Pages do not tell which of the two, as others may have used the key at the same moment.
     """
-    came = yield from commit(replace(wanted, keyed=True))
-    if isinstance(came, Made):
-        return came
-    moved = came.get(batch.stream) if isinstance(came, dict) else None
+    ended = yield from commit(replace(wanted, keyed=True))
+    if isinstance(ended, Made):
+        return ended
+    moved = ended.get(batch.stream) if isinstance(ended, dict) else None
     head = moved.head if isinstance(moved, Rejected) else (yield from load_head(wanted.table, batch.stream))
     planned = wanted.sent[-1].writes[batch.stream] if wanted.sent else None
     refused = Blocked(page=head, planned=planned, lost=planned is not None)
     since = version_of(wanted.known[batch.stream])
     result = yield from result_after_refusal(batch, head, since, refused, repeatable=repeatable)
-    return result or came
+    return result or ended
 
 
 # What `layout.once` tries with a batch under an idempotency key.
@@ -396,11 +400,11 @@ class PageAttempts:
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
         part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
-        wanted = replace(part.commit, known={self.batch.stream: known}, also=self.also)
-        came = yield from searched(self.batch, wanted, repeatable=repeatable)
-        if isinstance(came, Unmet | Written | Unknown):
-            return came
-        return cast("Answer[Page]", part.results(came)[0])
+        commit_on_head = replace(part.commit, known={self.batch.stream: known}, also=self.also)
+        ended = yield from searched(self.batch, commit_on_head, repeatable=repeatable)
+        if isinstance(ended, Unmet | Written | Unknown):
+            return ended
+        return cast("Answer[Page]", part.results(ended)[0])
 
     def is_new(self, known: Known[Page]) -> bool | None:
         """See `appending.is_new`."""
@@ -431,19 +435,19 @@ class PageAttempts:
 
         def before(_: Writes, refusal: Refusal) -> Steps[UnfoldsRefused[Page] | None]:
             page, item = refusal.items
-            said = None if item is None else read_record(item)
-            if said is None and not refusal.failed:
+            stored = None if item is None else read_record(item)
+            if stored is None and not refusal.failed:
                 # Only the caller's own conditions are said to have failed; but the record is there if all was written.
-                said = yield from load_record(self.table, record)
-            if said is None or said == seen:
+                stored = yield from load_record(self.table, record)
+            if stored is None or stored == seen:
                 return None
-            return refused(head_from(self.table, stream, page_of(page, self.table)), said)
+            return refused(head_from(self.table, stream, page_of(page, self.table)), stored)
 
         wanted = cast("Commit[UnfoldsRefused[Page]]", replace(part, known={stream: known}, keyed=True))
-        came = yield from commit(
+        ended = yield from commit(
             replace(wanted, matters=matters, records=records, before=before, also=self.also)
         )
-        return came.writes[stream].token if isinstance(came, Made) else came
+        return ended.writes[stream].token if isinstance(ended, Made) else ended
 
     def is_pruned(self, head: Page, since: int) -> Steps[bool]:
         """Whether pages that may have had an append of events under the key are pruned."""

@@ -210,34 +210,34 @@ def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
     full = _is_full(state.index, token, before, _joined(frames), kept=batch.unfolds is None)
-    left = PageState(index=state.index, full=full, time=times[1])
+    state_after = PageState(index=state.index, full=full, time=times[1])
     added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
     update = Update(
         table=table,
         key=page_key(batch.stream, state.index),
         sets=(
-            *_counters(left, token.version),
+            *_counters(state_after, token.version),
             added,
             *((Set("u", binary(unfolds)),) if unfolds else ()),
         ),
         removes=(*(("w",) if frames else ()), *(("u",) if batch.unfolds is not None and not unfolds else ())),
         condition=_told(table, batch.stream, known, state),
     )
-    token = replace(token, etag=left.etag(), of=origin(table, batch.stream))
+    token = replace(token, etag=state_after.etag(), of=origin(table, batch.stream))
     return Planned(write=update, stamp=stamp, token=token, after=known, count=batch.count)
 
 
 def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> Planned:
     """The page that is known, so that no append extends it."""
     stamp = batch.mark_after(state.time)
-    left = replace(state, full=True, time=time_of(stamp))
+    state_after = replace(state, full=True, time=time_of(stamp))
     update = Update(
         table=table,
         key=page_key(batch.stream, state.index),
-        sets=(*_counters(left, known.version), Set("w", binary(stamp))),
+        sets=(*_counters(state_after, known.version), Set("w", binary(stamp))),
         condition=unchanged(state, known.version),
     )
-    token = replace(token_of(known), etag=left.etag(), of=origin(table, batch.stream))
+    token = replace(token_of(known), etag=state_after.etag(), of=origin(table, batch.stream))
     return Planned(write=update, stamp=stamp, token=token, after=known, count=0)
 
 
@@ -276,15 +276,15 @@ def _grown(
     having been and being `times`.
     """
     growth = frames_size(frames) - (_EMPTY_LIST if frames and before.appends else 0)
-    taken = before.unfolds if unfolds is None else unfolds_size(unfolds)
+    unfolds_bytes = before.unfolds if unfolds is None else unfolds_size(unfolds)
     count = sum(frame.count for frame in frames)
     counted = _counters_size(times[1], before.version + count) - _counters_size(times[0], before.version)
     return replace(
         before,
         version=before.version + count,
-        size=before.size + growth + taken - before.unfolds + counted,
+        size=before.size + growth + unfolds_bytes - before.unfolds + counted,
         carried=before.carried + growth,
-        unfolds=taken,
+        unfolds=unfolds_bytes,
         events=before.events + count,
         appends=before.appends + len(frames),
     )
@@ -396,9 +396,9 @@ def _closed(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Toke
     if state is None or state.full:
         return known
     planned = close(table, batch, known, state)
-    came = sent(planned, (yield planned.write))
-    if isinstance(came, Planned):
-        return came.token
-    if came.page is not None and came.page.stamp == planned.stamp:
-        return came.page
-    return Blocked(page=came.page)
+    sent_write = sent(planned, (yield planned.write))
+    if isinstance(sent_write, Planned):
+        return sent_write.token
+    if sent_write.page is not None and sent_write.page.stamp == planned.stamp:
+        return sent_write.page
+    return Blocked(page=sent_write.page)

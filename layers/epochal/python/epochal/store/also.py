@@ -185,7 +185,7 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
     must_be_list(object, also, "also")
     if len(also) >= TRANSACTION_ITEMS:
         raise TooLarge("also", len(also), TRANSACTION_ITEMS - 1, "items")
-    seen, total = list[TransactionWrite](), 0
+    earlier, total = list[TransactionWrite](), 0
     for place, each in enumerate(also):
         must_be(
             (Put, Update, Delete, Check),
@@ -195,12 +195,12 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
         )
         if each.table in own:
             raise InvalidInput(f"also[{place}]", f"must not be in a table of the store's: {each.table}")
-        if any(_one_item(each, other) for other in seen):
+        if any(_one_item(each, other) for other in earlier):
             raise InvalidInput(f"also[{place}]", "is on an item that another of them is on")
         size = _size(each)
         if size > ITEM_BYTES:
             raise TooLarge(f"also[{place}]", size, ITEM_BYTES)
-        seen.append(each)
+        earlier.append(each)
         total += size
     if total > TRANSACTION_BYTES:
         raise TooLarge("also", total, TRANSACTION_BYTES)
@@ -234,7 +234,7 @@ def _size(write: TransactionWrite) -> int:
     """Compute the bytes that a write adds to a transaction: item, or key and changed attributes."""
     if isinstance(write, Put):
         return item_size(write.item)
-    changes = {each.name: each.value for each in write.sets} if isinstance(write, Update) else {}
+    changes = {change.name: change.value for change in write.sets} if isinstance(write, Update) else {}
     return item_size(write.key) + item_size(changes)
 
 
@@ -314,7 +314,7 @@ def _value(value: object, name: str, depth: int = 0) -> AttributeValue:
         case Mapping():
             return {"M": _item(value, name, depth + 1)}
         case list() | tuple():
-            return {"L": [_value(each, name, depth + 1) for each in value]}
+            return {"L": [_value(member, name, depth + 1) for member in value]}
         case AbstractSet() if value:
             return _set(value, name)
         case _:

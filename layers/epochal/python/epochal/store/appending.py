@@ -151,7 +151,7 @@ def append_on(
         token = token_of(known[append.stream])
         writes.append(replace(append, expected=NO_STREAM if token is None else replace(token, refused=0)))
     writing = {append.stream for append in appends}
-    reads = {stream: each for stream, each in known.items() if stream not in writing}
+    reads = {stream: head for stream, head in known.items() if stream not in writing}
     with explain_also_errors(options.also):
         stored = batches(store, writes, tagged=True)
         record = key if isinstance(key, str) else None
@@ -258,12 +258,14 @@ def batches(
     """
     now, etag = store.now(), store.fresh(16).hex()
     identity = store.fresh(16) if key is None else b""
-    made = list[Batch]()
+    batches_made = list[Batch]()
     for place, each in enumerate(appends):
         with _placed(place, of=len(appends)):
-            made.append(store.batch(each.stream, each.events, each.unfolds, now, key=key, tagged=tagged))
+            batches_made.append(
+                store.batch(each.stream, each.events, each.unfolds, now, key=key, tagged=tagged)
+            )
     identity = identity or identity_of(appends, key or "", also)
-    return [replace(batch, etag=etag, append_id=identity) for batch in made]
+    return [replace(batch, etag=etag, append_id=identity) for batch in batches_made]
 
 
 def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
@@ -282,15 +284,15 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
     most = TRANSACTION_ITEMS - (key is not None and len(appends) > 1) - also
     if len(appends) > most:
         raise TooLarge("appends", len(appends), most, "streams")
-    seen = set[str]()
+    streams = set[str]()
     for place, each in enumerate(appends):
         with _placed(place):
             check_expected(each.expected)
             no_step(stream_name(each.stream), "stream")
             must_be_list(Event, each.events, "events")
-        if each.stream in seen:
+        if each.stream in streams:
             raise InvalidInput("appends", f"must name a stream once: {each.stream}")
-        seen.add(each.stream)
+        streams.add(each.stream)
 
 
 def _made(
@@ -419,7 +421,7 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Als
         also: writes to other tables in the same transaction.
     """
     first = batches[0]
-    stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
+    stored = [(batch.stream, place, event) for batch in batches for place, event in enumerate(batch.events)]
     return TaggedBatch(
         events=tuple(
             map(_dated, (event for append in appends for event in with_metadata(append.events)), stored)
@@ -429,7 +431,7 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Als
         append_id=first.append_id,
         etag=first.etag,
         dated=any(batch.dated for batch in batches),
-        homes=tuple((stream, at) for stream, at, _ in stored),
+        homes=tuple((stream, place) for stream, place, _ in stored),
         also=also,
     )
 
@@ -439,8 +441,8 @@ def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
 
     The id is kept only in the event's stream.
     """
-    given = event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
-    return given if given.id is None else replace(given, id=None)
+    dated = event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
+    return dated if dated.id is None else replace(dated, id=None)
 
 
 def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions) -> Appended:

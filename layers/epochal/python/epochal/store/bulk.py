@@ -315,13 +315,13 @@ class _Line:
         for entry in unanswered:
             if entry.alone or count == JOINED_APPENDS or (count and entry.size > room):
                 break
-            met = _is_met(self._expected(entry), known, version, moved=count > 0)
-            if met:
+            is_expected = _is_met(self._expected(entry), known, version, moved=count > 0)
+            if is_expected:
                 count, version, room = count + 1, version + len(entry.append.events), room - entry.size
             elif entry.append.idempotency_key is not None:
                 entry.alone = True
                 break
-            chosen.append((entry, met))
+            chosen.append((entry, is_expected))
         return chosen
 
     def _reserve_keys(
@@ -363,7 +363,7 @@ class _Line:
 
         After a refusal nothing is answered, and the head that came back is returned.
         """
-        writes = [entry for entry, met in chosen if met]
+        writes = [entry for entry, is_expected in chosen if is_expected]
         results: Sequence[Result[Head]] = ()
         if writes:
             self.writing = writes
@@ -373,11 +373,11 @@ class _Line:
         if results and isinstance(refused := results[-1], Rejected):
             self._distrust_keys()
             return refused.head
-        coming: Iterator[Result[Head]] = iter(results)
+        remaining: Iterator[Result[Head]] = iter(results)
         current: Any = known
-        for entry, met in chosen:
-            if met:
-                answer = next(coming)
+        for entry, is_expected in chosen:
+            if is_expected:
+                answer = next(remaining)
                 current = answer.token if isinstance(answer, Written) else UNREAD
                 if current is not UNREAD or entry.append.idempotency_key is None:
                     entry.result = outcome_of(answer, NOTHING)

@@ -63,11 +63,11 @@ class Context:
         Raises:
             InvalidInput: the `meta` is no JSON object.
         """
-        found = None if isinstance(event.meta, Claim) else json.with_members(event.meta, self.members)
-        if found is None:
+        members = None if isinstance(event.meta, Claim) else json.with_members(event.meta, self.members)
+        if members is None:
             rule = f"of {event.type} must be a JSON object where `metadata` adds to it"
             raise InvalidInput("events.meta", rule)
-        return found
+        return members
 
 
 @contextmanager

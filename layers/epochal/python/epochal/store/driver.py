@@ -81,9 +81,9 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
     with pool(at_once) as calls:
         under_way = deque(calls.submit(make, item) for item in islice(waiting_for, at_once))
         while under_way:
-            made = under_way.popleft().result()
+            result = under_way.popleft().result()
             under_way.extend(calls.submit(make, item) for item in islice(waiting_for, 1))
-            yield made
+            yield result
 
 
 T = TypeVar("T")
@@ -246,8 +246,8 @@ class Driver:
         try:
             step = next(steps)
             while True:
-                asked = step.ops if isinstance(step, ops.Several) else (step,)
-                replies = self._replies(asked, limit, unknown)
+                requests = step.ops if isinstance(step, ops.Several) else (step,)
+                replies = self._replies(requests, limit, unknown)
                 step = steps.send(replies if isinstance(step, ops.Several) else replies[0])
         except StopIteration as end:
             outcome: T = end.value
@@ -483,8 +483,8 @@ def _uncounted(replies: list[ops.Reply], outcome: ops.Reply) -> Units:
 
     Each request costs the write of all items, and a refusal has counted only the items that it returned.
     """
-    whole = costs.refusal_units(outcome.items, 2) if isinstance(outcome, ops.Refusal) else outcome.units
-    return Units(write=sum(max(0.0, whole.write - reply.units.write) for reply in replies))
+    units = costs.refusal_units(outcome.items, 2) if isinstance(outcome, ops.Refusal) else outcome.units
+    return Units(write=sum(max(0.0, units.write - reply.units.write) for reply in replies))
 
 
 def _halves(positions: range) -> list[range]:

@@ -32,15 +32,15 @@ def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fet
         EventsPruned: an event from `since` on is gone.
         InvalidInput: `since` or `as_of` is beyond the end.
     """
-    whole = store._state(head, head.version, fetch=fetch)  # noqa: SLF001  of one store
+    newest = store._state(head, head.version, fetch=fetch)  # noqa: SLF001  of one store
     if head.deleted:
-        return whole
+        return newest
     version = version_at(store.reader(fetch=False), head.stream, head, as_of)
     return replace(
-        whole,
+        newest,
         version=version,
-        token=whole.token if version == head.version else Token(version=version),
-        unfolds=tuple(unfold for unfold in whole.unfolds if unfold.version <= version),
+        token=newest.token if version == head.version else Token(version=version),
+        unfolds=tuple(unfold for unfold in newest.unfolds if unfold.version <= version),
         events=tuple(_events(store.reader(fetch=fetch), head, since, version)),
     )
 
@@ -76,9 +76,9 @@ def _events(reader: Reader, head: Head, since: int, end: int) -> Iterator[Record
     if since > end:
         raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {end}")
     limit = None if end == head.version else end - since
-    for found in reader.onward(head, since, "forward", limit) if since < end else ():
-        if isinstance(found, Hole):
-            raise EventsPruned(head.stream, found.first, found.end)
-        if found.index >= end:
+    for event in reader.onward(head, since, "forward", limit) if since < end else ():
+        if isinstance(event, Hole):
+            raise EventsPruned(head.stream, event.first, event.end)
+        if event.index >= end:
             return
-        yield found
+        yield event

@@ -347,7 +347,7 @@ def _packed(
     given: Sequence[Event] | Sequence[Unfold], codec: BodyCodec, room: int, field: str
 ) -> Iterator[tuple[Encoded, Encoded]]:
     """Encode the bodies of events or unfolds; yield data and metadata of each."""
-    bodies = iter(codec.pack([body for each in given for body in (each.data, each.meta)], room, field))
+    bodies = iter(codec.pack([body for event in given for body in (event.data, event.meta)], room, field))
     return zip(bodies, bodies, strict=True)
 
 
@@ -440,18 +440,18 @@ def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> b
     The order of the streams does not matter. The first half tells keys apart, the second half contents.
     """
     check_key(key)
-    going = b""
+    writes_digest = b""
     if also:
         from epochal.store.also import digest  # noqa: PLC0415  few appends have anything with them
 
-        going = digest(also)
+        writes_digest = digest(also)
     if len(appends) == 1:
         # The first half is the same with and without `also`: a key is used once in a stream.
-        return whose(appends[0].stream, key) + _contents_digest(appends[0], going)
+        return whose(appends[0].stream, key) + _contents_digest(appends[0], writes_digest)
     ordered = sorted(appends, key=lambda each: each.stream)
     names = "\0".join(("", *(each.stream for each in ordered), key))
     contents = b"".join(map(_contents_digest, ordered))
-    return hashlib.sha256(names.encode()).digest()[:8] + hashlib.sha256(contents + going).digest()[:8]
+    return hashlib.sha256(names.encode()).digest()[:8] + hashlib.sha256(contents + writes_digest).digest()[:8]
 
 
 def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:

@@ -168,10 +168,10 @@ class Listings(ABC):
         counts: Counter[str] = Counter()
         read = 0
         for page in self.store.driver.pages(self.tags_page(group)):
-            found = [count for item in page.items if (count := self.read_tag(item)) is not None]
-            for each in found:
-                counts[each.tag] += each.events
-            read += len(found)
+            counts_found = [count for item in page.items if (count := self.read_tag(item)) is not None]
+            for counted in counts_found:
+                counts[counted.tag] += counted.events
+            read += len(counts_found)
             if progress is not None:
                 progress(read)
         return self.settled({tag: counts[tag] for tag in sorted(counts)})
@@ -250,8 +250,8 @@ class TaggedListings(Listings):
         if max_count is not None:
             must_be_whole(max_count, "max_count", 1)
             page = min(page, max_count)
-        found = self._events(EVERYTHING, since, progress, page)
-        return found if max_count is None else until_whole(found, max_count)
+        events = self._events(EVERYTHING, since, progress, page)
+        return events if max_count is None else until_whole(events, max_count)
 
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
@@ -286,7 +286,11 @@ class TaggedListings(Listings):
         """Yield one page with all names of a group's tags after `beyond`, since only a scan finds them."""
         check_group(group)
         must_be_whole(page, "page", 1)
-        yield [each.tag for each in self._scanned(group) if beyond is None or each.tag > check_tag(beyond)]
+        yield [
+            counted.tag
+            for counted in self._scanned(group)
+            if beyond is None or counted.tag > check_tag(beyond)
+        ]
 
     def tags(self, group: str) -> list[TagCount]:
         """Return the tags of a group with their numbers of events; scans the whole table."""
@@ -303,7 +307,9 @@ class TaggedListings(Listings):
 
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
         """Return the tags that a scan found; tags of several pages are counted by their last page."""
-        long = {each.tag: each.events for each in self.counted([tag for tag in found if not found[tag]])}
+        long = {
+            counted.tag: counted.events for counted in self.counted([tag for tag in found if not found[tag]])
+        }
         return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
 
     def _check_everything(self) -> None:

@@ -66,7 +66,7 @@ def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Out
         return Undetermined(streams=undetermined, capacity=capacity)
     appended = _those(outcomes, Appended)
     return Appended(
-        streams=appended, replayed=any(each.replayed for each in appended.values()), capacity=capacity
+        streams=appended, replayed=any(outcome.replayed for outcome in appended.values()), capacity=capacity
     )
 
 

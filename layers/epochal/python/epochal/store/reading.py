@@ -298,8 +298,8 @@ class Reader:
             CorruptData, MissingBody: an event cannot be decoded or fetched.
         """
         walk = self._begin(stream, start, limit, direction)
-        found = iter(()) if walk is None else self._without_holes(walk, start)
-        return found if limit is None else islice(found, limit)
+        events = iter(()) if walk is None else self._without_holes(walk, start)
+        return events if limit is None else islice(events, limit)
 
     def found(
         self, stream: str, start: int, direction: Direction = "forward", limit: int | None = None
@@ -349,40 +349,40 @@ class Reader:
             return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
         walk = _walk(self.leaving_unopened(), cursor, start, limit)
         hole: Hole | None = None
-        taken: list[Recorded] = []
+        events: list[Recorded] = []
         omitted: list[int] = []
         size = 0
         for stored in () if cursor.head.deleted else walk.events_and_holes():
             event_or_hole = stored
             if isinstance(stored, UnopenedEvent):
-                room = min(largest, max_bytes - size) if taken else largest
+                room = min(largest, max_bytes - size) if events else largest
                 opened = stored.open(room) if room > 0 else None
-                if opened is None and taken:
+                if opened is None and events:
                     break
                 if opened is None:
                     omitted.append(stored.index)
                     size += largest
                 event_or_hole = opened or stored.outline()
-            if taken and not isinstance(event_or_hole, Recorded):
+            if events and not isinstance(event_or_hole, Recorded):
                 break
             if isinstance(event_or_hole, Hole):
                 hole = event_or_hole
                 continue
             event = _readable(event_or_hole)
             size += _size(event)
-            if taken and size > max_bytes:
+            if events and size > max_bytes:
                 break
-            taken.append(event)
-            if len(taken) == limit:
+            events.append(event)
+            if len(events) == limit:
                 break
         return Page(
-            events=tuple(taken),
-            next=self._next(taken[-1].index, walk.cursor) if taken else None,
+            events=tuple(events),
+            next=self._next(events[-1].index, walk.cursor) if events else None,
             version=cursor.head.version,
             low_water=walk.cursor.head.low_water,
             exists=True,
             deleted=cursor.head.deleted,
-            hole=hole or self._beginning(taken, walk.cursor),
+            hole=hole or self._beginning(events, walk.cursor),
             omitted=frozenset(omitted),
         )
 
@@ -475,30 +475,30 @@ class _Walk:
 
     def _forward(self) -> Iterator[Sequence[Found]]:
         """Yield rows of events from `start` on; the archive fills the gaps."""
-        at = self.start
+        index = self.start
         while not self.cursor.at_end:
-            yield from self._archived(at, self.cursor.at)
-            at = yield from self._part(self.cursor.at)
-        yield from self._archived(at, self.cursor.head.version)
+            yield from self._archived(index, self.cursor.at)
+            index = yield from self._part(self.cursor.at)
+        yield from self._archived(index, self.cursor.head.version)
 
     def _backward(self) -> Iterator[Sequence[Found]]:
         """Yield rows of events from `start` back; the archive continues below the table's events."""
-        at = self.start + 1
+        index = self.start + 1
         while not self.cursor.at_end:
-            at = yield from self._part(at)
-        if at > 0 and self.reader.archive is not None:
-            yield from as_rows(self.reader.archive.found(self.cursor.head.stream, at - 1, "backward"))
+            index = yield from self._part(index)
+        if index > 0 and self.reader.archive is not None:
+            yield from as_rows(self.reader.archive.found(self.cursor.head.stream, index - 1, "backward"))
 
     def _rows_and_holes(self) -> Iterator[Sequence[Found | Hole]]:
         """Yield rows of events, with a row for each hole between them."""
         forward = self.cursor.forward
-        at = self.start if forward else self.start + 1
+        index = self.start if forward else self.start + 1
         for row in self._rows():
-            yield _hole(at, row[0].index) if forward else _hole(row[0].index + 1, at)
+            yield _hole(index, row[0].index) if forward else _hole(row[0].index + 1, index)
             yield row
-            at = row[-1].index + forward
+            index = row[-1].index + forward
             del row  # or it would be held until the next one is read
-        yield _hole(at, self.cursor.head.version) if forward else _hole(0, at)
+        yield _hole(index, self.cursor.head.version) if forward else _hole(0, index)
 
     def _part(self, at: int) -> Generator[Sequence[Found], None, int]:
         """Read one part and yield its events in rows; forward, the archive fills gaps inside.
@@ -550,8 +550,8 @@ class _Walk:
         """Return rows of the events `first` to `end - 1` that the archive has."""
         if self.reader.archive is None or first >= end:
             return ()
-        found = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
-        return as_rows(takewhile(lambda each: each.index < end, found))
+        events = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
+        return as_rows(takewhile(lambda each: each.index < end, events))
 
 
 def as_rows(events: Iterable[Found]) -> Iterator[tuple[Found]]:
@@ -628,13 +628,13 @@ def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator
     room, end = size, -1
     for span in spans:
         offsets = range(span.next - span.base)
-        left = offsets if forward else offsets[::-1]
+        remaining = offsets if forward else offsets[::-1]
         if chunk and end != (span.base if forward else span.next):
             yield chunk
             chunk, room = [], size
         end = span.next if forward else span.base
-        while left:
-            taken, left = left[:room], left[room:]
+        while remaining:
+            taken, remaining = remaining[:room], remaining[room:]
             chunk.append((span, taken))
             room -= len(taken)
             if not room:

@@ -83,8 +83,8 @@ def _is_full(token: Token) -> bool:
 
 def _seal(key: bytes, table: str, stream: str, token: Token) -> str:
     """Compute the seal of a token: the first 16 bytes of an HMAC, in hex."""
-    said = "\0".join(("token", table, stream, token.bare, str(token.low_water)))
-    return hmac.digest(key, said.encode(), "sha256")[:_SEAL_BYTES].hex()
+    content = "\0".join(("token", table, stream, token.bare, str(token.low_water)))
+    return hmac.digest(key, content.encode(), "sha256")[:_SEAL_BYTES].hex()
 
 
 def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[bytes | None]:

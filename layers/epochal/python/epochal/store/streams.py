@@ -309,8 +309,8 @@ class Streams:
             must_be_whole(since, "since", 0)
         store, meter = self.metered()
         with meter:
-            whole = since == 0 or (since is None and as_of is not None)
-            head = store.newest(stream, refused, whole=whole)
+            all_events = since == 0 or (since is None and as_of is not None)
+            head = store.newest(stream, refused, whole=all_events)
             if head is None:
                 return None
             if as_of is None:
@@ -391,11 +391,11 @@ class Streams:
         store, meter = self.metered()
         selected = Selection.of(types, since, until)
         with meter:
-            found = store.reader(fetch=fetch).page(
+            page = store.reader(fetch=fetch).page(
                 stream_name(stream), start, limit, direction, max_bytes, largest=min(largest, MAX_DECODED)
             )
-        events = found.events if selected is None else tuple(filter(selected, found.events))
-        return replace(found, events=events, capacity=meter.capacity)
+        events = page.events if selected is None else tuple(filter(selected, page.events))
+        return replace(page, events=events, capacity=meter.capacity)
 
     def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
         """Delete the events below index `before` permanently; None if there is no such stream.
@@ -431,8 +431,8 @@ class Streams:
             if self.archive is not None:
                 # Events appended meanwhile are not in the archive, and so must not be pruned.
                 before = min(before, store.copy_to_archive(stream, before))
-            found = store.prune(stream, before, unarchived=True)
-        return None if found is None else replace(found, capacity=meter.capacity)
+            pruned = store.prune(stream, before, unarchived=True)
+        return None if pruned is None else replace(pruned, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
         """Prune all of a stream and leave a tombstone, so that its name takes no more events.
@@ -462,10 +462,10 @@ class Streams:
             raise InvalidInput("leave_open", rule)
         layout = prunable(self.layout, "deleted")
         steps = layout.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
-        found, capacity = self.driver.measured(steps)
-        if isinstance(found, Rejected):
-            return conflict_of(found.head, capacity)
-        return _pruned(found, capacity)
+        result, capacity = self.driver.measured(steps)
+        if isinstance(result, Rejected):
+            return conflict_of(result.head, capacity)
+        return _pruned(result, capacity)
 
     def copy_to_archive(self, stream: str, before: int) -> int:
         """Copy the events below `before` to the archive, for a later prune; return the archive's version.
@@ -640,14 +640,14 @@ class Streams:
         if key is not None:
             check_key(key)
         ticks = from_unix_nanoseconds(self.now() if now is None else now)
-        at = format_ticks(ticks)
+        timestamp = format_ticks(ticks)
         if not TIMERS.isdisjoint(event.type for event in events):
             from epochal.scheduling import check_all  # noqa: PLC0415  few appends set a timer
 
             check_all(events, ticks, tags=isinstance(self.layout, TaggedStreams))
         codec = replace(self.codec, compress_from=self.layout.compress_from)
-        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, at, codec)
-        stored = store_events(events, at, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)
+        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, timestamp, codec)
+        stored = store_events(events, timestamp, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)
         return Batch(
             stream=stream,
             events=stored,
@@ -660,8 +660,8 @@ class Streams:
             keyed=key is not None,
             above=NEVER if key is None else keyed(self.layout).told_by(key, ticks),
             dated=any(
-                event.timestamp is not None and each.timestamp == at
-                for event, each in zip(events, stored, strict=True)
+                event.timestamp is not None and encoded.timestamp == timestamp
+                for event, encoded in zip(events, stored, strict=True)
             ),
         )
 

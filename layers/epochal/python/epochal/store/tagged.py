@@ -193,14 +193,14 @@ class TaggedStore(ABC):
         It takes one request if the key is unused, and two for a few events.
         """
         check_key(idempotency_key)
-        found: list[Recorded] = []
+        events: list[Recorded] = []
         for first, end in pairwise(_LOOKED_FOR):
             ids = [keyed_id(idempotency_key, number) for number in range(first, end)]
-            there = self._settled(ids)
-            found += (there[each] for each in ids if each in there)
-            if len(there) < len(ids):
+            by_id = self._settled(ids)
+            events += (by_id[event_id] for event_id in ids if event_id in by_id)
+            if len(by_id) < len(ids):
                 break
-        return tuple(found)
+        return tuple(events)
 
     def read(
         self,
@@ -264,8 +264,8 @@ class TaggedStore(ABC):
 
     def _answered(self, steps: Steps[A]) -> A:
         """Run a read; return its result with large bodies and the capacity that it consumed."""
-        found, capacity = self.driver.measured(steps)
-        return replace(found, events=self.whole(found.events), capacity=capacity)
+        answer, capacity = self.driver.measured(steps)
+        return replace(answer, events=self.whole(answer.events), capacity=capacity)
 
     def beginning(self, query: Query) -> Position:
         """Return the position of a query before any event was read."""
@@ -274,8 +274,8 @@ class TaggedStore(ABC):
 
     def event(self, event_id: str) -> Recorded | None:
         """Return one event by the id that its caller chose; None if there is none."""
-        wanted = parse_event_id(event_id)
-        return self.events([wanted]).get(wanted)
+        parsed_id = parse_event_id(event_id)
+        return self.events([parsed_id]).get(parsed_id)
 
     @property
     @abstractmethod
@@ -364,8 +364,8 @@ class TaggedStore(ABC):
                 outcome = self.driver.run(self._append(events, None, also))
             if isinstance(outcome, Conflict) or not outcome.replayed:
                 return outcome
-            told = replace(self, driver=self.driver.reading_back())
-            if len(told.appended(key)) == len(events):
+            reader = replace(self, driver=self.driver.reading_back())
+            if len(reader.appended(key)) == len(events):
                 return outcome
         except IdTaken as taken:
             raise IdTaken("idempotency_key", _USED) from taken
@@ -401,10 +401,10 @@ class TaggedStore(ABC):
         if not events:
             raise InvalidInput("events", "must not be empty")
         checked = tuple(
-            self.checked(event, f"events[{at}]") for at, event in enumerate(with_metadata(events))
+            self.checked(event, f"events[{place}]") for place, event in enumerate(with_metadata(events))
         )
-        given = [event.id for event in checked if event.id is not None]
-        if len(set(given)) < len(given):
+        ids = [event.id for event in checked if event.id is not None]
+        if len(set(ids)) < len(ids):
             raise InvalidInput("events", "an id stands twice")
         return checked
 
@@ -442,13 +442,13 @@ class TaggedEvents(TaggedStore):
         An id that the store chose is stored in its event alone, so events are not found by it.
         """
         must_be_texts(ids, MAX_FIELD_BYTES, "ids")
-        found = self.driver.run(events_by_id(self.site, ids))
-        return {event.id: event for event in self.whole(tuple(found.values()))}
+        stored = self.driver.run(events_by_id(self.site, ids))
+        return {event.id: event for event in self.whole(tuple(stored.values()))}
 
     def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:
         """Return the events of a tag by their index in the tag, from `first` to `end - 1`, if they exist."""
-        found = self.driver.run(events_between(self.site, tag, first, end))
-        return replace(self, fetch=fetch).whole(found)
+        entries = self.driver.run(events_between(self.site, tag, first, end))
+        return replace(self, fetch=fetch).whole(entries)
 
     @property
     def streams(self) -> Streams:
@@ -490,10 +490,10 @@ class TaggedEvents(TaggedStore):
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
         """Encode checked events as one append of now."""
         bodies = [body for event in events for body in (event.data, event.meta)]
-        there = [body for body in bodies if isinstance(body, bytes)]
+        inline = [body for body in bodies if isinstance(body, bytes)]
         packed = (
-            list(map(_plain, there))
-            if self.codec.bodies is None and len(there) == len(bodies)
+            list(map(_plain, inline))
+            if self.codec.bodies is None and len(inline) == len(bodies)
             else self.codec.pack(bodies, EVENTS_INLINE, "events")
         )
         now = from_unix_nanoseconds(self.now())
@@ -599,12 +599,12 @@ def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -
         InvalidInput: an event has an id already.
     """
     check_key(key)
-    for at, event in enumerate(given):
+    for number, event in enumerate(given):
         if event.id is not None:
             raise InvalidInput(
-                f"events[{at}].id", "must not be given beside an idempotency key, which makes it"
+                f"events[{number}].id", "must not be given beside an idempotency key, which makes it"
             )
-    return tuple(replace(event, id=keyed_id(key, at)) for at, event in enumerate(checked))
+    return tuple(replace(event, id=keyed_id(key, number)) for number, event in enumerate(checked))
 
 
 def _placed(events: Sequence[Recorded], versions: Mapping[str, int]) -> tuple[Recorded, ...]:

@@ -111,12 +111,12 @@ class Importer(ABC):
                 contents. What comes before its batch is stored.
             TooLarge: an event with more tags or bytes than a transaction holds.
         """
-        done = after or Imported()
-        for batch in self._cut(self._dated(islice(history, done.read, None), done.read)):
-            done = self._import(batch, done)
+        imported = after or Imported()
+        for batch in self._cut(self._dated(islice(history, imported.read, None), imported.read)):
+            imported = self._import(batch, imported)
             if progress is not None:
-                progress(done)
-        return done
+                progress(imported)
+        return imported
 
     @abstractmethod
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
@@ -142,9 +142,9 @@ class Importer(ABC):
         stored = self.store.events([dated.event.id or "" for dated in batch])
         new = [dated for dated in batch if dated.event.id not in stored]
         for place, dated in enumerate(batch, done.read):
-            found = stored.get(dated.event.id or "")
-            if found is not None and self._as_stored(dated, found) != found:
-                raise InvalidInput(f"history[{place}]", f"the id {found.id} exists with other contents")
+            earlier = stored.get(dated.event.id or "")
+            if earlier is not None and self._as_stored(dated, earlier) != earlier:
+                raise InvalidInput(f"history[{place}]", f"the id {earlier.id} exists with other contents")
         moved = self._append(new) if new else 0
         return replace(
             done,
@@ -208,20 +208,20 @@ class TaggedImporter(Importer):
 
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
         """Yield parts of up to 200 KB and 100 items of the history, in which each id appears once."""
-        taken: list[DatedEvent] = []
+        chosen: list[DatedEvent] = []
         ids, tags, size = set[str | None](), set[str](), 0
-        for each in history:
-            own = set(self.store.site.tags_of(each.event.type, each.event.tags))
-            size += _FIELDS + body_size(each.event.data) + body_size(each.event.meta)
+        for dated in history:
+            own = set(self.store.site.tags_of(dated.event.type, dated.event.tags))
+            size += _FIELDS + body_size(dated.event.data) + body_size(dated.event.meta)
             items = len(ids) + 1 + len(tags | own)
-            if taken and (items > TRANSACTION_ITEMS or size > BATCH_BYTES or each.event.id in ids):
-                yield taken
-                taken, ids, tags, size = [], set(), set(), 0
-            taken.append(each)
-            ids.add(each.event.id)
+            if chosen and (items > TRANSACTION_ITEMS or size > BATCH_BYTES or dated.event.id in ids):
+                yield chosen
+                chosen, ids, tags, size = [], set(), set(), 0
+            chosen.append(dated)
+            ids.add(dated.event.id)
             tags |= own
-        if taken:
-            yield taken
+        if chosen:
+            yield chosen
 
     def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
         """Return the event as it would be stored if it were the event found under its id."""
@@ -239,8 +239,8 @@ class TaggedImporter(Importer):
 
     def _append(self, new: Sequence[DatedEvent]) -> int:
         """Append a part of the history; return the number of places that differ from those wanted."""
-        events = [replace(each.event, timestamp=format_ticks(each.happened)) for each in new]
-        batch = replace(self.store.batch(events), now=max(each.happened for each in new), dated=True)
+        events = [replace(dated.event, timestamp=format_ticks(dated.happened)) for dated in new]
+        batch = replace(self.store.batch(events), now=max(dated.happened for dated in new), dated=True)
         outcome = self.store.driver.run(append(self.store.site, batch))
         written = outcome.events if isinstance(outcome, Appended) else ()
-        return sum(event.place != each.place for event, each in zip(written, new, strict=True))
+        return sum(event.place != dated.place for event, dated in zip(written, new, strict=True))

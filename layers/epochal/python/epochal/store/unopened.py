@@ -90,10 +90,10 @@ class UnopenedHead:
         unopened = UnopenedEvent(
             stream=self.head.stream, span=self.head.span, offset=place, codec=self.codec, fetch=False
         )
-        found = unopened.open(largest)
-        if isinstance(found, Unreadable):
-            raise found.fault
-        return found
+        opened = unopened.open(largest)
+        if isinstance(opened, Unreadable):
+            raise opened.fault
+        return opened
 
     @property
     def _indices(self) -> range:

@@ -104,10 +104,10 @@ def append(
         TooLarge: the events fit no item, or no transaction.
     """
     part = TagsPart.of(site, batch, condition)
-    came = yield from commit(part.commit)
-    if isinstance(came, Unmet):
-        return Conflict(events=(), position=part.position, unmet=came.items)
-    return part.made(came.writes) if isinstance(came, Made) else came
+    ended = yield from commit(part.commit)
+    if isinstance(ended, Unmet):
+        return Conflict(events=(), position=part.position, unmet=ended.items)
+    return part.made(ended.writes) if isinstance(ended, Made) else ended
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,8 +132,8 @@ class TagsPart:
         """Of an append; the last pages that its position tells are known."""
         shares = {share.tag: share for share in shares_of(site, batch)}
         position = _beginning(batch, condition)
-        wanted = dict.fromkeys((*shares, *position.seen))
-        heads = _known(wanted, None if condition is None else condition.after)
+        tags = dict.fromkeys((*shares, *position.seen))
+        heads = _known(tags, None if condition is None else condition.after)
         return cls(site=site, batch=batch, shares=shares, condition=condition, position=position, heads=heads)
 
     @property
@@ -168,22 +168,22 @@ class TagsPart:
         }
         if self.condition is None:
             return None
-        found = yield from _in_the_way(self.site, self.condition, self.position, self.heads)
-        if found.events:
-            return (yield from self._stored_before()) or found
-        self.position = found.position
+        conflicts = yield from _in_the_way(self.site, self.condition, self.position, self.heads)
+        if conflicts.events:
+            return (yield from self._stored_before()) or conflicts
+        self.position = conflicts.position
         return None
 
     def records(self, writes: Writes) -> Sequence[Put]:
         """Of the ids that the caller chose: where their events will be."""
-        found: list[Put] = []
+        puts: list[Put] = []
         for tag, share in self.shares.items():
             first = writes[stream_of(tag)].first
             for offset, (number, body) in enumerate(zip(share.numbers, share.firsts, strict=True)):
                 event_id = self.batch.events[number].id
                 if body == tag and event_id is not None:
-                    found.append(id_record(self.site.table, event_id, tag, first + offset, self.batch.beside))
-        return found
+                    puts.append(id_record(self.site.table, event_id, tag, first + offset, self.batch.beside))
+        return puts
 
     def before(self, _writes: Writes, _refusal: Refusal) -> Steps[TagsEnd | None]:
         """The events as they are stored, if their ids are there."""
@@ -196,8 +196,8 @@ class TagsPart:
         events = self.batch.recorded(next(iter(writes.values())).stamp)
         if self.batch.homes:
             events = tuple(
-                replace(event, stream=stream, index=writes[stream].first + at)
-                for event, (stream, at) in zip(events, self.batch.homes, strict=True)
+                replace(event, stream=stream, index=writes[stream].first + index)
+                for event, (stream, index) in zip(events, self.batch.homes, strict=True)
                 if event.tags
             )
         return Appended(
@@ -216,9 +216,9 @@ class TagsPart:
         for tag, planned in writes.items():
             last = stamped_place(planned.stamp, self.shares[tag].numbers[-1])
             now[tag] = Reached(planned.token.version, last, planned.token)
-        seen = {tag: now[tag] for tag in tags}
-        heads = {tag: now[tag] for tag in now if tag not in seen}
-        return Position(seen=seen, heads=heads, items=self.position.items)
+        reached = {tag: now[tag] for tag in tags}
+        heads = {tag: now[tag] for tag in now if tag not in reached}
+        return Position(seen=reached, heads=heads, items=self.position.items)
 
 
 def _tag_of(stream: str) -> str:
@@ -227,7 +227,7 @@ def _tag_of(stream: str) -> str:
 
 def _of_tags(writes: Writes) -> Writes:
     """Those of them that are to tags, by the tag."""
-    return {_tag_of(stream): each for stream, each in writes.items() if stream.startswith(TAG_STREAMS)}
+    return {_tag_of(stream): write for stream, write in writes.items() if stream.startswith(TAG_STREAMS)}
 
 
 def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
@@ -239,12 +239,12 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
         return Position(seen={tag: Reached() for tag in fence.all_tags}, items=fence.marks)
     check_covered(after, fence)
     # A chain of appends, each after the position of the one before, would gather the heads of all their tags.
-    wanted = {tag for event in batch.events for tag in event.tags}.union(
+    tags = {tag for event in batch.events for tag in event.tags}.union(
         *(item.tags for item in fence.query.items)
     )
     return Position(
         seen={tag: after.seen[tag] for tag in fence.all_tags},
-        heads={tag: reached for tag, reached in after.heads.items() if tag in wanted},
+        heads={tag: reached for tag, reached in after.heads.items() if tag in tags},
         items=fence.marks,
     )
 
@@ -253,9 +253,9 @@ def _known(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
     """The last pages of those tags of which a position tells them."""
     reached = {} if told is None else {**told.heads, **told.seen}
     return {
-        tag: _Head(page=each.token, reached=each)
+        tag: _Head(page=head.token, reached=head)
         for tag in tags
-        if (each := reached.get(tag)) is not None and _tells(each)
+        if (head := reached.get(tag)) is not None and _tells(head)
     }
 
 
@@ -370,9 +370,9 @@ class TagShare:
             pages: of the first tags' streams, the index of the page that gets the bodies.
             homes: of named streams, the index of the first event that they get.
         """
-        whole = self.whole or _whole(batch, self.tag, self.numbers, homes)
-        if len(whole.content.data) < REFERRED_FROM or set(self.firsts) == {self.tag}:
-            return whole
+        complete = self.whole or _whole(batch, self.tag, self.numbers, homes)
+        if len(complete.content.data) < REFERRED_FROM or set(self.firsts) == {self.tag}:
+            return complete
         own = zip(self.numbers, self.firsts, strict=True)
         events = [
             _stored(batch, number, self.tag, None if first == self.tag else pages[first], homes)
@@ -423,18 +423,18 @@ def _stored(
     batch: TaggedBatch, number: int, tag: str, page: int | None, homes: Mapping[str, int]
 ) -> EncodedEvent:
     event, (data, meta) = batch.events[number], batch.bodies[number]
-    here, home = page is None, batch.homes[number] if batch.homes else None
+    is_new, home = page is None, batch.homes[number] if batch.homes else None
     label = Label(
         number=number,
         others=tuple(sorted(set(event.tags) - {tag})),
         id=event.id,
         page=page,
         home=None if home is None else (home[0], homes[home[0]] + home[1]),
-        meta=meta if here else EMPTY,
+        meta=meta if is_new else EMPTY,
     )
     return EncodedEvent(
         type=event.type,
-        data=data if here else EMPTY,
+        data=data if is_new else EMPTY,
         meta=label.encoded(),
         timestamp=event.timestamp or format_ticks(batch.now),
         correlation_id=event.correlation_id,
@@ -451,7 +451,7 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded,
     if not batch.ids:
         return ()
     records = yield from _records(site, batch.ids)
-    if any(beside_of(each) != batch.beside for each in records):
+    if any(beside_of(record) != batch.beside for record in records):
         raise IdTaken("events", "ids exist, and something else went with their events")
     found = yield from _of_records(site, records)
     for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
@@ -473,7 +473,7 @@ def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, Record
 def _records(site: TagStreams, ids: Iterable[str]) -> Steps[list[Item]]:
     items: list[Item] = []
     # Where a record is, its event is too, once no append of them is under way.
-    for read in settled((site.table, id_key(each)) for each in dict.fromkeys(ids)):
+    for read in settled((site.table, id_key(own_id)) for own_id in dict.fromkeys(ids)):
         reply = yield read
         items += [item for item in reply.items if item is not None]
     return items
@@ -499,7 +499,7 @@ def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Reco
 def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag | None, Page | None]]:
     """What a tag has at an index, and the last page that begins there or before."""
     reply = yield query(site.table, stream, 0, index, forward=False, limit=1)
-    page = next((read_page(each, site.table) for each in reply.items), None)
+    page = next((read_page(item, site.table) for item in reply.items), None)
     held = () if page is None else entries_of(page.span)
     return next((entry for entry in held if entry.index == index), None), page
 
@@ -564,12 +564,12 @@ def append_mixed(
         streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
     )
     if key is not None or not batches[0].keyed:
-        came = yield from commit(both.commit)
-        return came if isinstance(came, Unmet) else both.told(came)
-    found = yield from searched(batches[0], both.commit, repeatable=True)
-    if isinstance(found, Written | Unknown):
-        return MixedResult(streams={batches[0].stream: found})
-    return found if isinstance(found, Unmet) else both.told(found)
+        ended = yield from commit(both.commit)
+        return ended if isinstance(ended, Unmet) else both.told(ended)
+    earlier = yield from searched(batches[0], both.commit, repeatable=True)
+    if isinstance(earlier, Written | Unknown):
+        return MixedResult(streams={batches[0].stream: earlier})
+    return earlier if isinstance(earlier, Unmet) else both.told(earlier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -630,11 +630,11 @@ class Mixed:
         """What the key's record says; where that is what these writes leave, they were made."""
         ended = yield from self.streams.before(writes, refusal)
         if not isinstance(ended, DecidedBefore) or any(
-            each.replayed or each.token.etag != writes[stream].token.etag
-            for stream, each in ended.streams.items()
+            outcome.replayed or outcome.token.etag != writes[stream].token.etag
+            for stream, outcome in ended.streams.items()
         ):
             return ended
-        yield from settled((self.streams.table, each.key) for each in writes.values())
+        yield from settled((self.streams.table, write.key) for write in writes.values())
         return Made(writes=writes)
 
     def told(self, came: _MixedEnd) -> MixedResult:
@@ -642,10 +642,10 @@ class Mixed:
         match came:
             case Made(certain=False, writes=writes):
                 return MixedResult(
-                    streams={each: Unknown(first=writes[each].first) for each in self.streams.batches}
+                    streams={batch: Unknown(first=writes[batch].first) for batch in self.streams.batches}
                 )
             case Made(writes=writes):
-                written = {each: writes[each].written for each in self.streams.batches}
+                written = {batch: writes[batch].written for batch in self.streams.batches}
                 return MixedResult(streams=written, tags=self.tags.made(writes))
             case DecidedBefore():
                 return MixedResult(streams=came.streams)
@@ -674,8 +674,8 @@ class _StreamKey(SeveralKey):
         if head is None or first is None:
             return None
         before = None if self.seen else (yield from self.before(table))
-        made = before or (yield from result_under_key(self.batch, head, first, later=True))
-        return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else made
+        result = before or (yield from result_under_key(self.batch, head, first, later=True))
+        return DecidedBefore(streams={self.batch.stream: result}) if isinstance(result, Written) else result
 
     def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
         """See `SeveralKey.told`; None where the stream alone has not been appended to yet."""

@@ -116,11 +116,13 @@ class EventOfTag:
 
 def entries_of(span: PageSpan) -> Iterator[EventOfTag]:
     """The events of a span of a tag's page."""
-    page, at = span.page, span.page.base
+    page, index = span.page, span.page.base
     for position, frame in enumerate(page.frames):
-        if at < span.next and at + frame.count > span.base:
-            yield from (each for each in _of_frame(page, position, at) if span.base <= each.index < span.next)
-        at += frame.count
+        if index < span.next and index + frame.count > span.base:
+            yield from (
+                entry for entry in _of_frame(page, position, index) if span.base <= entry.index < span.next
+            )
+        index += frame.count
 
 
 def last_entry(page: Page) -> EventOfTag:
@@ -180,31 +182,31 @@ def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps
     """The entries that hold the bodies, by the ids of their events."""
     keys = {_name(key): key for key, _, _ in places}
     items = yield from get_all(site.table, keys.values())
-    found = _held([read_page(item, site.table) for item in items], places)
-    late = {_name(key): key for key, stamp, number in places if (stamp, number) not in found}
+    bodies = _held([read_page(item, site.table) for item in items], places)
+    late = {_name(key): key for key, stamp, number in places if (stamp, number) not in bodies}
     for read in settled((site.table, key) for key in late.values()):
         reply = yield read
-        found |= _held([read_page(item, site.table) for item in reply.items if item is not None], places)
+        bodies |= _held([read_page(item, site.table) for item in reply.items if item is not None], places)
     for key, stamp, numbered in places:
-        if (stamp, numbered) not in found:
+        if (stamp, numbered) not in bodies:
             raise CorruptData(
                 f"{key['p']['S']}: page {key['i']['N']} has no body of event {numbered} of an append"
             )
-    return {entry.id: entry for entry in found.values()}
+    return {entry.id: entry for entry in bodies.values()}
 
 
 def _held(
     pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]
 ) -> dict[tuple[bytes, int], EventOfTag]:
-    wanted = {(stamp, number) for _, stamp, number in places}
-    stamps = {stamp for stamp, _ in wanted}
+    sought = {(stamp, number) for _, stamp, number in places}
+    stamps = {stamp for stamp, _ in sought}
     return {
         (frame.stamp, entry.label.number): entry
         for page in pages
         for position, frame in enumerate(page.frames)
         if frame.stamp in stamps
         for entry in _of_frame(page, position)
-        if (frame.stamp, entry.label.number) in wanted and entry.label.page is None
+        if (frame.stamp, entry.label.number) in sought and entry.label.page is None
     }
 
 
@@ -237,8 +239,8 @@ def _recorded(entry: EventOfTag, holder: EventOfTag) -> Recorded:
 
 def _with_user(meta: Body, user: str) -> Body:
     """Metadata with the user that labels had once, as a metadata block adds a member; what is no object stays."""
-    found = None if isinstance(meta, Claim) else json.with_members(meta, {"user": user})
-    return meta if found is None else found
+    members = None if isinstance(meta, Claim) else json.with_members(meta, {"user": user})
+    return meta if members is None else members
 
 
 _ID: Final = 1
@@ -275,13 +277,13 @@ class Label:
     def encoded(self) -> Encoded:
         """As stored."""
         out = Writer()
-        given = (
+        parts = (
             (_ID, self.id is not None),
             (_ELSEWHERE, self.page is not None),
             (_META, self.meta != EMPTY),
             (_HOME, self.home is not None),
         )
-        out.byte(sum(flag for flag, there in given if there))
+        out.byte(sum(flag for flag, is_present in parts if is_present))
         out.number(self.number)
         out.number(len(self.others))
         for tag in self.others:
@@ -345,7 +347,7 @@ class TagStreams:
     def tags_of(self, kind: str, tags: Collection[str]) -> tuple[str, ...]:
         """The tags in whose streams an event is; the first of them has its body."""
         own = tuple(sorted(set(tags))) or (UNTAGGED,)
-        return (*own, *(each for each in (type_tag(kind), EVERYTHING) if each in self.type_heads))
+        return (*own, *(tag for tag in (type_tag(kind), EVERYTHING) if tag in self.type_heads))
 
 
 def reserved_tags(types: Collection[str], *, everything: bool) -> frozenset[str]:

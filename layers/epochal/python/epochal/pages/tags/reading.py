@@ -82,21 +82,21 @@ class PageReads:
         """
         site, fenced = self.site, self.fenced
         others = {tag for item in fenced.query.items for tag in item.tags}.difference(fenced.all_tags)
-        whole = [tag for tag in fenced.all_tags if not before.get(tag, Reached()).count]
-        rest = [tag for tag in (*fenced.all_tags, *sorted(others)) if tag not in whole]
+        unread = [tag for tag in fenced.all_tags if not before.get(tag, Reached()).count]
+        rest = [tag for tag in (*fenced.all_tags, *sorted(others)) if tag not in unread]
         replies: list[Items] = yield from side_by_side(
-            [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=min(SHORT, limit + 1)) for tag in whole]
+            [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=min(SHORT, limit + 1)) for tag in unread]
             + [_last(site, tag) for tag in rest]
         )
         cursors = dict[str, Cursor]()
         heads = dict[str, Page | None]()
-        for tag, reply in zip((*whole, *rest), replies, strict=True):
+        for tag, reply in zip((*unread, *rest), replies, strict=True):
             pages = tuple(read_page(item, site.table) for item in reply.items)
             head: Page | None = pages[-1] if pages else None
-            if tag in whole and reply.last is not None:
+            if tag in unread and reply.last is not None:
                 head = yield from load_head(site.table, stream_of(tag))
             heads[tag] = head
-            if head is not None and tag in whole:
+            if head is not None and tag in unread:
                 cursors[tag] = Cursor(head=head, at=0, forward=True, located=True, ahead=pages)
             elif head is not None:
                 cursors[tag] = stand(head, max(0, before.get(tag, Reached()).count - 1))
@@ -124,12 +124,12 @@ class PageReads:
             if bound is None or entry.key < bound
         ]
         trail = None if wanted.end is None else Trail(base=at, passed=places_of(chains), end=wanted.end)
-        taken, cut = yield from take(self.site, entries, wanted.takes, trail=trail)
+        events, cut = yield from take(self.site, entries, wanted.takes, trail=trail)
         bound = bound if cut is None else cut
         if bound is None:
-            return Part(events=tuple(taken), reached=until, done=True)
+            return Part(events=tuple(events), reached=until, done=True)
         reached = {tag: _passed(part.entries, at[tag], bound) for tag, part in slices.items()}
-        return Part(events=tuple(taken), reached=reached, done=False, full=cut is not None)
+        return Part(events=tuple(events), reached=reached, done=False, full=cut is not None)
 
     def part_back(
         self, after: Position | None, rest: Down | None, takes: Takes, most: int
@@ -155,31 +155,31 @@ class PageReads:
             )
         chains = {tag: part.entries for tag, part in slices.items()}
         floor = max((part.entries[0].key for part in slices.values() if not part.whole), default=None)
-        wanted = [
+        sought = [
             entry
             for entry in reversed(candidates(fenced, chains, base, position.seen))
             if floor is None or entry.key > floor
         ]
         trail = Trail(base=base, passed=places_of(chains), end=position)
         first = Trail.of(position) if rest is None else None
-        taken, cut = yield from take(self.site, wanted, takes, trail=trail, first=first)
+        events, cut = yield from take(self.site, sought, takes, trail=trail, first=first)
         lowest = floor if cut is None else cut
         further = None
         if lowest is not None:
-            left = {tag: _left(part.entries, base[tag], lowest) for tag, part in slices.items()}
-            further = Down(upto=lowest, position=position, at=left)
-        return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
+            remaining = {tag: _left(part.entries, base[tag], lowest) for tag, part in slices.items()}
+            further = Down(upto=lowest, position=position, at=remaining)
+        return PartBack(events=tuple(events), position=position, rest=further, full=cut is not None)
 
 
 def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tuple[Recorded, ...]]:
     """A tag's events from index `first` to `end - 1`, as far as there are any."""
-    found: list[EventOfTag] = []
+    entries: list[EventOfTag] = []
     cursor = yield from begin_stream(site.table, stream_of(tag), first)
     while cursor is not None and not cursor.at_end and cursor.at < end:
         part = yield from advance(site.table, cursor, end - cursor.at)
-        found += [entry for span in part.spans for entry in entries_of(span.before(end))]
+        entries += [entry for span in part.spans for entry in entries_of(span.before(end))]
         cursor = part.cursor
-    return tuple((yield from recorded_all(site, found)))
+    return tuple((yield from recorded_all(site, entries)))
 
 
 def heads_of(site: TagStreams, tags: Collection[str]) -> Steps[dict[str, Page | None]]:
@@ -206,8 +206,8 @@ def matches(
     for tag in fenced.all_tags:
         between = (before.get(tag, Reached()), until[tag])
         chains[tag] = (yield from _upward(site, tag, between, cursors.get(tag))).entries
-    wanted = candidates(fenced, chains, before, until)
-    events = yield from recorded_all(site, wanted)
+    sought = candidates(fenced, chains, before, until)
+    events = yield from recorded_all(site, sought)
     if end is None:
         return tuple(events)
     trail = Trail(base=begun(fenced, before), passed=places_of(chains), end=end)
@@ -218,16 +218,16 @@ def candidates(
     fenced: Fence, chains: Mapping[str, Sequence[EventOfTag]], before: Reach, until: Reach
 ) -> list[EventOfTag]:
     """Entries of what matches and is new, each event once, in order: with its body, where one of them has it."""
-    found = dict[str, EventOfTag]()
+    by_key = dict[str, EventOfTag]()
     for tag, entries in chains.items():
         types = types_fenced_by(fenced, tag)
         for entry in entries:
             if types and entry.type not in types:
                 continue
-            known = found.get(entry.key)
-            if known is None or known.body is not None:
-                found[entry.key] = entry
-    return [found[key] for key in sorted(found) if is_new(found[key], fenced, before, until)]
+            earlier = by_key.get(entry.key)
+            if earlier is None or earlier.body is not None:
+                by_key[entry.key] = entry
+    return [by_key[key] for key in sorted(by_key) if is_new(by_key[key], fenced, before, until)]
 
 
 def places_of(chains: Mapping[str, Iterable[EventOfTag]]) -> dict[str, list[tuple[str, int]]]:
@@ -313,13 +313,13 @@ def _upward(
     field: str = "after",
 ) -> Steps[_Slice]:
     """A tag's next events, all of those that are between where these are few, or no `most` is named."""
-    at, until = between
-    if at.count >= until.count:
-        if at != until and at.count:
+    index, until = between
+    if index.count >= until.count:
+        if index != until and index.count:
             raise altered(tag, field)
         return _Slice((), whole=True)
     # The last event that was reached comes along: it shows that it was.
-    cursor = cursor or stand(_ending(site, tag, until), max(0, at.count - 1))
+    cursor = cursor or stand(_ending(site, tag, until), max(0, index.count - 1))
     entries: list[EventOfTag] = []
     size = 0
     while not cursor.at_end and (most is None or (len(entries) <= most and size < SLICE_BYTES)):
@@ -329,7 +329,7 @@ def _upward(
         size += sum(len(entry.event.data.data) for entry in more)
     if cursor.at_end and entries and entries[-1].reached != until:
         raise altered(tag, field)
-    return _Slice(after(tag, entries, at, field), whole=cursor.at_end)
+    return _Slice(after(tag, entries, index, field), whole=cursor.at_end)
 
 
 def _downward(
@@ -350,22 +350,22 @@ def _downward(
     head = _ending(site, tag, top) if cursor is None else cursor.head
     back = stand(head, None, forward=False)
     least = max(0, before.count - 1)
-    found: list[EventOfTag] = []
+    entries: list[EventOfTag] = []
     size = 0
-    while not back.at_end and (not found or found[0].index > least):
+    while not back.at_end and (not entries or entries[0].index > least):
         # The lowest is left for the next part: it shows where that begins.
-        if len(found) > 1 and (len(found) > most or size >= SLICE_BYTES):
+        if len(entries) > 1 and (len(entries) > most or size >= SLICE_BYTES):
             break
-        back, more = yield from _step(site, tag, back, max(1, most + 1 - len(found)), field)
-        found = [*more, *found]
+        back, more = yield from _step(site, tag, back, max(1, most + 1 - len(entries)), field)
+        entries = [*more, *entries]
         size += sum(len(entry.event.data.data) for entry in more)
-    if found and found[-1].reached != top:
+    if entries and entries[-1].reached != top:
         raise altered(tag, field)
-    found = [entry for entry in found if entry.index >= least]
-    whole = not found or found[0].index == least
-    if whole:
-        return _Slice(after(tag, found, before), whole=True)
-    return _Slice(found, whole=False)
+    entries = [entry for entry in entries if entry.index >= least]
+    complete = not entries or entries[0].index == least
+    if complete:
+        return _Slice(after(tag, entries, before), whole=True)
+    return _Slice(entries, whole=False)
 
 
 def _step(
@@ -463,17 +463,17 @@ def entries_after(
 ) -> Steps[tuple[Cursor, list[EventOfTag]]]:
     """One part more of a tag, of what came after `since`."""
     part = yield from advance(site.table, cursor, limit)
-    found = [entry for span in part.spans for entry in entries_of(span)]
-    return part.cursor, [entry for entry in found if since is None or entry.place > since]
+    entries = [entry for span in part.spans for entry in entries_of(span)]
+    return part.cursor, [entry for entry in entries if since is None or entry.place > since]
 
 
 def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
     """The last page that begins at or before `since`; the first one, where none does."""
     low, high, step = head, head.version, 1
     while low.index and _first(low) > since:
-        high, at = low.index, max(0, low.index - step)
+        high, index = low.index, max(0, low.index - step)
         step *= 2
-        low = yield from _page_at(site, head, at)
+        low = yield from _page_at(site, head, index)
     while low.version < high:
         page = yield from _page_at(site, head, (low.version + high) // 2)
         if _first(page) > since:
