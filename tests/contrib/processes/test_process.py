@@ -342,6 +342,15 @@ def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: An
         ({"targets": {"news": None}}, r"targets\['news'\]: must be a function, not NoneType"),
         ({"begins": Placed}, "begins: must be a list of classes"),
         ({"begins": ["Placed"]}, "begins: must be a list of classes, not str"),
+        ({"begins": [int]}, "begins: must be classes of the codec, not int"),
+        ({"begins": [Placed, Checkout]}, "begins: must be classes of the codec, not Checkout"),
+        ({"attempts": 0}, "attempts: must be at least 1"),
+        ({"attempts": "5"}, "attempts: must be a number, not str"),
+        ({"members": 0}, "members: must be at least 1"),
+        ({"version": 2}, "before: must be the process of the version before 2"),
+        ({"version": 2, "before": Placed}, "before: must be a class that @process"),
+        ({"sources": ["nowhere"]}, "sources: must be among"),
+        ({"start": "x"}, "start: must be beginning, tail"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_its_name(more: dict[str, Any], words: str) -> None:
