@@ -242,9 +242,9 @@ def test_an_instance_ends_by_the_rules_that_it_began_with() -> None:
     assert (world.instance("1").version, world.instance("2").version) == (1, 2)
     assert world.instance("1").done, "the old rules give up"
     assert [each.data for each in world.events("Payment-2")] == [b'{"amount":1}'], "the new rules charge 1"
-    world.more = {"raised": process_of(process(**{**asked, "version": 2})(Later))}
-    with pytest.raises(InvalidInput, match="version 1 of checkout"):
-        world.instance("1")
+    world.more = {"raised": process_of(process(**asked, version=3, before=before)(Later))}
+    with pytest.raises(InvalidInput, match="version 2 of checkout"):
+        world.instance("2")
 
 
 def test_an_error_that_is_no_refusal_is_tried_again() -> None:

@@ -45,7 +45,6 @@ def behind(**reads: Any) -> World:
         ({"types": frozenset({"Added"})}, 2),
         ({"categories": frozenset({"Cart"}), "types": frozenset({"Added"})}, 1),
         ({"categories": frozenset({"Cart"}), "types": frozenset({"Added", "Removed"})}, 2),
-        ({"categories": frozenset()}, 0),
     ],
 )
 def test_events_that_the_reaction_reads_are_counted_alone(reads: dict[str, Any], events: int) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent, name_of
-from epochal.index.checkpoints import FeedStart, Moment
+from epochal.index.checkpoints import Checkpoint, FeedStart, Moment
 from epochal.index.group_state import MAX_MEMBERS, Sharing
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_names
@@ -285,6 +285,8 @@ class Reaction:
                 raise InvalidInput("within", "is for handlers that are `async def`")
         must_take_one(self.handler, "handler", "a delivery")
         if self.removed is not None:
+            if not is_async(self.removed):
+                must_be_plain(self.removed, "removed")
             must_take_one(self.removed, "removed", "a delivery")
             if is_async(self.removed) != self.asynchronous:
                 raise InvalidInput("removed", "must be an `async def` if the handler is one, and no other")
@@ -295,12 +297,10 @@ class Reaction:
             )
         must_be_whole(self.members, "members", 1, MAX_MEMBERS)
         _check_pattern(self.partition_by)
-        if unknown := set(self.sources).difference(layout_names()):
-            raise InvalidInput("sources", f"must be among {', '.join(layout_names())}, not {min(unknown)!r}")
+        check_sources(self.sources)
         if self.on_failure not in ("park", "block"):
             raise InvalidInput("on_failure", "must be park or block")
-        if not isinstance(self.start, Moment | Mapping) and self.start not in ("beginning", "tail"):
-            raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
+        check_start(self.start)
 
     def _check_kinds(self) -> None:
         """Check the types of the arguments, and that numbers are at least 1."""
@@ -313,6 +313,10 @@ class Reaction:
         for field_ in ("categories", "types", "sources"):
             if field_ == "sources" or getattr(self, field_) is not None:
                 must_be_names(getattr(self, field_), field_)
+        # Without types, removals may still come.
+        for field_ in ("categories", "sources", *(("types",) if self.removed is None else ())):
+            if getattr(self, field_) is not None and not getattr(self, field_):
+                raise InvalidInput(field_, "must name at least one, or be left out for all")
         if self.only is not None:
             must_be(Selector, self.only, "only", "a Selector")
 
@@ -408,6 +412,25 @@ def reaction(
         removed=removed,
         sealed=sealed,
     )
+
+
+def check_sources(sources: Collection[str]) -> None:
+    """Raise `InvalidInput` unless all sources are names of layouts."""
+    if unknown := set(sources).difference(layout_names()):
+        raise InvalidInput("sources", f"must be among {', '.join(layout_names())}, not {min(unknown)!r}")
+
+
+def check_start(start: object) -> None:
+    """Raise `InvalidInput` unless a group can begin there: at a place, or at a place in each of some partitions."""
+    if not isinstance(start, Mapping):
+        if not isinstance(start, Moment) and start not in ("beginning", "tail"):
+            raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
+        return
+    for partition, place in start.items():
+        must_be_whole(partition, "start")
+        if not isinstance(place, Checkpoint | Moment) and place not in ("beginning", "tail"):
+            rule = "must be a Checkpoint, as parse_checkpoint makes, at(…), beginning or tail"
+            raise InvalidInput(f"start[{partition}]", f"{rule}, not {place!r:.64}")
 
 
 def _check_pattern(pattern: str) -> None:

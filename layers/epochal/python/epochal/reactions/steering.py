@@ -225,13 +225,14 @@ class Groups:
             InvalidInput: it has not begun in a partition that is named.
             BeyondTheEnd: a checkpoint is none of this index. Nothing has been changed.
         """
-        member = self._member(group, to)
-        wants = member.reaction if isinstance(group, Reaction) else None
+        member = self._member(group)
         states = {partition: held for partition, held, _ in self._started_states(member)}
         if isinstance(to, Mapping) and (unknown := to.keys() - states.keys()):
             raise InvalidInput(
                 "partition", f"{min(unknown, key=str)} is none where {member.reaction.name} has begun"
             )
+        member = self._member(group, to)
+        wants = member.reaction if isinstance(group, Reaction) else None
         targets = {
             partition: member.start(partition) for partition in (to if isinstance(to, Mapping) else states)
         }

@@ -57,6 +57,7 @@ from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
 from epochal.deciders.value_forms import ValueForm, form_of
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import Moment
+from epochal.index.group_state import MAX_MEMBERS
 from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event
@@ -70,7 +71,7 @@ from epochal.model.kinds import (
     must_be_whole,
 )
 from epochal.reactions.composite import MARK, Composite, OnPassed, composite_of
-from epochal.reactions.reaction import Reaction, code_name
+from epochal.reactions.reaction import Reaction, check_sources, check_start, code_name
 from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams
 
@@ -164,6 +165,7 @@ class Process(Composite):
 
     def __post_init__(self) -> None:
         """Raise `InvalidInput` unless the process's attributes are valid."""
+        must_be(str, self.name, "name", "text")
         if not NAME.fullmatch(self.name):
             raise InvalidInput("name", "must be 1 to 56 letters and digits: the category of streams")
         if self.name in self.categories:
@@ -178,9 +180,17 @@ class Process(Composite):
         for name, target in self.targets.items():
             if not isinstance(target, Target):
                 must_be_plain(target, f"targets[{name!r}]")
-        for kind in self.begins or ():
-            must_be(type, kind, "begins", "a list of classes")
+        self._check_begins()
+        check_sources(self.sources)
+        check_start(self.start)
+        must_be_whole(self.members, "members", 1, MAX_MEMBERS)
+        must_be_whole(self.attempts, "attempts", 1)
         must_be_whole(self.version, "version", 1)
+        if self.before is None and self.version > 1:
+            rule = (
+                f"must be the process of the version before {self.version}, for instances that began with it"
+            )
+            raise InvalidInput("before", rule)
         if self.before is not None and (self.before.name, self.version) <= (self.name, self.before.version):
             raise InvalidInput("before", "must be of the same name and of a lower version")
         self._form  # noqa: B018  raises where there is none
@@ -190,6 +200,17 @@ class Process(Composite):
             raise InvalidInput(
                 "state", f"must be made without arguments, as an instance begins: {error}"
             ) from None
+
+    def _check_begins(self) -> None:
+        """Raise `InvalidInput` for classes in `begins` that no input can be of.
+
+        A codec that seals may decode an event as another class, once its person is forgotten.
+        """
+        known = {stored_class.kind for stored_class in self.codec.classes.values()}
+        for kind in self.begins or ():
+            must_be(type, kind, "begins", "a list of classes")
+            if known and self.codec.sealing is None and kind not in known | {CommandRefused, Stored}:
+                raise InvalidInput("begins", f"must be classes of the codec, not {kind.__name__}")
 
     @cached_property
     def _form(self) -> ValueForm:
@@ -473,6 +494,8 @@ def process(
     must_be_names(categories, "categories")
     must_be_names(() if sources is None else sources, "sources")
     must_be(Collection, () if begins is None else begins, "begins", "a list of classes")
+    if before is not None and process_of(before) is None:
+        raise InvalidInput("before", "must be a class that @process(name=…) is written above")
 
     def made(rules: type[R]) -> type[R]:
         """Attach the process to the class whose rules these are, and return the class."""

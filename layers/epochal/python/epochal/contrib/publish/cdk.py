@@ -149,6 +149,8 @@ class Publish(Reaction):
         for field, names in (("categories", categories), ("types", types)):
             if isinstance(names, str):
                 raise BadSetting(f"Publish.{field}", "must be a list of names, not one")
+            if names is not None and not names:
+                raise BadSetting(f"Publish.{field}", "must name at least one, or be left out for all")
         own = _own(entry, mapping, codec)
         there = Webhook(to) if isinstance(to, str) else to
         kind, place, allowed = _reached(there, store)
