@@ -97,7 +97,7 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
 
 
 def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
-    """Make the event that cancels a timer, if the timer is pending; it is appended like any other.
+    """Make an event that cancels the timer of this name, if one is pending where it is appended.
 
     Args:
         name: name of the timer.
@@ -351,7 +351,7 @@ def check_all(events: Sequence[Event], now: Ticks, *, tags: bool) -> None:
 
 
 def check_tagged(event: Event, field: str, now: Ticks, inner: Callable[[Event, str], object]) -> None:
-    """Raise `InvalidInput` if a timer event with tags alone is malformed, or could not fire.
+    """Raise `InvalidInput` if a timer event in no stream, only under tags, is malformed or cannot fire.
 
     Args:
         inner: function that checks an event of the timer as the store of tagged events would.
@@ -525,7 +525,7 @@ def _dumps(record: object) -> bytes:
 
 
 def _stream_of(event: TimerEvent) -> str:
-    """Return the stream of a timer's event; empty for an event with tags alone.
+    """Return the stream of a timer's event; empty for an event in no stream, only under tags.
 
     The feed has an event with tags alone in the streams of its tags.
     """

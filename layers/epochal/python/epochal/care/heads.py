@@ -30,7 +30,7 @@ class ScannedHead:
 
     @property
     def key(self) -> Key:
-        """Its primary key."""
+        """Primary key of the head."""
         return head_key(self.source, self.image)
 
 
@@ -82,7 +82,7 @@ def streams_by_partition(source: Source, streams: Iterable[str]) -> dict[int, li
 def scan(
     source: Source, segment: tuple[int, int] = (0, 1), *, after: Key | None = None, consistent: bool = True
 ) -> Scan:
-    """The request for one page of heads from a segment of a source's table."""
+    """Make the scan for one page of heads from a segment of a source's table."""
     return Scan(table=source.table, segment=segment, where=source.where, after=after, consistent=consistent)
 
 

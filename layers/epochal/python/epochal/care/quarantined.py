@@ -112,7 +112,7 @@ class PoisonRecords:
         return None if image is None else self.indexer.index_now(source.table, image)
 
     def _waiting(self, name: str, index: int) -> tuple[Source, PoisonRecord]:
-        """The source and the record of this name and index, which must still be waiting."""
+        """Return a poison record and its source; raise if it is not there, or was retried or discarded."""
         for source in self.indexer.sources:
             if source.name == name:
                 record = self._of(source).get(index)

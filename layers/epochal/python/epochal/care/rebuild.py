@@ -110,7 +110,7 @@ class Rebuilder:
         return rebuilt
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
-        """The changes to index for a head: what it tells of, and before that the events it does not carry."""
+        """Return the changes that a head names, and before them those of the events it does not carry."""
         changes = changes_of(source, head)
         last_change, *removals = changes or (None,)
         first = max(head.end.pruned, head.end.since)
@@ -139,7 +139,7 @@ class Rebuilder:
         ]
 
     def _spool(self, source: Source, item: Item, spool: Spool, done: Rebuilt) -> None:
-        """Take the events of one exported item into the spool, or note that it cannot be read."""
+        """Add the events of an exported item to the spool, or note that the item cannot be read."""
         try:
             span = source.stored(item)
             end = source.end(item) if holds(source.where, item) else None

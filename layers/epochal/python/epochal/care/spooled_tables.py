@@ -88,7 +88,7 @@ class SpooledTables:
                 raise InvalidRequest(type(op).__name__, "ValidationException", "an export can only be read")
 
     def _one(self, table: str, key: Key) -> Item | None:
-        """Read one item of a table by its key; None where there is none."""
+        """Read one item of a table by its key; None if there is no such item."""
         p, s = _ordered(key, self._spec(table).keys)
         row = self._file.execute(
             "SELECT fields FROM places JOIN items USING (number) WHERE place = ? AND p = ? AND s = ?",
@@ -142,6 +142,7 @@ class SpooledTables:
         return ops.Items(items=tuple(items))
 
     def _spec(self, table: str) -> TableSpec:
+        """Return the specification of a table; raise `MissingTable` if the export has no such table."""
         try:
             return self._specs[table]
         except KeyError:
@@ -165,12 +166,16 @@ def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
 
 
 def _ordered(fields: Fields, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """The two keys of an item in values that SQLite orders as DynamoDB does: numbers by size, text by UTF-8."""
+    """Return an item's two keys as values that SQLite orders as DynamoDB does.
+
+    Numbers are ordered by size, and text by UTF-8.
+    """
     keys = [_comparable(fields[name]) for name in names[:2]]
     return keys[0], keys[1] if len(keys) > 1 else 0
 
 
 def _comparable(value: AttributeValue) -> int | str:
+    """Convert a key attribute to a value that SQLite orders as DynamoDB does."""
     ((kind, content),) = value.items()
     if kind != "N":
         return str(content)

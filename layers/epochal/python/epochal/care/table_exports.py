@@ -84,7 +84,7 @@ class Export:
                 yield json.loads(image)
 
     def _apply(self, changed: sqlite3.Connection) -> tuple[str, ...]:
-        """Read the incremental exports into `changed`, and return the names of the table's key attributes."""
+        """Store each item's newest image in the incremental exports; return names of the key attributes."""
         changed.execute("CREATE TABLE changed (key TEXT PRIMARY KEY, written INTEGER, image TEXT)")
         names: tuple[str, ...] = ()
         for export in self.after:
@@ -144,7 +144,7 @@ def _lines_in(file: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def read_fields(fields: Fields) -> Item:
-    """An item as DynamoDB answers it, from the JSON of an export's file."""
+    """Convert the JSON of an item in an export's file to the item as DynamoDB returns it."""
     return {name: read_value(value) for name, value in fields.items()}
 
 
@@ -153,13 +153,13 @@ def _key(fields: Fields, names: Iterable[str]) -> str:
 
 
 def _changed(changed: sqlite3.Connection, key: str) -> int | None:
-    """The time at which a changed item was last written; None where it has not changed."""
+    """Return the time at which a changed item was last written; None if it has not changed."""
     row = changed.execute("SELECT written FROM changed WHERE key = ?", (key,)).fetchone()
     return None if row is None else int(row[0])
 
 
 def _written(line: Fields) -> int:
-    """The time at which the item of a line was last written, in microseconds."""
+    """Return the time at which the item of a line was last written, in microseconds."""
     try:
         written = line["Metadata"]["WriteTimestampMicros"]
         return int(written["N"] if isinstance(written, dict) else written)
@@ -192,6 +192,7 @@ def _in_folder(folder: Path) -> Open:
     """Make a function that opens an export's files in a folder."""
 
     def opened(name: str) -> IO[bytes]:
+        """Open a file of the export; raise `InvalidInput` if it cannot be read."""
         path = folder / name if name in (SUMMARY, FILES) else folder / "data" / name.rpartition("/")[2]
         if not path.exists() and path.parent != folder:  # incremental exports share the folder beside theirs
             path = folder.parent / "data" / path.name

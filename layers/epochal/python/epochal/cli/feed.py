@@ -180,7 +180,10 @@ def tail(
 
 
 def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
-    """A reader of a mistyped partition would wait for ever."""
+    """Raise `NotThere` if one of the chosen partitions does not exist.
+
+    A reader of a mistyped partition would wait for ever.
+    """
     existing = [partition.partition for partition in store.feed.partitions()] if chosen else []
     for number in chosen:
         if number not in existing:
@@ -189,7 +192,7 @@ def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
 
 
 def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
-    """What successive looks find, with a pause after each that finds nothing."""
+    """Yield what repeated reads return, with a growing pause after each that returns nothing."""
     pauses = Pauses(POLL_SECONDS)
     for look in looks:
         yield from look
@@ -202,6 +205,7 @@ def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
 
 
 def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:
+    """Yield the new events of a stream, one read after another; fail if it is deleted or pruned."""
     next_index = store.streams.page(stream, limit=1).version if start is None else _index(start)
     # As for a read: what was pruned before this one began is where a stream begins, unless an archive should have it.
     begun = start is None or store.streams.archive is not None
@@ -243,7 +247,7 @@ def _follow_feed(
 def _follow_in_order(
     store: OpenedStore, start: str | None, chosen: Sequence[int], categories: Sequence[str], within: float
 ) -> Iterator[Sequence[FeedItem]]:
-    """Looks at all partitions that there are by now as one."""
+    """Yield the new events of all chosen partitions in one order, one read after another."""
     pages = store.feed.ordered(
         within=within,
         start="tail" if start is None else parse_place(start, "--from"),
@@ -257,11 +261,12 @@ def _follow_in_order(
 
 
 def _numbers(store: OpenedStore, known: dict[int, FeedStart]) -> Sequence[int]:
-    """Partitions there are; asked for while there are none yet."""
+    """Return the numbers of the known partitions; read them if none is known."""
     return list(known) or [partition.partition for partition in store.feed.partitions()]
 
 
 def _index(text: str) -> int:
+    """Parse an index of a stream; raise `InvalidInput` if it is not a number."""
     if not text.isascii() or not text.isdigit():
         raise InvalidInput("--from", "must be an index of the stream")
     return int(text)
@@ -328,6 +333,7 @@ def streams(
 
 
 def _print_streams(found: Sequence[ListedStream], following: str, *, at_end: bool) -> None:
+    """Print a list of streams, and where the next list begins."""
     view = {"streams": [asdict(stream) for stream in found], "next": following, "atEnd": at_end}
     end = "no more" if at_end else f"next {following}"
     output.document(view, [*map(_listed_line, found), end])
@@ -371,6 +377,7 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
 
 
 def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
+    """Yield the latest events of each partition."""
     for tail in store.feed.partitions():
         for item in latest(store.feed, tail, items, data=True):
             if item.event is not None:
@@ -378,6 +385,7 @@ def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
 
 
 def _text(event: FeedEvent) -> str:
+    """Return all text of an event, folded to lower case, for a search."""
     fields = (event.stream, event.type, event.correlation_id, event.causation_id, event.id)
     bodies = (output.body_text(text) for text in (event.data, event.meta) if text)
     return "\n".join(text for text in (*fields, *bodies) if text).casefold()
@@ -388,12 +396,14 @@ def _view(node: CausedEvent) -> dict[str, Any]:
 
 
 def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
+    """Yield a line for each event of a tree of causes, indented below its cause."""
     for node in nodes:
         yield indent + output.event_line(node.event)
         yield from _lines(node.caused, f"{indent}  ")
 
 
 def _say_how_far(items: int) -> None:
+    """Print how many entries of each partition were searched."""
     click.echo(
         f"looked at the last {items:,} entries of each partition; --items looks further back", err=True
     )
@@ -449,7 +459,7 @@ class Look:
     late: dict[tuple[int, str], float] = field(default_factory=dict)
 
     def view(self) -> list[dict[str, Any]]:
-        """As `index status` has it, with the seconds."""
+        """Return the look as JSON, in the form of `index status`, with the seconds of delay."""
         views = [index.standing(each) for each in self.found]
         for partition in views:
             for group in partition["groups"]:
@@ -457,7 +467,7 @@ class Look:
         return views
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """A row for each partition, and one for each group in it."""
+        """Yield a row for each partition, and one for each group in it."""
         for partition in self.found:
             yield (f"{partition.source} {partition.partition}", str(partition.tail), "", "", "")
             for group in partition.groups:
@@ -471,7 +481,7 @@ class Look:
                 )
 
     def table(self) -> Table:
-        """The rows, as wide as the terminal."""
+        """Make a table of the rows for the terminal."""
         shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for style in ("bold", "", "yellow", "yellow", "red"):
             shown.add_column(style=style)
@@ -481,7 +491,10 @@ class Look:
 
 
 def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
-    """One look after the other. How long a group is behind is known from when it was last seen to be not."""
+    """Read tails and checkpoints again and again; yield each look, with how long groups have been behind.
+
+    This time counts from the last look that found the group not behind.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     even: dict[tuple[int, str], float] = {}
     while True:

@@ -57,6 +57,7 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
     runners = [_runner(store, each, stop) for each in load_reactions(store, target)]
 
     def run(runner: Runner) -> bool:
+        """Run one reaction in this thread; return whether no stream blocks it."""
         with context.scope(cleanup=False):  # what prints asks the thread for it
             return runner.run(until_done=until_done)
 
@@ -71,10 +72,12 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
 
 
 def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Runner:
+    """Make the runner of a reaction, which prints each turn and warns of filters without events."""
     reactor = _reactor(store, reaction)
     printed: set[Name] = set()
 
     def told(partition: int, ran: Ran) -> None:
+        """Note the names of the events seen, and print the turn."""
         printed.update(ran.seen)
         _print_turn(partition, ran)
 
@@ -204,6 +207,7 @@ def list_groups(store: OpenedStore) -> None:
 
 
 def _list_groups(store: OpenedStore) -> None:
+    """Print all consumer groups with their state."""
     with output.progress("scanning"):
         names = groups_of(store.feed.driver, store.feed.table)
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
@@ -338,7 +342,7 @@ def _wake(store: OpenedStore, group: str) -> None:
 
 
 def _asked_of_queues(ask: Callable[..., T], store: OpenedStore, group: str, *more: Any) -> T | None:
-    """What `ask` finds out of a deployed reaction's queue; where it may not, the group is steered all the same."""
+    """Call `ask` about a deployed reaction's queue; print a warning and return None if it fails."""
     prefix = store.deployment.settings.index_table.removesuffix("-index")
     try:
         return ask(store.client("sqs"), prefix, group, *more)
@@ -354,6 +358,7 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
 
 
 def _lag(standing: GroupFigures, states: Mapping[str, IndexerState]) -> str:
+    """Describe in words how far a group is behind in a partition."""
     indexer = states[source_of(standing.partition)]
     return lag_words(standing.events, standing.seconds, indexer, of_all=standing.of_all)
 
@@ -376,7 +381,7 @@ _REACTION = "MODULE:REACTION", "a reaction"
 
 
 def load_reaction(target: str) -> Reaction:
-    """The reaction that `module:name` names."""
+    """Load the reaction that `module:name` names."""
     loaded = inputs.named(target, *_REACTION)
     module, _, name = target.partition(":")
     if not isinstance(loaded, Reaction):
@@ -385,7 +390,7 @@ def load_reaction(target: str) -> Reaction:
 
 
 def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
-    """That reaction, or the two of the process that is there."""
+    """Load the reaction that `module:name` names, or both reactions of a process."""
     if composite := composite_of(inputs.named(target, *_REACTION)):
         return [*composite.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
@@ -409,6 +414,7 @@ def _passed(why: str, event: FeedEvent) -> None:
 
 
 def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
+    """Print a warning for each name in the reaction's filter for which no event has come."""
     for words in describe_unmet(unmet_filters(reactor.member), seen):
         click.echo(f"warning: {words}", err=True)
 
@@ -418,10 +424,11 @@ def _reactor(store: OpenedStore, reaction: Reaction) -> Reactor:
 
 
 def _complaint() -> OnFailed:
-    """Says of each call that failed why and, where that is another than the last, the trace."""
+    """Make a function that prints why a call failed, with the trace unless it is that of the last one."""
     last = ""
 
     def complain(attempt: Attempt) -> None:
+        """Print why a call failed, with its trace if this differs from the last one."""
         nonlocal last
         trace = trace_of(attempt.error)
         text = f"{attempt}\n{trace}" if trace != last else str(attempt)
@@ -441,6 +448,7 @@ def _check_there(store: OpenedStore, group: str) -> None:
 
 
 def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
+    """Yield the parked streams of a group in all partitions."""
     parking = Parking.of(group, store.feed)
     for partition in store.feed.partitions():
         yield from parking.streams(partition.partition)
@@ -449,6 +457,7 @@ def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
 def _chosen(
     store: OpenedStore, groups: Iterable[str], streams: tuple[str, ...]
 ) -> list[tuple[str, ParkedStream]]:
+    """Return the parked streams of some groups, or those named; raise if a named one is not parked."""
     candidates = [(group, parked) for group in groups for parked in _parked(store, group)]
     if missing := set(streams) - {parked.stream for _, parked in candidates}:
         raise InvalidInput("stream", f"{min(missing)!r} is not parked by {' or '.join(groups)}")
@@ -456,11 +465,13 @@ def _chosen(
 
 
 def _line(each: ParkedStream) -> str:
+    """Describe a parked stream in a line."""
     cause = "" if each.cause is None else f"  {each.cause.text}, {each.cause.timestamp}"
     return f"{each.stream}  {each.index}{cause}"
 
 
 def _print_turn(partition: int, ran: Ran) -> None:
+    """Print what a run has handled, parked and been blocked by, as JSON or as lines."""
     view: dict[str, Any] = {
         "partition": partition,
         "checkpoint": str(ran.checkpoint),

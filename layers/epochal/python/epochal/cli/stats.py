@@ -71,11 +71,13 @@ class _Tally:
     streams: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     def add(self, partition: int, item: FeedItem) -> None:
+        """Count one event."""
         self.events += 1
         self.types[item.type] += 1
         self.streams[partition, item.stream] += 1
 
     def view(self) -> dict[str, Any]:
+        """Return the counts as JSON, with events and streams of each category."""
         categories: dict[str, dict[str, int]] = {}
         for (partition, stream), events in sorted(self.streams.items()):
             name = self.feed.categories(partition).of(stream)
@@ -119,6 +121,7 @@ class _FoundGroups:
 
 
 def _groups(store: OpenedStore, states: Mapping[str, IndexerState]) -> _FoundGroups:
+    """Find consumer groups with few requests, and say why there may be others."""
     try:
         names, complete = some_groups_of(store.feed.driver, store.feed.table)
     except Refused as error:
@@ -130,6 +133,7 @@ def _groups(store: OpenedStore, states: Mapping[str, IndexerState]) -> _FoundGro
 
 
 def _store(store: OpenedStore, states: Mapping[str, IndexerState], groups: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of the whole store: partitions, indexer, groups and tables."""
     tails = store.feed.partitions()
     return {
         "partitions": {
@@ -142,6 +146,7 @@ def _store(store: OpenedStore, states: Mapping[str, IndexerState], groups: dict[
 
 
 def _count(store: OpenedStore) -> _Tally:
+    """Count events, types and streams by reading the whole feed."""
     tally = _Tally(feed=store.feed)
     with output.progress("counting") as tell:
         for partition in store.feed.partitions():
@@ -155,6 +160,7 @@ def _count(store: OpenedStore) -> _Tally:
 
 
 def _stream(found: StreamState) -> dict[str, Any]:
+    """Return the figures of one stream as JSON."""
     return {
         "stream": found.stream,
         "version": found.version,
@@ -171,7 +177,7 @@ def _stream(found: StreamState) -> dict[str, Any]:
 
 
 def _flat(view: dict[str, Any], before: str = "") -> list[tuple[str, object]]:
-    """Nested figures as lines, each under the names that lead to it."""
+    """Flatten nested figures into rows, each with the names that lead to it."""
     rows: list[tuple[str, object]] = []
     for name, value in view.items():
         path = f"{before} {name}".strip()
@@ -237,6 +243,7 @@ def create(
 def _made(
     client: Any, name: str, spec: TableSpec, units: Provisioned, *, protect: bool, recover: bool
 ) -> str:
+    """Create a table, or complete the one that exists; return which of the two happened."""
     try:
         with translate_errors("CreateTable"):
             create_table(client, name, spec, units=units, regions=True, protect=protect, recover=recover)
@@ -286,6 +293,7 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
         raise InvalidInput("--streams-table", "is needed: it has the streams")
 
     def counted(found: Iterable[Torn]) -> Iterator[Torn]:
+        """Yield the findings, and count those that were mended and those that were left."""
         for finding in found:
             remaining["mended" if finding.mended else "left"] += 1
             yield finding
@@ -306,6 +314,7 @@ def _torn_view(found: Torn) -> dict[str, Any]:
 
 
 def _torn_line(found: Torn) -> str:
+    """Describe a finding in a line for people."""
     cause = f" ({found.cause})" if found.cause else ""
     became = "mended" if found.mended else f"left: {found.advice or '--mend mends it'}"
     what = SENTENCES[found.kind].format(index=found.index, end=found.end, last=found.end - 1)

@@ -54,6 +54,7 @@ def tagged() -> None:
 
 
 def _with_tags(store: OpenedStore) -> OpenedStore:
+    """Return the store, after checking that its tables of tagged events are named."""
     for kind in store.tagged_in:
         table = {f"{kind}_table": store.deployment.settings.table(kind)}
         must_be_named("is needed for tagged events", **table)
@@ -187,12 +188,12 @@ def event(store: TaggedStore, *, event_id: str) -> None:
 
 
 def shown(found: Recorded) -> dict[str, Any]:
-    """An event, as the HTTP API shows it."""
+    """Convert an event to JSON, as the HTTP API shows it."""
     return tagged_views.show_event(found, no_link)
 
 
 def line(found: Recorded) -> str:
-    """An event in one line."""
+    """Describe an event in one line."""
     return f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {body_text(found.data)}"
 
 
@@ -208,6 +209,7 @@ class _Read:
     position: Position | None = field(default=None, init=False)
 
     def events(self) -> Iterator[Recorded]:
+        """Yield the matching events, page by page, up to the limit."""
         next_page: Callable[..., TaggedPage | BackwardPage] = (
             self.store.page_back if self.backward else self.store.page
         )
@@ -223,6 +225,7 @@ class _Read:
 
 
 def _room(limit: int) -> Takes:
+    """Make a function that accepts so many events."""
     room = iter(range(limit))
     return lambda _: next(room, None) is not None
 
@@ -234,7 +237,7 @@ def _made(
     after: Position | None,
     key: str | None,
 ) -> Appended:
-    """The append; raises what kept it from being made."""
+    """Append events, and return the outcome; raise an error if they were not appended."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED), idempotency_key=key):
         case Appended() as made:
             return made
@@ -247,7 +250,7 @@ def _made(
 
 
 def query_of(store: TaggedStore, source: str, option: str) -> Query:
-    """A query in the HTTP API's form."""
+    """Read a query in the form of the HTTP API."""
     return tagged_requests.query_of(Node(inputs.json_of(source, option), option), store)
 
 
@@ -257,7 +260,7 @@ def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Q
 
 
 def position_of(after: str | None) -> Position | None:
-    """A position that was printed."""
+    """Read a position that a command has printed; None if there is none."""
     return None if after is None else read_position(after, "--after")
 
 
@@ -345,6 +348,7 @@ def count(store: TaggedStore, *, since: str | None) -> None:
 
 
 def _tags(listings: Listings, group: str | None) -> list[TagCount]:
+    """List the tags of a group, or all tags with a progress line."""
     if group is not None:
         return listings.tags(group)
     with output.progress("reading the table") as tell:
@@ -374,6 +378,7 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
     imported = Imported(read=skip)
 
     def heard(so_far: Imported) -> None:
+        """Keep the counts so far, and show them."""
         nonlocal imported
         imported = so_far
         tell(f"{so_far.read:,} events, {so_far.found:,} of them there before")
@@ -397,7 +402,10 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
 
 
 def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator[ImportedEvent]:
-    """The events, a line at a time; empty lines do not count, nor events that are in streams: they come with these."""
+    """Yield the event of each line, without empty lines and events that are in streams.
+
+    Those come with their streams.
+    """
     homed = 0
     for number, text in enumerate(lines, 1):
         if text.strip():
@@ -413,6 +421,7 @@ def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator
 
 
 def _imported(node: Node, read: Callable[[Node], Event]) -> ImportedEvent:
+    """Convert a line of a history to an event to import, with its time and its place."""
     fields = node.members(node.value) if isinstance(node.value, dict) else {}
     own = {name: field.value for name, field in fields.items() if name != "place"}
     event, place = read(Node(own if fields else node.value, node.at)), fields.get("place")

@@ -213,7 +213,7 @@ class Folder(Generic[S, E]):
         )
 
     def _restore(self, head: Head) -> _Start[S] | _OutOfDate | None:
-        """Restore the state in a head's unfolds; None if they have none, or the snapshot that is out of date.
+        """Restore the state from a head's unfolds; None without such a state, or the outdated snapshot.
 
         It begins with the last unfold that is an origin, and those after it are folded in.
         """

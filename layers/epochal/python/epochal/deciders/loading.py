@@ -146,7 +146,7 @@ class Loader(Generic[S, E]):
     def resume_decision(
         self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]
     ) -> Loaded[S] | Written:
-        """Resume a decision under a key on a newer head; return its state, or an earlier decision's result."""
+        """Look under the key for an earlier decision; return its outcome, or the newer state to decide on."""
         if key is None:
             return loaded
         outcome = self._run_lookup(key, decision_keys.resume_decision(key, before.known, loaded.known))

@@ -259,7 +259,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         return base.answer()
 
     def _plan(self, base: B) -> P | None:
-        """Decide; return None if the answer depends on a base that may be old, so must be confirmed first.
+        """Decide on a state; return None if the state may be old and must be confirmed first.
 
         A decision that writes needs no confirmation: the store compares the base when it appends.
         """

@@ -88,7 +88,7 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
         return base.confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
-        """Read the stream again; update the model if the stream has moved."""
+        """Read the stream again; update the model if the stream has changed."""
         ((party,), (before,)) = self.parties, base.loaded
         loaded = party.deciders.loader.read(party.stream, before)
         if token_of(loaded.known) == token_of(before.known):

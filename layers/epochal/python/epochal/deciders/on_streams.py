@@ -287,7 +287,7 @@ class Deciders(Generic[C, S, E]):
 
     @cached_property
     def loader(self) -> Loader[S, E]:
-        """Loads states of streams, for decisions that are built on these deciders."""
+        """Loader of states of streams, for decisions that are built on these deciders."""
         folder = Folder(
             streams=self.streams,
             initial=self.decider.initial,
@@ -644,7 +644,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _onward(
         self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
     ) -> DecisionBase | Earlier[R, _All]:
-        """Remake the states of the streams that have moved, from heads that came back or by reading them."""
+        """Update the states of streams that have changed, from heads received or by reading them."""
         loaded = list(base.loaded)
         for place, party in enumerate(self.parties):
             stream, loader = party.stream, party.deciders.loader
@@ -657,7 +657,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _free(
         self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
     ) -> DecisionBase | Earlier[R, _All]:
-        """Return the base to decide on, or the answer of an earlier call with the key."""
+        """Return the states to decide on, or the answer of an earlier call under the key."""
         if isinstance(self.key, str):
             decision = self.streams.decided_all([party.stream for party in self.parties], self.key)
             if decision is not None:
@@ -695,7 +695,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
 
 def _moved_heads(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]:
-    """Return the heads of streams that have moved; raise if the decision cannot be made again."""
+    """Return the heads of streams that have changed; raise if the decision cannot be made again."""
     for stream, result in results.items():
         if isinstance(result, Unknown):
             raise OutcomeUndetermined(stream, result.first)

@@ -240,7 +240,7 @@ def _same(accepts: Accept, rule: str, convert: Convert | None = None) -> Shape:
 
 
 def _write_plain(value: Any) -> Any:
-    """Check that a value is plain JSON in the form in which it will be read.
+    """Check that a value is plain JSON, with `Decimal` in place of floats, and return it as stored.
 
     Numbers that are not integers are `Decimal`, and arrays are lists.
     """

@@ -42,7 +42,7 @@ class S3Links(BucketClient):
         return self._get(key, seconds)
 
     def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
-        """Return a URL to upload a claim's content to for so many seconds, and the headers to send with it.
+        """Presign an upload of a body to the bucket; return the URL, and the headers to send with it.
 
         S3 answers 412 if it has been uploaded already.
         """

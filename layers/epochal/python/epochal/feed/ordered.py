@@ -193,7 +193,7 @@ class _Held:
         return None if self.item.event is None else self.item.event.causation_id
 
     def open(self, largest: int = MAX_DECODED) -> bool:
-        """Open the event, and return whether it is; not if its data or metadata exceed `largest` bytes."""
+        """Decompress the event; return False if its data or metadata exceed `largest` bytes."""
         if self.unopened is not None:
             event = self.unopened.open(largest)
             if event is None:

@@ -205,7 +205,7 @@ class SpanReader:
     def entries(
         self, *, limit: int, wanted: Predicate, seconds: float, wait: float, removed: Predicate | None = None
     ) -> Iterator[SpanPage]:
-        """Iterate over pages of one entry each, with the checkpoint after it.
+        """Yield a page for each entry with wanted events, until the tail, the limit or the time is reached.
 
         An entry without wanted events joins the next.
         """
@@ -240,7 +240,7 @@ class SpanReader:
         return self.at_tail
 
     def _look(self, consistent: bool) -> WalkPage:
-        """Look once for what comes at the tail."""
+        """Read once at the tail for new entries."""
         page = self._request(consistent=consistent)
         self.walk = page.walk
         return page

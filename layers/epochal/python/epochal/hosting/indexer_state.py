@@ -111,7 +111,7 @@ def _joined(failure: str, mapping: IndexerState, heads: IndexerState) -> Indexer
 
 
 def _of_heads(mender: Mender, source: Source, series: Series, now: Ticks) -> IndexerState | None:
-    """The state of the indexer as the heads of a source show it; None where it has no streams."""
+    """Return the state of the indexer by a source's heads; None if the source has no streams."""
     try:
         compared = compare_heads(mender, source, series)
     except EpochalError as error:
@@ -139,7 +139,7 @@ def _missing(compared: HeadComparison, now: Ticks) -> str:
 
 
 def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[MappingState], str]:
-    """List the mappings to the indexer, or say why they are not known."""
+    """List the event source mappings that invoke the indexer, or say why they are not known."""
     try:
         mappings = mappings_to(client(), function)
     except Refused as error:
@@ -152,7 +152,7 @@ def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[Mappin
 def _of_mappings(
     source: Source, function: str, mappings: Sequence[MappingState], unknown: str
 ) -> IndexerState:
-    """The state of the indexer as its mappings show it."""
+    """Return the state of a source's indexer by the state of its event source mappings."""
     if unknown:
         return IndexerState(unknown=unknown)
     # A Kinesis stream has the changes of all tables.

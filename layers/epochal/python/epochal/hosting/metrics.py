@@ -101,6 +101,7 @@ class Metrics:
         now: Callable[[], float] = time.time,
         write: Callable[[str], object] = _print,
     ) -> None:
+        """Begin without any values."""
         self._service = service
         self._kept = kept
         self._now = now

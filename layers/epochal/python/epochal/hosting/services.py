@@ -27,6 +27,7 @@ def invoker(client: Any) -> Invoke:
     """
 
     def invoke(function: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """Invoke a function with a payload, and return its answer."""
         with translate_errors("Invoke"):
             answer = client.invoke(FunctionName=function, Payload=json.dumps(payload).encode())
             reply = json.loads(answer["Payload"].read())
@@ -67,6 +68,7 @@ def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
 
 
 def _state(client: LambdaClient, mapping: str) -> str:
+    """Return the state of an event source mapping; `Disabled` if there is no such mapping."""
     try:
         with translate_errors("GetEventSourceMapping"):
             return client.get_event_source_mapping(UUID=mapping)["State"]
@@ -100,6 +102,7 @@ def measuring(client: Any) -> Measure:
     """
 
     def measure(metrics: Sequence[Metric], start: float, end: float, period: int) -> list[dict[float, float]]:
+        """Return the sums of metrics between two times, by the beginnings of periods."""
         with translate_errors("GetMetricData"):
             answer = client.get_metric_data(
                 MetricDataQueries=[_query(number, metric, period) for number, metric in enumerate(metrics)],
@@ -116,6 +119,7 @@ def measuring(client: Any) -> Measure:
 
 
 def _query(number: int, metric: Metric, period: int) -> dict[str, Any]:
+    """Build the part of a `GetMetricData` request that asks for the sums of one metric."""
     dimensions = [{"Name": name, "Value": value} for name, value in metric.dimensions.items()]
     named = {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions}
     return {"Id": f"m{number}", "MetricStat": {"Metric": named, "Period": period, "Stat": "Sum"}}

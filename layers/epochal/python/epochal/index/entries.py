@@ -114,7 +114,7 @@ class Entry:
 
 
 def merge_removals(spans: Iterable[Span], removals: Iterable[Removal]) -> list[EntryPart]:
-    """Insert removals between spans, each before the event of its stream that its `next` names."""
+    """Insert removals between spans, each before the stream's event with the removal's index `next`."""
     due: dict[str, list[Removal]] = {}
     for removal in removals:
         due.setdefault(removal.stream, []).append(removal)

@@ -112,7 +112,7 @@ def _has_append(table: str, tip: Tip, target: bytes, since: int) -> Steps[bool]:
 
 
 def attempt(table: str, batch: WireBatch, known: TipOrToken, rule: CalfRule) -> Steps[Token | BlockedByTip]:
-    """Try an append once: return the token that it leaves, or the Tip that blocked it.
+    """Try an append once; return the new token, or the Tip that refused the append.
 
     Raises:
         TooLarge: the events do not fit an item even with a Tip of their own.
@@ -135,7 +135,7 @@ def attempt(table: str, batch: WireBatch, known: TipOrToken, rule: CalfRule) -> 
 def calve_and_write(
     table: str, batch: WireBatch, known: Tip | Token, rule: CalfRule
 ) -> Steps[Token | BlockedByTip]:
-    """Move the Tip's events into a calf, then write; return the token left, or the blocking Tip."""
+    """Move the Tip's events into a calf, then append; return the new token, or the Tip that refused it."""
     tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
     if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
         return BlockedByTip(tip=tip)
@@ -158,7 +158,7 @@ def _read_newer_tip(table: str, stale: Tip) -> Steps[Tip | None]:
 
 
 def _result_of(reply: Done | Refusal | Overflow, token: Token) -> Token | BlockedByTip:
-    """Convert the reply to a write into the token that it leaves, or the Tip that blocked it."""
+    """Convert the reply to a write into the new token, or the Tip that refused the write."""
     if isinstance(reply, Done):
         return token
     if isinstance(reply, Overflow):

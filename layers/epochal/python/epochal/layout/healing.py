@@ -71,10 +71,10 @@ are missing from the answer. Raises `CorruptData` where events are missing that 
 
 
 def soundly(heal: Heal, layout: str) -> Heal:
-    """Make a `heal` function raise `CorruptData` for an item that is not of its layout."""
+    """Wrap a layout's `heal` function so that an item that it cannot read raises `CorruptData`."""
 
     def healed(gap: Gap) -> Steps[Healed]:
-        """Read the events of a gap; raise `CorruptData` for an item that is not of the layout."""
+        """Read the events of a gap; raise `CorruptData` for an item of another layout."""
         try:
             return (yield from heal(gap))
         except (KeyError, TypeError, ValueError) as error:

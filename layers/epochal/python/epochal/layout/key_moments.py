@@ -24,7 +24,7 @@ _AHEAD: Final = 300 * PER_SECOND
 
 
 def told_by(key: str, now: Ticks) -> Ticks:
-    """Return the moment of a key that ends with a UUIDv7; `NEVER` for other keys.
+    """Return the time in a key that ends with a UUIDv7; `NEVER` for other keys.
 
     Raises:
         KeyAhead: the moment is more than five minutes ahead.

@@ -92,7 +92,7 @@ class RecordContents:
 
 
 def put_record(table: str, record: KeyRecord, version: int) -> Steps[RecordContents | None]:
-    """Put the record of a key with the bound `version`, so that tries there and above may follow.
+    """Write a key's record with the bound `version`, before tries to append at that version or above.
 
     Returns:
         The contents of the record that was there already; None if this one was put.
@@ -122,7 +122,7 @@ def load_record(table: str, record: KeyRecord) -> Steps[RecordContents | None]:
 def done_record(
     table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: RecordContents | None
 ) -> Put:
-    """Make the write of the record that goes with unfolds alone.
+    """Make the write of a key's record that goes with a write of unfolds without events.
 
     Its condition is that the key is free, or its record still has the contents `seen`.
     """
@@ -134,7 +134,7 @@ def done_record(
 def made_record(
     table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[RecordContents] = ()
 ) -> Put:
-    """Make the write of the record that goes with an append to several streams.
+    """Make the write of a key's record that goes with an append to several streams.
 
     Its condition is that the key is free, or its record has contents that are among `seen`.
 

@@ -190,7 +190,7 @@ def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> S
 
 
 def _too_late(call: _Call[H], head: H | None) -> Steps[Answer[H]]:
-    """Reject an append whose expected version is not met, unless this append is itself the cause."""
+    """Return the refusal of an append at a wrong version, or the result if this append is the cause."""
     if head is not None and isinstance(call.expected, AtVersion | Token):
         settled = yield from call.attempts.settle(head, call.expected.version, repeatable=False)
         if settled is not None:
@@ -255,7 +255,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 def _rejected(
     attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
 ) -> Steps[Answer[H]]:
-    """Reject unfolds whose expected version is not met, unless an earlier call has written them.
+    """Return the refusal of unfolds at a wrong version, or the result if an earlier call wrote them.
 
     Args:
         tried: etags that this call has tried to leave.

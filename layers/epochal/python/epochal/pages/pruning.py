@@ -46,7 +46,7 @@ WRITES: Final = 500
 def prune(
     table: str, stream: str, before: int, etag: str, *, writes: int = WRITES
 ) -> Steps[PruneProgress | None]:
-    """Make the events below `before` gone. None: there is no such stream.
+    """Prune the events below `before`; return the progress, or None if there is no such stream.
 
     Args:
         before: beyond the stream's version it means all that there is.
@@ -61,7 +61,7 @@ def prune(
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, writes: int = WRITES
 ) -> Steps[PruneProgress | Rejected[Page]]:
-    """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open.
+    """Prune a whole stream, with its unfolds; leave a tombstone, or an open stream if `leave_open`.
 
     Deleting a deleted stream goes on with the pages that are left. `Rejected` where the stream does not exist or is not
     what was `expected`.
@@ -85,7 +85,7 @@ def delete(
 
 
 def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
-    """Put the first page of a stream, as a prune leaves it that took all of its events.
+    """Write the first page of a stream in the form that a prune of all its events leaves.
 
     Args:
         batch: its unfolds, with the version that they are of.
@@ -105,11 +105,12 @@ def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
 
 
 def _ended(head: Page, *, leave_open: bool) -> bool:
+    """Whether a stream is deleted already, or emptied if it is to stay open."""
     return head.deleted or (leave_open and head.low_water == head.version and not head.unfolds)
 
 
 def _end_of(head: Page, etag: str, *, leave_open: bool) -> Page:
-    """The last page that a stream ends with."""
+    """Make the last page that remains of a stream when it is deleted or emptied."""
     return Page(
         table=head.table,
         stream=head.stream,
@@ -123,6 +124,7 @@ def _end_of(head: Page, etag: str, *, leave_open: bool) -> Page:
 
 
 def _ending(table: str, head: Page, wanted: Page) -> Put | Update:
+    """Make the write of that last page: as a new page if the head is full, else over the head."""
     if head.full:
         return Put(table=table, item=write_page(wanted), condition=Absent("i"))
     return _update(table, head, wanted)
@@ -134,12 +136,12 @@ def _follows(found: Page, wanted: Page) -> bool:
 
 
 def _rest(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
-    """Empty the pages of a stream that has ended at `mark`, which readers see none of."""
+    """Prune the pages of a stream that was deleted or emptied at `mark`; readers see none of them."""
     return replace((yield from _empty(table, head, mark, etag, writes)), low_water=mark)
 
 
 def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
-    """Empty up to `writes` pages of what they hold below the mark, oldest first."""
+    """Remove what up to `writes` pages hold below the mark, oldest first; return the progress."""
     first = head if head.index == 0 else (yield from load_page(table, head.stream, 0))
     if first is None:
         raise CorruptData(f"{head.stream}: it has no first page")
@@ -173,8 +175,9 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
 
 
 def _bared(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
-    """Take its unfolds from the first page, which was pruned as the last one, and is not met again; whether that was to
-    be done.
+    """Remove the unfolds of the first page if they are out of date; return 1 if it did, else 0.
+
+    The page was pruned when it was the last one, and is not met again.
     """
     if not first.unfolds or 0 in (head.index, head.unfolds_at):
         return 0
@@ -183,7 +186,7 @@ def _bared(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
 
 
 def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Steps[tuple[Page, ...]]:
-    """Some pages from the one that begins at `at`, below the mark, each where the one before ends."""
+    """Read pages below the mark, from the one that begins at `at`; raise `CorruptData` for a hole."""
     if at == head.index:
         return (head,)
     reply = yield query(table, head.stream, at, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
@@ -195,6 +198,7 @@ def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Step
 
 
 def _again(table: str, head: Page) -> Steps[Page]:
+    """Read the head again; raise `CorruptData` if the stream's pages have been removed."""
     fresh = yield from load_head(table, head.stream)
     if fresh is None:
         raise CorruptData(f"{head.stream}: its pages have been removed")
@@ -202,7 +206,7 @@ def _again(table: str, head: Page) -> Steps[Page]:
 
 
 def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Page | None:
-    """The page without its pruned events; it may keep its unfolds. None if nothing is to be taken from it."""
+    """Return the page without its pruned events, and without unfolds unless `keeps`; None if unchanged."""
     remaining = _from(page, mark)
     unfolds = page.unfolds if keeps else b""
     low_water = max(page.low_water, min(mark, page.version)) if last or remaining else page.low_water
@@ -213,7 +217,10 @@ def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Pag
 
 
 def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
-    """A page says that all below the mark is gone, which is none of its own. For appends it stays as it was."""
+    """Write into a page that everything below `mark`, in earlier pages, is gone.
+
+    For appends the page stays as it was.
+    """
     if mark > max(page.low_water, above):
         below = AnyOf((Absent("l"), Compare("l", "<", number(mark))))
         yield Update(
@@ -225,7 +232,7 @@ def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
 
 
 def _update(table: str, page: Page, wanted: Page) -> Update:
-    """Write a page over the one that it was made from, if that is as it was."""
+    """Make the write that replaces a page by a changed one, if it is still as it was read."""
     item = write_page(wanted)
     changed = ("r", "f", "u", "x", "z", "l", "w")
     return Update(
@@ -238,7 +245,9 @@ def _update(table: str, page: Page, wanted: Page) -> Update:
 
 
 def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | None = None) -> Steps[int]:
-    """Copy the events below `before` that the archive lacks; the version it has reached. Copied pages keep their etags.
+    """Copy the events below `before` that the archive lacks; return the version that it has reached.
+
+    Copied pages keep their etags.
 
     Raises:
         InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
@@ -261,19 +270,24 @@ def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | 
 
 
 def _holding(table: str, stream: str, index: int) -> Steps[Page | None]:
+    """Read the page that contains event `index`; None if no page does."""
     reply = yield query(table, stream, 0, index, forward=False, limit=1)
     pages = [read_page(item, table) for item in reply.items]
     return pages[0] if pages and pages[0].version > index else None
 
 
 def _lost(stream: str, index: int, page: Page | None) -> EpochalError:
+    """Make the error for events that the archive lacks and no page has any more."""
     if page is None:
         return CorruptData(f"{stream}: event {index} is in no page, and was not pruned")
     return InvalidInput("before", f"events {index} to {page.span.base - 1} were pruned unarchived")
 
 
 def _copy(into: str, page: Page, target: Page | None) -> Put:
-    """The page with what the archive has of it, if the archive is as it was read. It may have been pruned, too."""
+    """Make the write that adds a page's events to the archive, if that is still as it was read.
+
+    The page may have been pruned, too.
+    """
     if target is not None and target.index == page.index:
         frames = (*target.frames, *_from(page, target.version))
         copied = replace(target, version=page.version, frames=frames, full=page.full, stamp=None)
@@ -285,7 +299,7 @@ def _copy(into: str, page: Page, target: Page | None) -> Put:
 
 
 def _from(page: Page, index: int) -> tuple[Frame, ...]:
-    """The page's frames, without those that are wholly below an index."""
+    """Return the page's frames, without those whose events are all below an index."""
     at, remaining = page.base, list(page.frames)
     while remaining and at + remaining[0].count <= index:
         at += remaining.pop(0).count

@@ -79,7 +79,9 @@ StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
 def append_all(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], key: str | None = None, also: Also = ()
 ) -> Steps[Results[Page] | Unmet]:
-    """Append to every stream, or to none. The batches are of one append: their stamps differ by time alone.
+    """Append to several streams, or to none of them; return the results.
+
+    The batches are of one append: their stamps differ by time alone.
 
     Args:
         key: that the batches are known by; to one stream alone it is the stream's own.
@@ -113,7 +115,7 @@ def append_all_on(
     key: str | None = None,
     also: Also = (),
 ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
-    """`append_all` on exactly the last pages that are known, where those of `reads` are as known, too.
+    """Append like `append_all`, if the known last pages, and those of `reads`, are unchanged.
 
     Where nothing is appended, that is all that is asked. Results are of the appends, and then of the reads; None where
     a stream that was only read is in nobody's way. Under a key they may be those of an earlier call; one append alone
@@ -136,7 +138,7 @@ def append_all_on(
 
 
 def decided_all(table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[DecidedBefore | None]:
-    """What an earlier decision on these streams has done under the key."""
+    """Return the outcome of an earlier decision on these streams under the key; None if there is none."""
     return SeveralKey.of(streams, key, now).before(table)
 
 
@@ -161,14 +163,14 @@ class SeveralKey:
 
     @classmethod
     def of(cls, streams: Sequence[str], key: str, now: Ticks) -> SeveralKey:
-        """That of a caller's `key` for a decision."""
+        """Make the key of a decision on these streams from a caller's `key`."""
         record = KeyRecord.of_all(streams, key, unix_seconds(now))
         append_id = decision_id(record.name.encode()[-8:], 0)
         return cls(streams=tuple(sorted(streams)), record=record, append_id=append_id)
 
     @classmethod
     def of_append(cls, batches: Sequence[Packed], key: str) -> SeveralKey:
-        """That of batches that are known by a caller's `key`."""
+        """Make the key of an append of these batches from a caller's `key`."""
         counts = {batch.stream: batch.count for batch in batches}
         record = KeyRecord.of_all(counts, key, unix_seconds(batches[0].now))
         return cls(
@@ -176,7 +178,7 @@ class SeveralKey:
         )
 
     def note(self, table: str, left: Mapping[str, Written]) -> Put:
-        """The record that goes out with writes that leave this."""
+        """Make the write of the key's record, which says what the append leaves in each stream."""
         out = Writer()
         for stream in self.streams:
             out.number(left[stream].first)
@@ -186,12 +188,12 @@ class SeveralKey:
         return made_record(table, self.record, self.append_id, out.written(), self.seen[-1:])
 
     def before(self, table: str) -> Steps[DecidedBefore | None]:
-        """What the record says, if it is there."""
+        """Read the key's record and return the outcome that it contains; None if there is no record."""
         record = yield from load_record(table, self.record)
         return None if record is None else (yield from self.told(table, record))
 
     def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore]:
-        """The outcome that the record holds, once every stream shows it: a caller that gets it finds its events.
+        """Return the outcome that the key's record contains, once every stream shows its events.
 
         A token is of the page that the append left, also if others have written to it since.
 
@@ -232,7 +234,7 @@ class StreamsPart:
         reads: Mapping[str, Known[Page]] | None = None,
         key: SeveralKey | None = None,
     ) -> StreamsPart:
-        """Of appends, no two to one stream."""
+        """Make the part of a commit that appends to these streams, each of which is named once."""
         return cls(
             table=table,
             batches={batch.stream: batch for batch, _ in appends},
@@ -243,7 +245,7 @@ class StreamsPart:
 
     @property
     def commit(self) -> Commit[StreamsEnd]:
-        """As a commit."""
+        """Commit that makes these appends if the streams are as expected and as they were read."""
         known = {
             stream: known
             for stream, expectation in self.expected.items()
@@ -263,11 +265,11 @@ class StreamsPart:
         )
 
     def batch(self, stream: str, _: Writes) -> Packed:
-        """What a stream gets."""
+        """Return the batch that a stream gets."""
         return self.batches[stream]
 
     def matters(self, moved: Heads) -> Steps[StreamsEnd | None]:
-        """The streams that are not as expected; unless it was by an earlier call."""
+        """Return the streams that are not as expected, or the outcome of an earlier call under the key."""
         rejected = {
             stream: Rejected(head=head) for stream, head in moved.items() if not self._accepts(stream, head)
         }
@@ -277,7 +279,7 @@ class StreamsPart:
         return rejected or None
 
     def records(self, writes: Writes) -> Sequence[Put]:
-        """That of the key."""
+        """Make the write of the key's record; empty without a key."""
         if self.key is None:
             return ()
         read = {stream: _as_read(known) for stream, known in self.reads.items()}
@@ -286,7 +288,10 @@ class StreamsPart:
         )
 
     def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
-        """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
+        """Return the outcome of an earlier call under the key, after a refusal; None if there is none.
+
+        If only the caller's own conditions are said to have failed, the record is read.
+        """
         if self.key is None:
             return None
         if (item := refusal.items[-1]) is not None:
@@ -294,7 +299,7 @@ class StreamsPart:
         return None if refusal.failed else (yield from self.key.before(self.table))
 
     def results(self, came: Made | StreamsEnd) -> Results[Page]:
-        """In the order of the appends, then of the reads."""
+        """Return the results, in the order of the appends, then of the reads."""
         match came:
             case Made():
                 writes = came.writes.values()
@@ -306,29 +311,34 @@ class StreamsPart:
                 return tuple(came.get(stream) for stream in (*self.batches, *self.reads))
 
     def _accepts(self, stream: str, head: Page | None) -> bool:
+        """Whether a stream's head is as it was read, or has the expected version."""
         if stream in self.reads:
             return is_as_known(self.reads[stream], head)
         return accepts(self.expected[stream], head)
 
 
 def exactly(known: Known[Page]) -> ExpectedVersion:
-    """That a stream is as it is known."""
+    """Return the expected version that only this last page meets."""
     return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
 
 
 def _as_read(known: Known[Page]) -> Written:
+    """Make the outcome of a stream that was only read: a write without events."""
     version = version_of(known)
     token = Token(version=version, etag=None if known is None else known.etag)
     return Written(first=version, version=version, token=token)
 
 
 def left_in(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
-    """What `made` says next of a stream: its first index, its events, or 0 where they are not counted, and the etag."""
+    """Read the next stream's first index, number of events (0 if not counted) and etag in `made`."""
     return source.number(), source.number() if counted else 0, source.take(_ETAG_BYTES).hex()
 
 
 def _waited_for(table: str, first: Mapping[str, int], left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
-    """The tokens that were left, once every stream shows their pages."""
+    """Return the tokens after reading their pages; raise `CorruptData` if a page lacks its events.
+
+    If a page has not changed since, its own token is returned.
+    """
     states = {stream: state_of(token.etag or "") for stream, token in left.items()}
     places = {stream: state for stream, state in states.items() if state is not None}
     keys = tuple((table, page_key(stream, state.index)) for stream, state in places.items())
@@ -344,7 +354,10 @@ def _waited_for(table: str, first: Mapping[str, int], left: Mapping[str, Token])
 
 
 def _has(page: Page, first: int, version: int, time: Ticks) -> bool:
-    """Whether a page has had a write of these events, or of none."""
+    """Whether a page shows the write at `time` that appended events `first` to `version - 1`.
+
+    A write without events, or with pruned ones, is shown by the page's time alone.
+    """
     has_write = (
         first == version or page.base > first or any(time_of(frame.stamp) == time for frame in page.frames)
     )
@@ -375,7 +388,7 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
 def append_once(
     table: str, batch: Packed, expected: ExpectedVersion, key: str, also: Also = ()
 ) -> Steps[Answer[Page]]:
-    """`append`, where the batch is known by the caller's key."""
+    """Append a batch under a caller's key, unless an earlier call has appended it."""
     attempts = PageAttempts(table=table, batch=batch, also=also)
     record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
     if batch.count:
@@ -392,11 +405,11 @@ class PageAttempts:
     also: Also = ()
 
     def load(self) -> Steps[Page | None]:
-        """The last page."""
+        """Read the stream's last page."""
         return load_head(self.table, self.batch.stream)
 
     def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Answer[Page]]:
-        """See `appending.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
+        """Append on exactly the known last page, in one commit with the writes of `also`."""
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
         part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
@@ -417,7 +430,7 @@ class PageAttempts:
     def unfold_on(
         self, known: Known[Page], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
-        """A page, the record, and what goes with them: one commit."""
+        """Write unfolds alone, with the key's record and the writes of `also`, in one commit."""
         stream = self.batch.stream
         part = StreamsPart.of(self.table, [(self.batch, exactly(known))]).commit
 
@@ -434,6 +447,7 @@ class PageAttempts:
             return refused(_read(moved[stream]), seen) if moved else None
 
         def before(_: Writes, refusal: Refusal) -> Steps[UnfoldsRefused[Page] | None]:
+            """Return the refusal if the key's record is there or has changed; None otherwise."""
             page, item = refusal.items
             stored = None if item is None else read_record(item)
             if stored is None and not refusal.failed:
@@ -456,6 +470,6 @@ class PageAttempts:
 
 
 def _read(head: Page | None) -> Steps[Page | None]:
-    """A head that was read already."""
+    """Return a head that was read already, as a step without requests."""
     yield from ()
     return head

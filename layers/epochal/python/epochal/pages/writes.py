@@ -65,12 +65,12 @@ class Planned:
 
     @property
     def first(self) -> int:
-        """Index of the first event that it adds."""
+        """Index of the first event that the write adds."""
         return self.token.version - self.count
 
     @property
     def written(self) -> Written:
-        """The result of the append, if the write is applied."""
+        """Result of the append, if the write is applied."""
         return Written(first=self.first, version=self.token.version, token=self.token)
 
     @property
@@ -81,43 +81,48 @@ class Planned:
 
 
 def token_of(known: Page | Token) -> Token:
-    """The figures that fullness goes by."""
+    """Return the token of a known page, with the sizes that say how full the page is."""
     return known.token() if isinstance(known, Page) else known
 
 
 def is_own(table: str, stream: str, known: Page | Token) -> bool:
-    """Whether it was made of the stream's pages, by this process. What any other says may be false."""
+    """Whether this process made what is known from the stream's pages; other tokens may be false."""
     return isinstance(known, Page) or known.of == origin(table, stream)
 
 
 def place_of(known: Page | Token) -> PageState | None:
-    """The page that is known, and its state; None where what is known is no page's."""
+    """Return the state of the known page: index, time, fullness; None if the token is of no page."""
     if isinstance(known, Page):
         return known.state
     return None if known.etag is None else state_of(known.etag)
 
 
 def index_of(known: Page | Token) -> int:
-    """The index of its first event."""
+    """Return the index of the first event of the known page."""
     state = place_of(known)
     return 0 if state is None else state.index
 
 
 def can_be_left(known: Known[Page]) -> bool:
-    """Whether another page may follow: one without events is never left, or the next would begin at the same place."""
+    """Whether another page may follow the known one: only if the known one has events.
+
+    Otherwise the next page would begin at the same place.
+    """
     return known is not None and index_of(known) < known.version
 
 
 def unchanged(state: PageState, version: int) -> All:
-    """That a page is as it is known, and open. Index and time of what follows are taken from it, and a token may be
-    forged, so it is asked for both.
+    """Build the condition that a page is still as it is known, and open.
+
+    Index and time of what follows are taken from the page, and a token may be forged, so the condition has both.
     """
     return All((equals("r", number(state.time)), equals("n", number(version)), Absent("x")))
 
 
 def _told(table: str, stream: str, known: Page | Token, state: PageState) -> All:
-    """`unchanged`, and where the token comes from outside also that it tells the low-water mark: the token that the
-    write leaves has it, and so has the page that is begun on that.
+    """Build the condition `unchanged`, for a token from outside also with the low-water mark it names.
+
+    The token that the write leaves has this mark, and so has the page that is begun on that.
     """
     same = unchanged(state, known.version)
     if is_own(table, stream, known):
@@ -127,30 +132,33 @@ def _told(table: str, stream: str, known: Page | Token, state: PageState) -> All
 
 
 def as_read(page: Page) -> Condition:
-    """That a page is as it was read."""
+    """Build the condition that a page is still as it was read."""
     return All((equals("r", number(page.time)), equals("n", number(page.version))))
 
 
 def marking(etag: str, page: Page) -> bytes:
-    """The stamp of a write that takes from a page, above the last: no clock is needed for it."""
+    """Make the stamp of a write that removes something from a page: one tick after the page's time.
+
+    So no clock is needed for it.
+    """
     return stamp_of(Ticks(page.time + 1), removing(etag))
 
 
 def removing(etag: str) -> bytes:
-    """What follows the time in the stamp of a write that takes events away."""
+    """Return the part after the time in the stamp of a write that removes events."""
     return bytes.fromhex(etag)[: MARK_BYTES - len(REMOVING)] + REMOVING
 
 
 def kept_by_next(page: Page) -> bytes:
-    """What the page after a full one has of unfolds that stay: themselves or, of large ones, which page has them."""
+    """Return what the page after a full one has of its unfolds: a reference if large, else themselves."""
     large = page.unfolds_at is None and len(page.unfolds) >= REFER_FROM
     return refer_to(page.index) if large else page.unfolds
 
 
 def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
-    """The page that follows the one known (None: the first), if there is none.
+    """Plan the write of a new page with a batch, after the known one or first; refused if it exists.
 
-    It says as well what is pruned: a deletion that was interrupted hides pages before it has emptied them.
+    The page says as well what is pruned: a deletion that was interrupted hides pages before it has emptied them.
 
     Args:
         unfolds: those stored, which stay where the batch does not replace them.
@@ -159,6 +167,7 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
 
 
 def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
+    """Plan the write of a new page with a batch in exactly this packing."""
     state = None if known is None else place_of(known)
     index = 0 if known is None else known.version
     version = index + batch.count
@@ -180,7 +189,7 @@ def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes
 
 
 def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
-    """A batch added to the page known; None where that is full, or does not take it.
+    """Plan the write that adds a batch to the known page; None if it is full or has no room.
 
     A page without events takes anything: were it left, the next one would be begun at the same place.
     """
@@ -188,7 +197,7 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
 
 
 def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
-    """The write of a batch; of the same in fewer bytes, where that costs a unit less."""
+    """Plan the write of a batch, in a denser packing if that costs at least a write unit less."""
     planned = plan(batch)
     if planned is None:
         return planned
@@ -200,6 +209,7 @@ def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
 
 
 def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
+    """Plan the write that adds a batch in exactly this packing to the known page; None if impossible."""
     state, before = place_of(known), token_of(known)
     if state is None or state.full:
         return None
@@ -228,7 +238,7 @@ def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
 
 
 def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> Planned:
-    """The page that is known, so that no append extends it."""
+    """Plan the write that closes the known page, so that no append extends it."""
     stamp = batch.mark_after(state.time)
     state_after = replace(state, full=True, time=time_of(stamp))
     update = Update(
@@ -242,38 +252,47 @@ def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> P
 
 
 def left_by(page: Page, version: int, stamp: bytes) -> Token:
-    """The token of the page that an append has left, also if others have written it since. Whether the page was full
-    then, nobody knows any more; an append on the token is in conflict in either case.
+    """Return the token of the page as an append left it, even if others have written to it since.
+
+    Whether the page was full then, nobody knows any more; an append on the token is in conflict in either case.
     """
     state = PageState(index=page.index, full=False, time=time_of(stamp))
     return Token(version=version, etag=state.etag())
 
 
 def _counters(left: PageState, version: int) -> tuple[Set, ...]:
+    """Return the updates of a page's version, time and, if it is full, its closing mark."""
     full = (Set("x", number(1)),) if left.full else ()
     return (Set("n", number(version)), Set("r", number(left.time)), *full)
 
 
 def _counters_size(time: Ticks, version: int) -> int:
-    """Bytes of what every write sets anew. The zeroes that a number ends with take none, so it may shrink."""
+    """Return the bytes of the numbers that every write sets anew.
+
+    The zeroes that a number ends with take none, so the size may shrink.
+    """
     return value_size(number(time)) + value_size(number(version))
 
 
 def _is_full(index: int, token: Token, before: Token | None, joined: int, *, kept: bool = False) -> bool:
-    """A page without events never is: the next one would be begun at the same place."""
+    """Whether a page is full after a write; a page without events never is.
+
+    Otherwise the next page would be begun at the same place.
+    """
     return index < token.version and is_full(token, before, joined, kept=kept)
 
 
 def _joined(frames: tuple[Frame, ...]) -> int:
-    """Bytes of a write of several frames."""
+    """Return the bytes of a write of several frames; 0 for a single frame."""
     return frames_size(frames) if len(frames) > 1 else 0
 
 
 def _grown(
     before: Token, frames: tuple[Frame, ...], unfolds: bytes | None, times: tuple[Ticks, Ticks]
 ) -> Token:
-    """The figures of a page with more frames, and other unfolds (None: those that it has), its latest stamp's time
-    having been and being `times`.
+    """Compute the token of a page after a write of more frames, and of unfolds unless these are None.
+
+    `times` are those of the page's stamp before and after the write.
     """
     growth = frames_size(frames) - (_EMPTY_LIST if frames and before.appends else 0)
     unfolds_bytes = before.unfolds if unfolds is None else unfolds_size(unfolds)
@@ -306,7 +325,7 @@ class Blocked:
 
 
 def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
-    """Try to append on exactly what is known of the last page; return the applied write, or what blocked it."""
+    """Try to append on exactly the known last page; return the applied write, or what blocked it."""
     planned = yield from next_write(table, batch, known)
     if isinstance(planned, Blocked):
         return planned
@@ -322,7 +341,7 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
 def next_write(
     table: str, batch: Packed, known: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
-    """Plan the write that appends a batch on what is known of the last page.
+    """Plan the write that appends a batch after what is known of the last page.
 
     If the page does not take the batch, it is closed first; what the next page needs of it is read.
 
@@ -347,7 +366,7 @@ def next_write(
 
 
 def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
-    """Return a write that was applied, or the page that it was refused by.
+    """Return a write that was applied, or else the page that refused it.
 
     Raises:
         TooLarge: the page would be larger than an item may be.
@@ -361,7 +380,7 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
 
 
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
-    """Return the last page of a stream, given the page that refused a write; read it if that one is full.
+    """Return a stream's last page after a refusal: the refusing page unless it is full, else read it.
 
     The page that refused the write is kept in `before`, if it is the one before the last.
     """
@@ -374,7 +393,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
 
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
-    """Plan the page after one that is full, or does not take the batch; close that one first."""
+    """Plan the page after one that is full, or has no room for the batch; close that one first."""
     closed = yield from _closed(table, batch, known)
     if isinstance(closed, Blocked):
         return closed
@@ -387,11 +406,12 @@ def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planne
 
 
 def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
+    """Read the page that a token names."""
     return (yield from load_page(table, stream, index_of(known)))
 
 
 def _closed(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
-    """Close a page, so that no append extends it; return what is known of it then, or what blocked that."""
+    """Close the known page, so that no append extends it; return it as closed, or what blocked that."""
     state = place_of(known)
     if state is None or state.full:
         return known

@@ -384,7 +384,7 @@ class Ran:
 
     @property
     def stands_still(self) -> bool:
-        """Whether there is something left to handle, but this run handled nothing, though nothing blocks it."""
+        """Whether this run handled nothing, although events are left and nothing blocks the group."""
         return not (self.moved or self.at_tail or self.paused or self.blocked)
 
     @classmethod

@@ -463,7 +463,7 @@ class ReadModel:
         return question(self._of, self._declared(), name, values, **bounds)
 
     def _page(self, asked: Question, limit: int, after: str | None, *, backward: bool) -> Page:
-        """Read a page of the documents that a question asks for."""
+        """Read a page of documents by their keys or by values of a secondary key, with where to go on."""
         from epochal.read_models.asking import page  # noqa: PLC0415  as above
 
         steps = page(

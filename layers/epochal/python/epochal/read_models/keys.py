@@ -213,7 +213,7 @@ def keys_of(
     spread: int,
     holds: Callable[[Any], Any] | None,
 ) -> ModelKeys:
-    """Check keys as a caller declares them, and return them; raise `InvalidInput` if one is malformed."""
+    """Return a read model's secondary keys by name; raise `InvalidInput` if a declared one is malformed."""
     must_be(Mapping, keys, "keys", "functions by name")
     secondary_keys = {ALL: SecondaryKey(_whole, spread, holds)}
     for name, key in keys.items():

@@ -174,7 +174,7 @@ _SHORT: Final = 2
 
 
 def back_off(driver: Driver, refused: int, since: float) -> bool:
-    """Wait with growing pauses before a refused decision is made again on a newer state.
+    """Wait longer after each refusal, before deciding again; return whether the head received is usable.
 
     Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.
 

@@ -488,7 +488,7 @@ class TaggedEvents(TaggedStore):
         return self.site.type_heads
 
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
-        """Encode checked events as one append of now."""
+        """Encode checked events as a batch for one append at the present time."""
         bodies = [body for event in events for body in (event.data, event.meta)]
         inline = [body for body in bodies if isinstance(body, bytes)]
         packed = (

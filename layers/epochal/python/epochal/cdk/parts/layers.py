@@ -107,7 +107,7 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
     fresh = str(uuid4()) if _REFERRING.search(text) else ""
 
     def fill(content: Path) -> None:
-        """Fetch the packages into a new folder."""
+        """Install the required packages with pip into a new folder, for Lambda's platform."""
         content.mkdir()
         named = requirements
         if len(text.splitlines()) < len(lines):

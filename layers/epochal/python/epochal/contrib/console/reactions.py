@@ -84,7 +84,7 @@ class Settled:
 
 
 def ask(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Return the page that confirms an action on a parked stream: action, cause, who replays.
+    """Return data of the page that confirms an action on a parked stream: its cause, what replays it.
 
     Raises:
         InvalidInput: the stream is not parked there any more.
@@ -114,7 +114,7 @@ def settle(services: Services, deployment: Deployment, arguments: Mapping[str, s
 
 
 def handler_of(services: Services, group: str) -> str:
-    """Return who replays events for a group: a function's name, `here`, or empty for nobody."""
+    """Return what replays events for a group: a function's name, `here`, or empty for nothing."""
     if group in services.reactions:
         return "here"
     return f"{services.prefix}-reaction-{group}" if services.invoke is not None else ""
@@ -184,7 +184,7 @@ def _answered(told: Mapping[str, Any]) -> Settled:
 
 
 def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Return the page that confirms steering a group: action, planned reset, running members."""
+    """Return data of the page that confirms an action on a group: planned reset, running members."""
     act, group, start = _steering(arguments)
     planned = deployment.groups.reset(group, start, dry_run=True) if start is not None else []
     asked = {name: arguments.get(name, "") for name in ("to", "partition", "like")}
@@ -273,7 +273,7 @@ def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, 
 
 
 def _plots(services: Services, groups: list[GroupStanding], now: float) -> list[Plot]:
-    """Record the present lag of each group, and plot the lags of groups that have more than one."""
+    """Record how many entries each group is behind now; plot the groups with more than one record."""
     behind = Counter[str]()
     for group in groups:
         behind[group.group] += group.behind or 0

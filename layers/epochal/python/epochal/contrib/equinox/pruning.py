@@ -67,7 +67,7 @@ def prune(
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
 ) -> Steps[PruneProgress | Rejected[Tip]]:
-    """Delete a stream: prune all its events and unfolds, and leave a tombstone or an open stream.
+    """Prune all events and unfolds of a stream; leave a tombstone, or an open stream if `leave_open`.
 
     Deleting a deleted stream goes on with the calves that are left. Returns the progress, or `Rejected` if the stream
     does not exist or is not at the expected version.

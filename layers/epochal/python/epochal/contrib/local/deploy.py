@@ -281,7 +281,7 @@ SUFFIX = ".fifo"
 
 
 def make_fifo(endpoint: Endpoint) -> None:
-    """Turn every topic whose name ends in `.fifo` into a FIFO topic.
+    """Set the FIFO attribute of every topic on the embedded AWS whose name ends in `.fifo`.
 
     FIFO topics stay as they are.
     """

@@ -404,7 +404,7 @@ class Outbox:
         self.instances = process.instances(streams)
 
     def __call__(self, delivery: Delivery) -> None:
-        """Perform the outputs in a delivery that have not been performed, and note in the stream how far.
+        """Perform the delivered outputs that are not yet performed, and note in the stream how far it got.
 
         If an output fails, those before it are noted first.
         """

@@ -229,7 +229,7 @@ class Process(Composite):
         return {self.version: self, **(self.before.versions if self.before else {})}
 
     def of(self, version: int) -> Process:
-        """Return the process of a version, whose rules an instance follows.
+        """Return the version of this process under which an instance began, and whose rules it follows.
 
         Raises:
             InvalidInput: the process has no such version.
@@ -408,7 +408,7 @@ class Process(Composite):
         return "" if opened is None else str(opened["text"])
 
     def _encode(self, event: Event | Instance) -> Event:
-        """Encode an instance as the unfold that is stored, sealed for its subjects; pass events on unchanged."""
+        """Encode an instance as an unfold, its state sealed for its subjects; return events unchanged."""
         if isinstance(event, Event):
             return event
         rules = self.of(event.version)

@@ -385,7 +385,7 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
 
 
 def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) -> list[DeployedFunction]:
-    """Return the Lambda functions of the stacks that are Epochal's: those with a service name."""
+    """Return Epochal's own Lambda functions in these stacks: those that have a service name set."""
     found = list[DeployedFunction]()
     for stack in stacks:
         lambda_ = client("lambda")

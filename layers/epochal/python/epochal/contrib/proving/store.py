@@ -735,7 +735,7 @@ class TaggedOverHttp:
         self._query = {"items": [{"tags": [self.stream]}]}
 
     def _ask(self, method: str, path: str, body: Any) -> Any:
-        """Send a request to the API and return the document of the response.
+        """Send a request to the API and return the response's JSON; raise `Broken` unless the status is 200.
 
         Raises:
             Broken: the status is not 200.

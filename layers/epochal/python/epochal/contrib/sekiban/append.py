@@ -108,7 +108,7 @@ def recorded(event: Event, chosen: str, timestamp: str) -> RecordedTaggedEvent:
 
 
 def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
-    """Plan the transaction that appends a batch if the given heads and the fences have not moved.
+    """Plan the transaction that appends a batch, provided that heads and fences are unchanged.
 
     Args:
         heads: count and last sortable id of the head of each tag concerned.
@@ -169,7 +169,7 @@ def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[Recorded]) ->
 
 
 def _at(reached: Reached) -> Absent | All:
-    """Build the condition that a tag's head has not moved.
+    """Build the condition that a tag's head is unchanged.
 
     It compares `last` as well as the count: ids are made to exceed `last`, and a position may be forged.
     """
@@ -253,7 +253,7 @@ def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | R
 
 
 def _beginning(condition: Condition | None) -> Position:
-    """Return the position that the condition's caller knows, beyond which nothing counts as seen.
+    """Return the position in a condition; without one, the beginning of each tag that it fences.
 
     Without a position in the condition, this is the beginning of each fencing tag.
     """
@@ -264,7 +264,7 @@ def _beginning(condition: Condition | None) -> Position:
 
 
 def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | Conflict]:
-    """Return the position after which the condition counts events, or the conflict that it meets.
+    """Return the position after which a matching event conflicts, or the conflict found already.
 
     A condition without a position conflicts with every matching event.
     """
@@ -377,7 +377,7 @@ def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[Recorded]) 
 def _advanced(
     position: Position, heads: Mapping[str, Reached], planned: Planned, *, bounded: bool
 ) -> Position:
-    """Return the condition's position moved past an append that succeeded.
+    """Return the condition's position, advanced past an append that succeeded.
 
     Without a condition (`bounded` is false), the position covers the tags of the events themselves.
     """

@@ -235,7 +235,7 @@ class _Bound:
 def entries(
     site: TagSite, tag: str, index: int, end: int, *, limit: int = PAGE, after: str | None = None
 ) -> Steps[list[TagEntry]]:
-    """Read the entries `index` to `end - 1` of a tag, at most `limit`, at least one if there are any.
+    """Read 1 to `limit` of a tag's entries `index` to `end - 1`; repeat while the first is missing.
 
     Args:
         after: sortable id of entry `index - 1`, if known, which saves a seek.

@@ -64,7 +64,7 @@ class TagHistory:
         """Return a function that yields the events `first` to `end - 1` of a tag."""
 
         def hydrate(tag: str, first: int, end: int) -> Iterator[FeedEvent]:
-            """Yield the events `first` to `end - 1` of a tag; an expired or broken event says so in its place."""
+            """Yield the events `first` to `end - 1` of a tag, with a marker for an expired or broken event."""
             at = first
             while at < end:
                 after = self.places.before(tag, at)
@@ -115,7 +115,7 @@ def _tagged(store: DcbEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent |
 def _of_entry(
     tag: str, index: int, entry: TagEntry, found: RecordedTaggedEvent | CorruptData | None
 ) -> FeedEvent:
-    """Make the feed event of an entry, from its event, or marked as expired or faulty without one."""
+    """Make the feed event of an entry; if its event is expired or broken, make a marker instead."""
     if isinstance(found, RecordedTaggedEvent):
         return tagged_feed_event(tag, index, found, found.executed_user)
     return FeedEvent(

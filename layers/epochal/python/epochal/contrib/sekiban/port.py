@@ -161,7 +161,7 @@ def where(keys: Keys) -> Condition:
 
 
 def appended(item: Item, service: str = "") -> Span | None:
-    """Return the span of events that a head's latest append added, or None for items that are not fed.
+    """Return the span of events in the latest append to a tag, from its head; None for other items.
 
     Entries, heads by type and items of other tenants are not fed.
 
@@ -183,7 +183,7 @@ def appended(item: Item, service: str = "") -> Span | None:
 
 
 def end(item: Item, service: str = "") -> End | None:
-    """Return the end of the tag whose head an item is, or None for items that are not fed.
+    """Return the end of a tag from its head; None for other items.
 
     Raises:
         CorruptData: the item is a head of the tenant, but its counters contradict each other.
@@ -193,7 +193,7 @@ def end(item: Item, service: str = "") -> End | None:
 
 
 def stored(item: Item, service: str = "") -> Span | None:
-    """Return the span of the one event that an entry stands for, or None for other items."""
+    """Return the span of the one event of an entry; None for other items."""
     tag, index = _tag_of(item, service), read_number(item, "tagIndex")
     if tag is None or index is None or is_head(item):
         return None

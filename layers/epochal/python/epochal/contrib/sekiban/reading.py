@@ -152,7 +152,7 @@ def take(
     first: Trail | None = None,
     at_once: int,
 ) -> Steps[tuple[list[Recorded], str | None]]:
-    """Read the matching new events that entries refer to, and the key of the first without room.
+    """Read the matching new events of entries; return them, and the key of the first without room.
 
     Args:
         keys: sort keys of the entries, in the order of reading.
@@ -186,7 +186,7 @@ def take(
 def _look(
     site: TagSite, tag: str, at: Reached, until: Reached, limit: int | None = None
 ) -> Steps[Slice | None]:
-    """Read a tag's entries between two places once, all or about `limit`; None if one is missing."""
+    """Read a tag's entries between two places once, all or about `limit`; None if an entry is missing."""
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
@@ -242,7 +242,7 @@ def _in_order_back(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str
 def _look_back(
     site: TagSite, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
 ) -> Steps[Slice | None]:
-    """Read a tag's entries downward from a key once, about `most` of them; None if one is missing.
+    """Read about `most` of a tag's entries downward from a key once; None if an entry is missing.
 
     At least two entries are read if there are as many.
 

@@ -355,7 +355,7 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
 
 
 def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) -> Doing[Came]:
-    """Fire due timers of one scope, 25 per append, and delete items that are over; return the outcome.
+    """Fire due timers of one scope, 25 per append; delete items of timers that are over.
 
     After each refused append the state is loaded again, at most `ATTEMPTS` times. Every timer is added to `fired` as
     soon as its append is made, so that the caller has it if this raises.
@@ -422,7 +422,7 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
 
 
 def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -> Doing[None]:
-    """Fire the due timers of a slot, page by page, and send wake-ups for the rest of it."""
+    """Fire the timers of a slot that are due; send delayed wake-up messages for all others in it."""
     after, failing = None, False
     while True:
         page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)

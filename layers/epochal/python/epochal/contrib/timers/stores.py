@@ -158,7 +158,7 @@ class StreamTimers:
         expected: ExpectedVersion = ANY,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Set a timer in a stream, by an append of its own.
+        """Set a timer in a stream, with a separate append.
 
         To set a timer together with the events that it follows from, pass `later(…)` to `append` among these.
 
@@ -225,7 +225,7 @@ class TagTimers:
         at: At,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Set a timer under these tags, by an append of its own.
+        """Set a timer under these tags, with a separate append.
 
         Args:
             name, events, at: name, events and due time of the timer, as for `later`.

@@ -162,7 +162,7 @@ def time_text(micros: int) -> str:
 
 
 def time_of(timestamp: str) -> Ticks:
-    """Parse the timestamp of a stored event, ISO 8601 text or digits of Unix time, to ticks of 100 ns.
+    """Parse an event's timestamp, ISO 8601 text or Unix time in digits, and return ticks of 100 ns.
 
     Other libraries store Unix time: of 17 digits or more it counts nanoseconds, of fewer milliseconds.
 
@@ -258,7 +258,7 @@ _NOTHING: Final = _Read()
 
 
 def _read(body: Body) -> _Read:
-    """Decode a body to JSON text, or to base64 if it is not JSON, with its schema version and seal.
+    """Decode a body to JSON text, else base64, with its schema version and whether it is sealed.
 
     JSON is taken by the letter: UTF-8 without a byte order mark, and numbers of any length.
     """

@@ -71,33 +71,33 @@ class EventOfTag:
 
     @property
     def type(self) -> str:
-        """What happened."""
+        """Type of the event."""
         return self.event.type
 
     @cached_property
     def label(self) -> Label:
-        """What it says of itself."""
+        """Label of the event, decoded."""
         return read_label(self.event.meta)
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
-        """All that it carries, in order."""
+        """All tags of the event, sorted."""
         own = () if is_reserved(self.tag) else (self.tag,)
         return tuple(sorted((*self.label.others, *own)))
 
     @cached_property
     def place(self) -> str:
-        """Its place among events."""
+        """Place of the event among all events."""
         return stamped_place(self.stamp, self.label.number)
 
     @cached_property
     def id(self) -> str:
-        """Its id."""
+        """Id of the event."""
         return event_id(self.stamp, self.label)
 
     @property
     def key(self) -> str:
-        """As of a recorded event."""
+        """Key by which events are ordered, as that of a recorded event: place and id."""
         return f"{self.place}#{self.id}"
 
     @property
@@ -107,7 +107,7 @@ class EventOfTag:
 
     @property
     def body(self) -> tuple[Key, bytes, int] | None:
-        """Where its body is, if it is not here: the page, the append, the number."""
+        """Page, append and number of the entry that holds the body; None if this entry does."""
         if self.label.page is None:
             return None
         first = self.tags[0] if self.tags else UNTAGGED
@@ -115,7 +115,7 @@ class EventOfTag:
 
 
 def entries_of(span: PageSpan) -> Iterator[EventOfTag]:
-    """The events of a span of a tag's page."""
+    """Yield the events in a span of a tag's page."""
     page, index = span.page, span.page.base
     for position, frame in enumerate(page.frames):
         if index < span.next and index + frame.count > span.base:
@@ -126,7 +126,7 @@ def entries_of(span: PageSpan) -> Iterator[EventOfTag]:
 
 
 def last_entry(page: Page) -> EventOfTag:
-    """The last event of a tag's page. Raises `CorruptData` where it has none."""
+    """Return the last event of a tag's page; raise `CorruptData` if the page has none."""
     if not page.frames:
         raise CorruptData(f"{page.stream}: page {page.index} has no events, which no tag's page lacks")
     event = page.read_frame(len(page.frames) - 1)[-1]
@@ -135,7 +135,7 @@ def last_entry(page: Page) -> EventOfTag:
 
 
 def reached_by(page: Page | None) -> Reached:
-    """How far a tag has got whose last page this is; None: it has none."""
+    """Return the end of a tag whose last page this is; None is a tag without events."""
     if page is None:
         return Reached()
     reached = last_entry(page).reached
@@ -152,7 +152,7 @@ def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[
 
 
 def recorded_each(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[Iterator[Recorded]]:
-    """Read the events in the order of the entries; the bodies of each are opened when it is consumed.
+    """Read the events of entries, in order; an event's bodies are decoded when it is consumed.
 
     Raises:
         CorruptData: a body is not where it must be.
@@ -163,23 +163,23 @@ def recorded_each(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[Iter
 
 
 def placed(event: Recorded, entry: EventOfTag) -> Recorded:
-    """An event with the position that its entry tells: its place in one tag."""
+    """Return an event with the position that its entry has in one tag."""
     return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.place))
 
 
 def label_of(tags: Iterable[str], place: int) -> bytes:
-    """What an event with tags says of them in its home."""
+    """Encode the label with which an event is stored in its named stream: its tags and its number."""
     return Label(number=place, others=tuple(sorted(set(tags)))).encoded().data
 
 
 def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
-    """Of an event with tags in its home: these, its id, and its place among events."""
+    """Return the tags, the id and the place that the label of an event in a named stream contains."""
     label = read_label(Encoded(DIRECT, event.label))
     return label.others, event_id(event.stamp, label), stamped_place(event.stamp, label.number)
 
 
 def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:
-    """The entries that hold the bodies, by the ids of their events."""
+    """Read the entries that hold the bodies, and return them by the ids of their events."""
     keys = {_name(key): key for key, _, _ in places}
     items = yield from get_all(site.table, keys.values())
     bodies = _held([read_page(item, site.table) for item in items], places)
@@ -198,6 +198,7 @@ def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps
 def _held(
     pages: Sequence[Page], places: Sequence[tuple[Key, bytes, int]]
 ) -> dict[tuple[bytes, int], EventOfTag]:
+    """Return the entries in these pages that hold the wanted bodies, by append and number."""
     sought = {(stamp, number) for _, stamp, number in places}
     stamps = {stamp for stamp, _ in sought}
     return {
@@ -211,6 +212,7 @@ def _held(
 
 
 def _of_frame(page: Page, position: int, first: int = 0) -> Iterator[EventOfTag]:
+    """Yield the events of one frame of a tag's page."""
     tag, stamp = page.stream.removeprefix(TAG_STREAMS), page.frames[position].stamp
     for index, event in enumerate(page.read_frame(position), first):
         yield EventOfTag(tag=tag, index=index, stamp=stamp, event=event)
@@ -221,6 +223,7 @@ def _name(key: Key) -> str:
 
 
 def _recorded(entry: EventOfTag, holder: EventOfTag) -> Recorded:
+    """Make the recorded event of an entry, with the body of the entry `holder`."""
     label, home = holder.label, entry.label.home or ("", 0)
     return Recorded(
         id=entry.id,
@@ -238,7 +241,7 @@ def _recorded(entry: EventOfTag, holder: EventOfTag) -> Recorded:
 
 
 def _with_user(meta: Body, user: str) -> Body:
-    """Metadata with the user that labels had once, as a metadata block adds a member; what is no object stays."""
+    """Add the user of an old label to metadata; return metadata that are no object unchanged."""
     members = None if isinstance(meta, Claim) else json.with_members(meta, {"user": user})
     return meta if members is None else members
 
@@ -275,7 +278,7 @@ class Label:
     meta: Encoded = EMPTY
 
     def encoded(self) -> Encoded:
-        """As stored."""
+        """Encode the label as it is stored."""
         out = Writer()
         parts = (
             (_ID, self.id is not None),
@@ -302,7 +305,7 @@ class Label:
 
 
 def read_label(encoded: Encoded) -> Label:
-    """The inverse. Raises `CorruptData`."""
+    """Decode a label that `Label.encoded` made; raise `CorruptData` if it is malformed."""
     if encoded.encoding != DIRECT:
         raise CorruptData("what a tagged event says of itself is not as it is stored")
     source = ByteReader(encoded.data)
@@ -324,7 +327,7 @@ def read_label(encoded: Encoded) -> Label:
 
 
 def event_id(stamp: bytes, label: Label) -> str:
-    """The event's id: a caller's, or one that follows from its append and its number there."""
+    """Return an event's id: the caller's, or one derived from its append and its number in that."""
     if label.id is not None:
         return label.id
     digest = hashlib.sha256(stamp + label.number.to_bytes(4, "big")).digest()
@@ -332,7 +335,7 @@ def event_id(stamp: bytes, label: Label) -> str:
 
 
 def stamped_place(stamp: bytes, number: int) -> str:
-    """Its place: the append's time, what tells the append from others of that moment, its number there."""
+    """Return an event's place: time of its append, digits of the append, and its number in that."""
     others = int.from_bytes(stamp[8:], "big") % 10 ** (RANDOM_DIGITS - _NUMBER_DIGITS)
     return f"{time_of(stamp):019d}{others:06d}{number:0{_NUMBER_DIGITS}d}"
 
@@ -345,28 +348,31 @@ class TagStreams:
     type_heads: frozenset[str] = frozenset()
 
     def tags_of(self, kind: str, tags: Collection[str]) -> tuple[str, ...]:
-        """The tags in whose streams an event is; the first of them has its body."""
+        """Return the tags in whose streams an event is stored; the first of them has its body."""
         own = tuple(sorted(set(tags))) or (UNTAGGED,)
         return (*own, *(tag for tag in (type_tag(kind), EVERYTHING) if tag in self.type_heads))
 
 
 def reserved_tags(types: Collection[str], *, everything: bool) -> frozenset[str]:
-    """The reserved tags of these types, and of everything."""
+    """Return the reserved tags of these types, and of everything if wanted."""
     return frozenset(map(type_tag, types)) | ({EVERYTHING} if everything else set())
 
 
 def stream_of(tag: str) -> str:
-    """The stream that a tag is."""
+    """Return the name of a tag's stream."""
     return f"{TAG_STREAMS}{tag}"
 
 
 def id_key(event_id: str) -> Key:
-    """Primary key of the record of an id that a caller chose."""
+    """Return the primary key of the record of an id that a caller chose."""
     return {"p": text(f"{EVENT_IDS}{event_id}"), "i": number(0)}
 
 
 def id_record(table: str, event_id: str, tag: str, index: int, beside: bytes = b"") -> Put:
-    """The record, if there is none: an event with an id is appended once, with what went beside it."""
+    """Make the write of an event id's record, refused if there is one: an id is appended once.
+
+    It keeps what went beside the event.
+    """
     item = {**id_key(event_id), "s": text(stream_of(tag)), "n": number(index)}
     if beside:
         item["a"] = binary(beside)
@@ -374,10 +380,10 @@ def id_record(table: str, event_id: str, tag: str, index: int, beside: bytes = b
 
 
 def beside_of(item: Item) -> bytes:
-    """What a record tells of what went with its event to tables of the caller's."""
+    """Return what an id's record says of the writes to a caller's tables that went with its event."""
     return bytes(item["a"]["B"]) if "a" in item else b""
 
 
 def read_id_record(item: Item) -> tuple[str, str, int]:
-    """The id, and the stream and the index that its event has there."""
+    """Decode an id's record: the id, and the stream and index of its event."""
     return item["p"]["S"].removeprefix(EVENT_IDS), item["s"]["S"], int(item["n"]["N"])

@@ -64,7 +64,7 @@ class PageReads:
     cursors: Cursors = field(default_factory=dict)
 
     def everything(self, after: Position | None = None) -> Steps[Seen]:
-        """The events that match, or those of them that are new since `after`."""
+        """Read the matching events, or those new since `after`; return them with the read's position."""
         before: Reach = {} if after is None else after.seen
         position, first = yield from self.begin(before)
         events = yield from matches(
@@ -73,7 +73,7 @@ class PageReads:
         return Seen(events=at_the_end(events, position), position=position)
 
     def begin(self, before: Reach, limit: int = SHORT) -> Steps[tuple[Position, Self]]:
-        """The position of a read that begins now, and what its first part is read from.
+        """Read the tags' heads; return the position of a read that begins now, and its first pages.
 
         The heads of the query's other tags come along: they save an append a request.
 
@@ -109,7 +109,10 @@ class PageReads:
         return position, replace(self, cursors=cursors)
 
     def part(self, wanted: Wanted) -> Steps[Part]:
-        """What is wanted, or its beginning. A few more events are read of each tag, since pages are read whole."""
+        """Read the next matching events: all that are wanted, or as many as fit in a part.
+
+        A few more events are read of each tag, since pages are read whole.
+        """
         at, until = wanted.at, wanted.until
         most = ENTRIES if wanted.most is None else min(ENTRIES, wanted.most)
         slices = dict[str, _Slice]()
@@ -134,7 +137,10 @@ class PageReads:
     def part_back(
         self, after: Position | None, rest: Down | None, takes: Takes, most: int
     ) -> Steps[PartBack]:
-        """Some of them, newest first, of so many of each tag; `rest` is of the part before, of the same query."""
+        """Read some matching events, newest first, from up to `most` events of each tag.
+
+        `rest` is that of the part before, of the same query.
+        """
         fenced = self.fenced
         base = begun(fenced, {} if after is None else after.seen)
         cursors: Cursors = {}
@@ -172,7 +178,7 @@ class PageReads:
 
 
 def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tuple[Recorded, ...]]:
-    """A tag's events from index `first` to `end - 1`, as far as there are any."""
+    """Read a tag's events `first` to `end - 1`, as far as there are any."""
     entries: list[EventOfTag] = []
     cursor = yield from begin_stream(site.table, stream_of(tag), first)
     while cursor is not None and not cursor.at_end and cursor.at < end:
@@ -183,7 +189,7 @@ def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tu
 
 
 def heads_of(site: TagStreams, tags: Collection[str]) -> Steps[dict[str, Page | None]]:
-    """The last page of each tag; None where it has none."""
+    """Read the last page of each tag; None for a tag without events."""
     pages = yield from last_pages(site.table, [stream_of(tag) for tag in tags])
     return {tag: pages[stream_of(tag)] for tag in tags}
 
@@ -197,7 +203,7 @@ def matches(
     *,
     end: Position | None = None,
 ) -> Steps[tuple[Recorded, ...]]:
-    """Matching events that are beyond `before`, and up to `until` through any item that they match.
+    """Read the matching events that are new since `before`, and not beyond `until`.
 
     Args:
         end: the position of the read, where events shall tell theirs.
@@ -217,7 +223,7 @@ def matches(
 def candidates(
     fenced: Fence, chains: Mapping[str, Sequence[EventOfTag]], before: Reach, until: Reach
 ) -> list[EventOfTag]:
-    """Entries of what matches and is new, each event once, in order: with its body, where one of them has it."""
+    """Return new matching events, once each, in order, as the entry with the body if one has it."""
     by_key = dict[str, EventOfTag]()
     for tag, entries in chains.items():
         types = types_fenced_by(fenced, tag)
@@ -231,14 +237,16 @@ def candidates(
 
 
 def places_of(chains: Mapping[str, Iterable[EventOfTag]]) -> dict[str, list[tuple[str, int]]]:
-    """Keys of entries with their indices, as a trail has them."""
+    """Return the keys and indices of entries, by tag, as a trail has them."""
     return {tag: [(entry.key, entry.index) for entry in entries] for tag, entries in chains.items()}
 
 
 def after(
     tag: str, entries: Sequence[EventOfTag], reached: Reached, field: str = "after"
 ) -> Sequence[EventOfTag]:
-    """Without those that were reached. The last of these was read as well: `reached` may come from outside.
+    """Return entries without the first one, which must be the one that `reached` names.
+
+    `reached` may come from outside. If it names none, all entries are returned.
 
     Raises:
         InvalidInput: it is not what was reached.
@@ -251,7 +259,7 @@ def after(
 
 
 def altered(tag: str, field: str) -> InvalidInput:
-    """What is raised for an end that a tag never had."""
+    """Make the error for an end that a tag never had."""
     return InvalidInput(field, f"does not fit what is stored of {tag!r}: it is of another store, or altered")
 
 
@@ -271,7 +279,7 @@ def take(
     trail: Trail | None,
     first: Trail | None = None,
 ) -> Steps[tuple[list[Recorded], str | None]]:
-    """The events, and the key at which there was no room for more.
+    """Read the events of entries while there is room; return them, and the key of the first left out.
 
     Args:
         trail: of the events; `first` is that of the first one, where it has another.
@@ -312,7 +320,7 @@ def _upward(
     most: int | None = None,
     field: str = "after",
 ) -> Steps[_Slice]:
-    """A tag's next events, all of those that are between where these are few, or no `most` is named."""
+    """Read a tag's next events between two ends: all of them, or about `most`."""
     index, until = between
     if index.count >= until.count:
         if index != until and index.count:
@@ -342,7 +350,7 @@ def _downward(
     most: int,
     field: str,
 ) -> Steps[_Slice]:
-    """A tag's events from index `top.count - 1` down to `before.count`, `most` of them; but two where there are."""
+    """Read about `most` of a tag's events, downward from `top` to `before`; at least two if there are."""
     if before.count >= top.count:
         if before != top and before.count:
             raise altered(tag, "after")
@@ -371,7 +379,10 @@ def _downward(
 def _step(
     site: TagStreams, tag: str, cursor: Cursor, limit: int | None, field: str
 ) -> Steps[tuple[Cursor, list[EventOfTag]]]:
-    """One part more of a tag, in ascending order. An end that came from outside may be one that it never had."""
+    """Read one more part of a tag, in ascending order.
+
+    An end that came from outside may be one that the tag never had.
+    """
     try:
         part = yield from advance(site.table, cursor, limit)
     except CorruptData as error:
@@ -383,7 +394,7 @@ def _step(
 
 
 def _ending(site: TagStreams, tag: str, until: Reached) -> Page:
-    """A last page without events, where the read ends: what is there now may be further."""
+    """Make a last page without events, at which a read ends even if the tag has grown since."""
     return Page(table=site.table, stream=stream_of(tag), index=until.count, version=until.count)
 
 
@@ -402,7 +413,10 @@ def _left(entries: Sequence[EventOfTag], base: Reached, bound: str) -> Reached:
 
 
 def tags_page(site: TagStreams, group: str | None) -> Scan:
-    """The first page of a scan for the first page of each tag of a group, or of all. They are never pruned."""
+    """Make the scan for the first page of each tag of a group, or of all tags.
+
+    First pages are never pruned.
+    """
     named: Condition = BeginsWith("p", TAG_STREAMS)
     if group is not None:
         own = stream_of(group)
@@ -412,20 +426,23 @@ def tags_page(site: TagStreams, group: str | None) -> Scan:
 
 
 def read_tag(site: TagStreams, item: Item) -> TagCount | None:
-    """The tag whose first page this is, with its number of events, or 0 where others follow; None: it is reserved."""
+    """Decode a tag's first page to its name and number of events; None for a reserved tag.
+
+    The number is 0 if other pages follow.
+    """
     page = read_page(item, site.table)
     tag = page.stream.removeprefix(TAG_STREAMS)
     return None if is_reserved(tag) else TagCount(tag=tag, events=0 if page.full else page.version)
 
 
 def latest(site: TagStreams, tag: str) -> Steps[TagEntry | None]:
-    """The last event of a tag."""
+    """Read the last event of a tag; None if there is none."""
     head = (yield from heads_of(site, [tag]))[tag]
     return None if head is None else entry_of(last_entry(head))
 
 
 def entry_of(entry: EventOfTag) -> TagEntry:
-    """An event without its body."""
+    """Convert an entry of a tag to the form that callers get, without body."""
     return TagEntry(
         event_id=entry.id,
         event_type=entry.type,
@@ -436,7 +453,7 @@ def entry_of(entry: EventOfTag) -> TagEntry:
 
 
 def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
-    """How many events a tag has after `since`."""
+    """Count the events of a tag after `since`."""
     head = (yield from heads_of(site, [tag]))[tag]
     if head is None or since is None:
         return 0 if head is None else head.version
@@ -448,7 +465,10 @@ def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
 def stand_after(
     site: TagStreams, tag: str, since: str | None, limit: int | None = None
 ) -> Steps[Cursor | None]:
-    """Before the page of a tag that has the first event after `since`, or the last one up to it. None: it has none."""
+    """Return a cursor before the page with a tag's first event after `since`; None without events.
+
+    If no event is after `since`, it is the page of the last one.
+    """
     if since is None:
         return (yield from begin_stream(site.table, stream_of(tag), None, limit=limit))
     head = (yield from heads_of(site, [tag]))[tag]
@@ -461,14 +481,14 @@ def stand_after(
 def entries_after(
     site: TagStreams, cursor: Cursor, since: str | None, limit: int
 ) -> Steps[tuple[Cursor, list[EventOfTag]]]:
-    """One part more of a tag, of what came after `since`."""
+    """Read one more part of a tag; return the next cursor, and the events after `since`."""
     part = yield from advance(site.table, cursor, limit)
     entries = [entry for span in part.spans for entry in entries_of(span)]
     return part.cursor, [entry for entry in entries if since is None or entry.place > since]
 
 
 def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
-    """The last page that begins at or before `since`; the first one, where none does."""
+    """Find the last page of a tag that begins at or before `since`; the first page if none does."""
     low, high, step = head, head.version, 1
     while low.index and _first(low) > since:
         high, index = low.index, max(0, low.index - step)
@@ -484,7 +504,7 @@ def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
 
 
 def _page_at(site: TagStreams, head: Page, at: int) -> Steps[Page]:
-    """The page that holds event `at`."""
+    """Read the page that contains event `at`."""
     reply = yield query(site.table, head.stream, 0, at, forward=False, limit=1)
     return read_page(reply.items[0], site.table)
 

@@ -248,7 +248,7 @@ class _Entries:
         """Wrap a function that reads a stream's events, so that it raises when a window exceeds its memory."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
-            """Yield events `first` to `end - 1` of a stream.
+            """Yield a stream's events `first` to `end - 1`; raise if the window takes too much memory.
 
             Raises:
                 _TooMuch: the events of the window take more than twice `WINDOW_BYTES`.
@@ -384,7 +384,7 @@ class TablesOrigin:
         yield RowBatch(rows, range_.end, read, size)
 
     def _rows(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
-        """Yield the row of each event in a segment; None for an event whose row another of its streams has."""
+        """Yield the row of each event in a segment; None for an event whose row comes from another stream."""
         categories, of = wanted.categories or None, self.feed.categories(range_.partition)
         category = lru_cache(4_096)(of.of)
         for events in ahead(self._read(range_.partition), self._heads(wanted, range_), AT_ONCE):

@@ -444,7 +444,7 @@ def _write_part(
 
 
 def _gathered(batches: Iterable[RowBatch], most: int) -> Iterator[RowBatch]:
-    """Join batches of an origin to larger ones, of `most` events or `BATCH_BYTES` and a little more."""
+    """Join batches of rows into larger ones, of `most` events or a little more than `BATCH_BYTES`."""
     rows, read, size = list[Row](), 0, 0
     last: RowBatch | None = None
     for batch in batches:

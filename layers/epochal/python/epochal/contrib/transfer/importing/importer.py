@@ -81,7 +81,7 @@ class Ledger:
         self._streams = 0
 
     def of(self, stream: str) -> Account:
-        """Return the account of a stream, a new one where there is none.
+        """Return the account of a stream; make one if there is none.
 
         The account may be changed until the next one is requested.
         """
@@ -407,7 +407,7 @@ class StreamImporter:
         self.rejects(misfit)
 
     def _begin_empty(self) -> None:
-        """Begin, or delete, each stream all of whose events are gone at the source."""
+        """Begin as empty each stream whose events are all gone at the source, or delete it if `deleting`."""
         for stream, account in self.ledger.all() if self.done.gone else ():
             if account.first == account.next and not account.stopped:
                 batch = StreamPart(

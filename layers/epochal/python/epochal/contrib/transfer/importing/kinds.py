@@ -38,7 +38,7 @@ _ENDINGS: Final = {
 
 
 def source_of(kind: str, place: str) -> HistorySource:
-    """Return the source of a kind; an empty kind is taken from the ending of the file's name.
+    """Return the source of a kind; if the kind is empty, take it from the ending of the file's name.
 
     Raises:
         InvalidInput: no kind is given, and the name of the file does not tell it.

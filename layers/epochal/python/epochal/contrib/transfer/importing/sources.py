@@ -82,7 +82,7 @@ class HistorySource:
         return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
 
     def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
-        """Yield the rows of a file, converted to events; if it is named, its name is part of their places."""
+        """Yield a file's rows, converted to events; a given name of the file is part of each row's place."""
         name = f"{Path(file).name} " if named else ""
         for column in self.columns(file):
             if isinstance(column, Misfit):
@@ -132,7 +132,7 @@ def files_of(place: str) -> list[str]:
 
 
 def mapped(text: str, file: str) -> dict[str, Where]:
-    """Parse a text such as `stream=Order-{id},type=kind`, and return its fields over those of a file.
+    """Parse a text such as `stream=Order-{id},type=kind`; return its fields, added to those of a file.
 
     The file is a mapping in TOML or JSON. A comma in a field of the text is written twice.
 
