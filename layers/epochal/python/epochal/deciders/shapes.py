@@ -302,12 +302,14 @@ def _is_day(value: Any) -> bool:
 
 
 def _finite_float(value: Any) -> float:
+    """Convert a value to a float; raise `ValueError` if it is not finite."""
     if not math.isfinite(number := float(value)):
         raise ValueError("not finite")
     return number
 
 
 def _finite_decimal(value: Any) -> Decimal:
+    """Convert a value to a decimal; raise `ValueError` if it is not finite."""
     if not (number := Decimal(value)).is_finite():
         raise ValueError("not finite")
     return number
@@ -338,6 +340,7 @@ def _read_integer(value: Any) -> int:
 
 
 def _write_float(value: Any) -> float:
+    """Return the float that equals a number; raise `ValueError` if there is none."""
     number = _finite_float(value)
     if number != value:
         raise ValueError("no float is equal to it")
@@ -349,6 +352,7 @@ def _write_time(value: datetime) -> str:
 
 
 def _write_aware_time(value: datetime) -> str:
+    """Write a time; raise `Mismatch` if it has no offset from UTC."""
     if value.utcoffset() is None:
         raise Mismatch(NAIVE, got=value)
     return _write_time(value)

@@ -200,7 +200,7 @@ def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]
 
 
 def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | None]]:
-    """Return the checkpoint and Tip at which a backward walk continues; at an epoch's start, in the one before."""
+    """Return the checkpoint and Tip where a backward walk continues, perhaps in the epoch before."""
     at = walk.at
     tip = yield from epoch_tip(table, walk.partition, at.epoch if at.offset else at.epoch - 1)
     version = 0 if tip is None else tip.version

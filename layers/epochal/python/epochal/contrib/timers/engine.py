@@ -240,7 +240,7 @@ def _alone(op: Op | Several) -> Steps[Any]:
 
 
 def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) -> Iterator[Armed]:
-    """Yield an armed timer for each event that sets one.
+    """Yield an armed timer for each event that sets a timer.
 
     With `copied`, only timers of copied streams are yielded; without, all others. Events that are gone, and those that
     set no timer, are skipped. A setting in a stream whose body is missing from the bucket counts as due at its own

@@ -458,6 +458,7 @@ def sql(
         raise click.UsageError("Print CSV or JSON.")
 
     def answer(files: Path) -> None:
+        """Run the statement over the files, and print the rows."""
         try:
             answered = ask(statement, files)
         except ModuleNotFoundError as error:

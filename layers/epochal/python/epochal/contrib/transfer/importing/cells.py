@@ -132,6 +132,7 @@ def _json_of(kind: type) -> Callable[[str], Any]:
     """Make a function that parses JSON text of a Python type, and returns `LEFT_OUT` for other text."""
 
     def parsed(text: str) -> Any:
+        """Parse text as JSON of the type; return `LEFT_OUT` for other text."""
         try:
             value = json.loads(text)
         except ValueError:

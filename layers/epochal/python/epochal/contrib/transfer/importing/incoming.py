@@ -396,6 +396,7 @@ def _getter(name: str, where: str, *, needed: bool) -> _Get:
     if "{" in where:
 
         def filled(row: Mapping[str, Any]) -> Any:
+            """Fill the columns of a row into the template."""
             if where in row:
                 return row[where]
             return _COLUMN.sub(lambda found: _inside(row, found[1], name), where)
@@ -406,6 +407,7 @@ def _getter(name: str, where: str, *, needed: bool) -> _Get:
         return lambda row: row.get(where)
 
     def found(row: Mapping[str, Any]) -> Any:
+        """Return the value of the column in a row; None if it is missing and not needed."""
         value = row[where] if where in row else _column(row, where)
         if value is _ABSENT:
             if needed:
