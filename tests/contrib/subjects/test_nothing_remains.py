@@ -102,7 +102,7 @@ UNSEALED = {"Names": NAME_OF_STREAM, "Metadata": METADATA}
 """What is not sealed at all, likewise."""
 
 BEYOND = {
-    "Errors about open events": "here every event that is quoted is sealed",
+    "Errors about events that are not sealed": "here every event that is quoted is sealed",
     "Processes that unseal by themselves": "here the codec does",
     "Refusals that quote others": "here a target quotes its own command",
     "Sources of imports": "here nothing is imported",
