@@ -67,8 +67,8 @@ def health(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     """Return the health of each source; with `check`, compare that source's heads with the index."""
     driver, table = deployment.driver, deployment.settings.index_table
     recorded = driver.run(read_series(table)).partitions
-    found = [_health(deployment, source, recorded.get(source.name)) for source in deployment.sources]
-    return {"found": found, "checked": _checked(deployment, arguments.get("check", ""))}
+    sources_health = [_health(deployment, source, recorded.get(source.name)) for source in deployment.sources]
+    return {"found": sources_health, "checked": _checked(deployment, arguments.get("check", ""))}
 
 
 def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[PoisonRecord, ...] | None]:
@@ -169,24 +169,32 @@ class GroupLag:
 def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of the overview: latest events, lags of groups, quarantine, table sizes."""
     table, groups = deployment.settings.index_table, services.groups()
-    found = list(standings(deployment.driver, table, groups[:GROUPS]))
+    partitions = list(standings(deployment.driver, table, groups[:GROUPS]))
     arrived = {
-        at.partition: list(
-            arrivals(deployment.driver, table, at.partition, before(at.tail, LATEST) if at.tail else at.tail)
+        partition.partition: list(
+            arrivals(
+                deployment.driver,
+                table,
+                partition.partition,
+                before(partition.tail, LATEST) if partition.tail else partition.tail,
+            )
         )[-LATEST:]
-        for at in found
+        for partition in partitions
     }
-    late = {at.partition: _late(deployment, at.partition, arrived[at.partition]) for at in found}
+    late = {
+        partition.partition: _late(deployment, partition.partition, arrived[partition.partition])
+        for partition in partitions
+    }
     return {
-        "events": _latest(found, arrived),
-        "partitions": [(at, late[at.partition]) for at in found],
-        "indexer": services.indexer_states(found),
+        "events": _latest(partitions, arrived),
+        "partitions": [(partition, late[partition.partition]) for partition in partitions],
+        "indexer": services.indexer_states(partitions),
         "late": max((each for each in late.values() if each is not None), default=None),
-        "groups": _lags(services, deployment, found),
+        "groups": _lags(services, deployment, partitions),
         "beyond": max(0, len(groups) - GROUPS),
         "prefix": services.prefix,
         "aside": {source.name: set_aside(deployment, source) for source in deployment.sources}
-        if found
+        if partitions
         else {},
         "tables": _tables(services, deployment),
     }
@@ -197,14 +205,14 @@ def _latest(found: Iterable[PartitionStanding], arrived: Mapping[int, list[Arriv
     events = [
         LatestEvent(
             seconds=arrival.seconds,
-            source=at.source,
-            partition=at.partition,
+            source=partition.source,
+            partition=partition.partition,
             stream=span.stream,
             index=span.index + offset,
             type=type_,
         )
-        for at in found
-        for arrival in arrived[at.partition]
+        for partition in found
+        for arrival in arrived[partition.partition]
         for span in arrival.spans
         for offset, type_ in enumerate(span.types)
     ]
@@ -230,9 +238,9 @@ def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionS
     """Return the lag of each group over all partitions of the standings."""
     now = services.now() / 1e9
     rows: dict[str, list[tuple[int | None, float | None, int]]] = {}
-    for at in found:
-        for each in at.groups:
-            age = oldest(deployment, at, each, now)
+    for partition in found:
+        for each in partition.groups:
+            age = oldest(deployment, partition, each, now)
             rows.setdefault(each.group, []).append((each.behind, age, each.parked))
     return [
         GroupLag(
@@ -287,7 +295,7 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
         data=True,
         removals=True,
     )
-    found = [item for item in page.items if type_ in ("", item.type)]
+    items = [item for item in page.items if type_ in ("", item.type)]
     return {
         "tails": tails,
         "layouts": {tail: layout_of(tail).name for tail in tails},
@@ -297,8 +305,8 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
         "text": text,
         "start": start,
         "before": end,
-        "items": [each for each in found if _says(each, text.casefold())],
-        "looked": len(found),
+        "items": [each for each in items if _says(each, text.casefold())],
+        "looked": len(items),
         "next": page.next if start or not page.at_tail else None,
     }
 
@@ -316,7 +324,7 @@ def _says(item: FeedItem, text: str) -> bool:
     if not text or text in f"{item.stream} {item.type}".casefold():
         return True
     bodies = (item.event.data, item.event.meta) if item.event is not None else ()
-    return any(text in body(each).casefold() for each in bodies if each)
+    return any(text in body(stored).casefold() for stored in bodies if stored)
 
 
 # Activity: events a minute by the time of their indexing and, on request, sums of CloudWatch's metrics.
@@ -346,15 +354,15 @@ def show_activity(services: Services, deployment: Deployment, arguments: Mapping
     count = whole(arguments, "items", ENTRIES_READ, MOST)
     events, since = _events(deployment, count)
     plotted = over_time("Events a minute", events, MINUTE, MINUTES)
-    asked = "metrics" in arguments and services.measure is not None
+    asks_cloudwatch = "metrics" in arguments and services.measure is not None
     return {
         "items": count,
         "more": min(10 * count, MOST),
         "events": plotted,
         "since": None if since is None else clock(since),
-        "measured": _measured(services, deployment) if asked else None,
+        "measured": _measured(services, deployment) if asks_cloudwatch else None,
         "metrics": len(_asked(deployment)) if services.measure is not None else 0,
-        "besides": "1 request to CloudWatch" if asked else "",
+        "besides": "1 request to CloudWatch" if asks_cloudwatch else "",
     }
 
 
@@ -363,19 +371,19 @@ def _events(deployment: Deployment, count: int) -> tuple[dict[float, float], flo
 
     A partition may have more than the `count` entries that are read of it. The time is None where none has.
     """
-    found: Counter[float] = Counter()
+    counts: Counter[float] = Counter()
     complete: list[float] = []
     table = deployment.settings.index_table
     for at in deployment.feed.partitions():
         start = before(at.tail, count)
         arrived = list(arrivals(deployment.driver, table, at.partition, start))[-count:]
         for each in arrived:
-            found[each.seconds // MINUTE * MINUTE] += each.events
+            counts[each.seconds // MINUTE * MINUTE] += each.events
         if arrived and (start > 0 or len(arrived) == count):
             complete.append(arrived[0].seconds)
     since = max(complete, default=None)
     whole_minutes = {
-        at: float(events) for at, events in found.items() if since is None or at > since - MINUTE
+        at: float(events) for at, events in counts.items() if since is None or at > since - MINUTE
     }
     return whole_minutes, since
 
@@ -383,7 +391,7 @@ def _events(deployment: Deployment, count: int) -> tuple[dict[float, float], flo
 def _metrics(deployment: Deployment) -> list[tuple[str, list[Metric]]]:
     """Return the title of each plot with the CloudWatch metrics that it sums, one for each table."""
     settings = deployment.settings
-    tables = [settings.value(each.table) for each in layouts_in(settings)] + [settings.index_table]
+    tables = [settings.value(layout.table) for layout in layouts_in(settings)] + [settings.index_table]
 
     def of_tables(name: str) -> list[Metric]:
         return [

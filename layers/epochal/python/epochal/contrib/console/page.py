@@ -105,10 +105,12 @@ class Services:
         """
         looked: Mapping[str, IndexerState] = {}
         states = dict(self._told("indexer", self.indexer, looked))
-        for each in standing:
-            if each.indexer:
-                states[each.source] = IndexerState(failure=each.indexer)
-            states.setdefault(each.source, IndexerState(unknown="this console was not told how to find out"))
+        for partition in standing:
+            if partition.indexer:
+                states[partition.source] = IndexerState(failure=partition.indexer)
+            states.setdefault(
+                partition.source, IndexerState(unknown="this console was not told how to find out")
+            )
         return states, clock(self._kept["indexer"][0] / 1e9) if self.indexer is not None else ""
 
     def _told(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
@@ -118,12 +120,12 @@ class Services:
         """
         if ask is None:
             return otherwise
-        at, told = self._kept.get(name, (-KEPT, otherwise))
-        if self.now() - at >= KEPT:
+        asked_at, answer = self._kept.get(name, (-KEPT, otherwise))
+        if self.now() - asked_at >= KEPT:
             with suppress(Refused):
-                told = ask()
-            self._kept[name] = (self.now(), told)
-        return cast("T", told)
+                answer = ask()
+            self._kept[name] = (self.now(), answer)
+        return cast("T", answer)
 
 
 # How values look on a page.
@@ -196,10 +198,10 @@ def _written(value: Any, margin: str) -> str:
     if len(margin) > 2 * DEEPEST:
         return _text(value)
     if isinstance(value, dict) and value:
-        members = (f"{inner}{_text(name)}: {_written(each, inner)}" for name, each in value.items())
+        members = (f"{inner}{_text(name)}: {_written(member, inner)}" for name, member in value.items())
         return "{\n" + ",\n".join(members) + f"\n{margin}}}"
-    if isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
-        return "[\n" + ",\n".join(inner + _written(each, inner) for each in value) + f"\n{margin}]"
+    if isinstance(value, list) and any(isinstance(member, dict | list) for member in value):
+        return "[\n" + ",\n".join(inner + _written(member, inner) for member in value) + f"\n{margin}]"
     return _text(value)
 
 
@@ -267,8 +269,10 @@ def over_time(title: str, sums: Mapping[float, float], period: int, most: int) -
         return plot(title, [])
     last = int(max(sums)) // period * period
     first = max(int(min(sums)) // period * period, last - (most - 1) * period)
-    by_period = {int(at) // period * period: value for at, value in sums.items()}
-    return plot(title, [(clock(at), by_period.get(at, 0)) for at in range(first, last + period, period)])
+    by_period = {int(second) // period * period: value for second, value in sums.items()}
+    return plot(
+        title, [(clock(second), by_period.get(second, 0)) for second in range(first, last + period, period)]
+    )
 
 
 def clock(seconds: float) -> str:
@@ -308,4 +312,4 @@ def read_key(text: str) -> Key:
 
 def _is_value(value: Any) -> bool:
     """Whether a value is an attribute value of DynamoDB with one text."""
-    return isinstance(value, dict) and [type(each) for each in value.values()] == [str]
+    return isinstance(value, dict) and [type(member) for member in value.values()] == [str]

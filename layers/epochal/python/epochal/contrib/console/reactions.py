@@ -89,8 +89,12 @@ def ask(services: Services, deployment: Deployment, arguments: Mapping[str, str]
     Raises:
         InvalidInput: the stream is not parked there any more.
     """
-    asked = Asked.of(arguments)
-    return {"asked": asked, "cause": _found(deployment, asked).cause, "by": handler_of(services, asked.group)}
+    action = Asked.of(arguments)
+    return {
+        "asked": action,
+        "cause": _found(deployment, action).cause,
+        "by": handler_of(services, action.group),
+    }
 
 
 def settle(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
@@ -100,17 +104,17 @@ def settle(services: Services, deployment: Deployment, arguments: Mapping[str, s
         InvalidInput: the stream is not parked there any more, or nobody can replay it.
         Refused: the credentials do not permit the action.
     """
-    asked = Asked.of(arguments)
-    _found(deployment, asked)
-    if asked.act == "replay":
-        return {"asked": asked, "settled": _replay(services, deployment, asked)}
-    parking = Parking.of(asked.group, deployment.feed)
-    if asked.act == "skip":
-        settled = Settled(next=parking.skip(asked.partition, asked.stream, asked.index), unparked=False)
+    action = Asked.of(arguments)
+    _found(deployment, action)
+    if action.act == "replay":
+        return {"asked": action, "settled": _replay(services, deployment, action)}
+    parking = Parking.of(action.group, deployment.feed)
+    if action.act == "skip":
+        settled = Settled(next=parking.skip(action.partition, action.stream, action.index), unparked=False)
     else:
-        done = parking.discard(asked.partition, asked.stream)
-        settled = Settled(next=done.next, unparked=done.unparked)
-    return {"asked": asked, "settled": settled}
+        discarded = parking.discard(action.partition, action.stream)
+        settled = Settled(next=discarded.next, unparked=discarded.unparked)
+    return {"asked": action, "settled": settled}
 
 
 def handler_of(services: Services, group: str) -> str:
@@ -148,9 +152,11 @@ def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled
     reaction = services.reactions.get(asked.group)
     if reaction is not None:
         reactor = Reactor(member=Member(reaction=reaction, reader=deployment.feed))
-        done = Parking(reactor=reactor).replay(asked.partition, asked.stream, seconds=SECONDS)
+        replayed = Parking(reactor=reactor).replay(asked.partition, asked.stream, seconds=SECONDS)
         return Settled(
-            next=done.next, unparked=done.unparked, cause="" if done.failure is None else done.failure.cause
+            next=replayed.next,
+            unparked=replayed.unparked,
+            cause="" if replayed.failure is None else replayed.failure.cause,
         )
     if services.invoke is None:
         raise InvalidInput("act", f"must be another: nobody here can handle events for {asked.group!r}")
@@ -187,9 +193,9 @@ def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
     """Return data of the page that confirms an action on a group: planned reset, running members."""
     act, group, start = _steering(arguments)
     planned = deployment.groups.reset(group, start, dry_run=True) if start is not None else []
-    asked = {name: arguments.get(name, "") for name in ("to", "partition", "like")}
+    values = {name: arguments.get(name, "") for name in ("to", "partition", "like")}
     members = [] if act == "begin" else deployment.groups.members(group)
-    return {"act": act, "group": group, "planned": planned, "members": members, **asked}
+    return {"act": act, "group": group, "planned": planned, "members": members, **values}
 
 
 def steer(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
@@ -204,7 +210,7 @@ def steer(services: Services, deployment: Deployment, arguments: Mapping[str, st
     if act == "reset" and start is None:
         raise InvalidInput("to", "must say where to")
     if start is not None:
-        partitions = [each.partition for each in deployment.groups.reset(group, start)]
+        partitions = [reset.partition for reset in deployment.groups.reset(group, start)]
     elif act == "begin":
         partitions = deployment.groups.begin(group, like=arguments.get("like", ""))
     else:
@@ -243,13 +249,13 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     named = [each.strip() for each in arguments.get("group", "").split(",") if each.strip()]
     finding = "find" in arguments
     groups = groups_of(deployment.driver, table) if finding else named or services.groups()
-    found = list(standings(deployment.driver, table, groups)) if groups else []
-    rows = [(each, group) for each in found for group in each.groups]
+    partitions = list(standings(deployment.driver, table, groups)) if groups else []
+    rows = [(each, group) for each in partitions for group in each.groups]
     now = services.now() / 1e9
     return {
         "group": ", ".join(groups),
-        "rows": [(at, group, oldest(deployment, at, group, now)) for at, group in rows],
-        "indexer": services.indexer_states(found),
+        "rows": [(partition, group, oldest(deployment, partition, group, now)) for partition, group in rows],
+        "indexer": services.indexer_states(partitions),
         "plots": _plots(services, [group for _, group in rows], now),
         "parked": _parked(deployment, rows),
         "known": not named and not finding,
@@ -279,9 +285,12 @@ def _plots(services: Services, groups: list[GroupStanding], now: float) -> list[
         behind[group.group] += group.behind or 0
     looks = {name: services.lags.add(name, now, entries) for name, entries in behind.items()}
     return [
-        plot(f"Entries that {name} was behind", [(clock(at), entries) for at, entries in seen])
-        for name, seen in looks.items()
-        if len(seen) > 1
+        plot(
+            f"Entries that {name} was behind",
+            [(clock(second), entries) for second, entries in looks_at_group],
+        )
+        for name, looks_at_group in looks.items()
+        if len(looks_at_group) > 1
     ]
 
 
@@ -290,10 +299,10 @@ def _parked(
 ) -> dict[str, list[ParkedStream]]:
     """Return the parked streams of each group that has any, by the name of the group."""
     parked: dict[str, list[ParkedStream]] = {}
-    for at, group in rows:
+    for partition, group in rows:
         if group.parked:
-            found = Parking.of(group.group, deployment.feed).streams(at.partition)
-            parked.setdefault(group.group, []).extend(found)
+            streams = Parking.of(group.group, deployment.feed).streams(partition.partition)
+            parked.setdefault(group.group, []).extend(streams)
     return parked
 
 

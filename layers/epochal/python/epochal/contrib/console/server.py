@@ -78,10 +78,10 @@ class Guard:
 
     def _has_key(self) -> bool:
         """Whether the request's basic authentication has the user name and the key."""
-        given = request.authorization
-        if given is None or given.type != "basic":
+        authorization = request.authorization
+        if authorization is None or authorization.type != "basic":
             return False
-        return _same(given.username or "", USER) and _same(given.password or "", self.key)
+        return _same(authorization.username or "", USER) and _same(authorization.password or "", self.key)
 
     def _check_write(self) -> None:
         """Raise 403 unless a write comes from a page of this console, with its token."""
@@ -98,9 +98,11 @@ def address(port: int, key: str) -> str:
 
 def _asked_for_key() -> Response:
     """Make a response of status 401 that asks the browser for the key."""
-    told = f"Open the address that the command printed, or be {USER} with the key that is in it.\n"
+    explanation = f"Open the address that the command printed, or be {USER} with the key that is in it.\n"
     realm = f'Basic realm="Epochal console, port {request.host.rpartition(":")[2]}", charset="UTF-8"'
-    return Response(told, 401, {"WWW-Authenticate": realm, "Content-Type": "text/plain; charset=utf-8"})
+    return Response(
+        explanation, 401, {"WWW-Authenticate": realm, "Content-Type": "text/plain; charset=utf-8"}
+    )
 
 
 def _same(given: str, wanted: str) -> bool:
@@ -175,16 +177,16 @@ def application(
 def _shown(deployment: Deployment, page: ConsolePage, **place: Any) -> tuple[str, int]:
     """Render a page with its cost, or the page of an error; return the HTML and the status."""
     driver, meter = deployment.driver.metered()
-    status, told = 200, None
+    status, message = 200, None
     values: dict[str, Any] = {}
     with meter:
         try:
             arguments = {**(request.form if page.method == "POST" else request.args), **place}
             values = page.show(replace(deployment, driver=driver), arguments)
         except EpochalError as error:
-            status, told = _status(error), str(error)
-    template = f"{page.name}.html" if told is None else "error.html"
-    return render_template(template, page=page.name, told=told, cost=meter.capacity, **values), status
+            status, message = _status(error), str(error)
+    template = f"{page.name}.html" if message is None else "error.html"
+    return render_template(template, page=page.name, told=message, cost=meter.capacity, **values), status
 
 
 def _status(error: EpochalError) -> int:

@@ -43,12 +43,12 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     """
     feed, search = deployment.feed, arguments.get("search", "")
     categories: dict[tuple[str, str], dict[str, int]] = {}
-    for at in feed.partitions():
-        layout, known = layout_of(at.partition).name, feed.categories(at.partition)
-        for item in reversed(latest(feed, at, RECENT)):
+    for tail in feed.partitions():
+        layout, known = layout_of(tail.partition).name, feed.categories(tail.partition)
+        for item in reversed(latest(feed, tail, RECENT)):
             if item.stream.startswith(search):
                 named = categories.setdefault((layout, known.of(item.stream)), {})
-                named.setdefault(item.stream, at.partition)
+                named.setdefault(item.stream, tail.partition)
     return {"search": search, "categories": categories, "places": places(deployment, search), "read": RECENT}
 
 
@@ -108,8 +108,8 @@ def places(deployment: Deployment, name: str) -> list[tuple[str, int]]:
     if not name:
         return []
     return [
-        (each.name, partition_of(name, deployment.settings.partitions(each.partitions), each.base))
-        for each in layouts_in(deployment.settings)
+        (layout.name, partition_of(name, deployment.settings.partitions(layout.partitions), layout.base))
+        for layout in layouts_in(deployment.settings)
     ]
 
 
@@ -118,8 +118,8 @@ def _state(deployment: Deployment, partition: int, stream: str) -> StreamState |
     if stream.startswith(TAG_STREAMS):
         return None
     store = layout_of(partition).plugin.streams
-    found: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
-    return found
+    state: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
+    return state
 
 
 # One conversation, as a tree of causes.
@@ -145,10 +145,10 @@ def show_conversation(deployment: Deployment, arguments: Mapping[str, str]) -> d
     however old they are.
     """
     wanted, count = arguments.get("id", "").strip(), whole(arguments, "items", SEARCHED, MOST)
-    at = arguments.get("at", "").strip() or wanted
-    near = list(_near(deployment, at)) if wanted else []
+    event_id = arguments.get("at", "").strip() or wanted
+    near = list(_near(deployment, event_id)) if wanted else []
     roots = tree(conversation(deployment.feed, wanted, count, near)) if wanted else []
-    return {"id": wanted, "at": at, "items": count, "roots": roots, "more": min(10 * count, MOST)}
+    return {"id": wanted, "at": event_id, "items": count, "roots": roots, "more": min(10 * count, MOST)}
 
 
 def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
@@ -187,14 +187,14 @@ def show_found(services: Services, deployment: Deployment, arguments: Mapping[st
         InvalidInput: the deployment has no such layout, or `after` is no key.
     """
     prefix, layout = arguments.get("search", ""), arguments.get("layout", "")
-    sources = {each.name: each for each in deployment.sources}
+    sources = {origin.name: origin for origin in deployment.sources}
     if layout and layout not in sources:
         raise InvalidInput("layout", f"must be one of {', '.join(sources)}")
     sizes = services.bytes_of_tables()
     values = {
         "search": prefix,
         "layout": layout,
-        "tables": [(each.name, sizes.get(each.table)) for each in sources.values()],
+        "tables": [(origin.name, sizes.get(origin.table)) for origin in sources.values()],
         "units": REQUESTS * PAGE_UNITS,
         "megabytes": REQUESTS,
         "whole": _whole,
@@ -205,9 +205,9 @@ def show_found(services: Services, deployment: Deployment, arguments: Mapping[st
         return values
     source = sources[layout]
     after = read_key(arguments["after"]) if "after" in arguments else None
-    found = search_streams(deployment.driver, source, prefix, after=after, requests=REQUESTS)
-    streams = [(stream, source.partition_of(stream)) for stream in sorted(found.streams)]
-    following = None if found.after is None else written_key(found.after)
+    page = search_streams(deployment.driver, source, prefix, after=after, requests=REQUESTS)
+    streams = [(stream, source.partition_of(stream)) for stream in sorted(page.streams)]
+    following = None if page.after is None else written_key(page.after)
     return {**values, "found": streams, "after": following, "begun": after is None}
 
 
@@ -249,7 +249,7 @@ def show_query(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str
 
 def _listed(text: str) -> frozenset[str]:
     """Split a text at its commas into a set of words."""
-    return frozenset(filter(None, (each.strip() for each in text.split(","))))
+    return frozenset(filter(None, (part.strip() for part in text.split(","))))
 
 
 # States made of events: states of projections by version, and read models with documents and checkpoints.
@@ -265,8 +265,8 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
     Where neither is named, the names that stand first in the tables are returned.
     """
     settings = deployment.settings
-    wanted = ("projection", "model", "document", "stream")
-    name, model, document, stream = (arguments.get(each, "").strip() for each in wanted)
+    names = ("projection", "model", "document", "stream")
+    name, model, document, stream = (arguments.get(argument, "").strip() for argument in names)
     states, models = _states(deployment), settings.read_models_table
     versions, beyond = states.page(name, limit=VERSIONS) if name and states else ((), None)
     named = None if name or model else _named(deployment, states, models)
@@ -296,16 +296,16 @@ def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[
 
     Returns for each kind the names with their generations, and whether these are all.
     """
-    told: dict[str, tuple[str, Callable[[Iterable[Item]], dict[str, list[int]]]]] = {}
+    kinds: dict[str, tuple[str, Callable[[Iterable[Item]], dict[str, list[int]]]]] = {}
     if states is not None:
-        told["states"] = (
+        kinds["states"] = (
             states.table,
             lambda items: {each: [] for each in sorted(states.projectors_in(items))},
         )
     if models:
-        told["models"] = models, generations_in
+        kinds["models"] = models, generations_in
     found = {}
-    for kind, (table, names) in told.items():
+    for kind, (table, names) in kinds.items():
         page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
         found[kind] = (names(page.items), page.last is None)
     return found
@@ -333,11 +333,11 @@ def show_model(
         "generation": generation,
         "live": generation == live.generation,
         "declared": declared,
-        "names": sorted(each for each in declared or () if each != ALL),
+        "names": sorted(key for key in declared or () if key != ALL),
         "place": None,
         "ends": [],
         "found": None,
-        "asked": {each: arguments.get(each, "") for each in ASKED},
+        "asked": {key: arguments.get(key, "") for key in ASKED},
         "keys": None,
     }
     if document:
@@ -359,11 +359,11 @@ def _declared(model: ReadModel) -> dict[str, DeclaredKey] | None:
 def _place(deployment: Deployment, model: ReadModel, stream: str) -> dict[str, Any]:
     """Return how far a read model has read a stream, and the end of the stream in each layout."""
     settings, ends = deployment.settings, []
-    for each in layouts_in(settings):
-        partition = partition_of(stream, settings.partitions(each.partitions), each.base)
+    for layout in layouts_in(settings):
+        partition = partition_of(stream, settings.partitions(layout.partitions), layout.base)
         end = deployment.feed.end_of(partition, stream, 0)
         if end:
-            ends.append((each.name, partition, end))
+            ends.append((layout.name, partition, end))
     return {"place": model.place(stream), "ends": ends}
 
 
@@ -374,10 +374,10 @@ def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
     how: dict[str, Any] = {"prefix": prefix, "limit": whole(arguments, "items", 50, LOOKED_AT)}
     how |= {"after": after or None, "backward": bool(arguments.get("backward"))}
     page = model.find(by, *values, **how) if by else model.list(**how)
-    found = [(item.key, json.dumps(item.value).decode()) for item in page.items]
+    documents = [(item.key, json.dumps(item.value).decode()) for item in page.items]
     same = {each: arguments[each] for each in ASKED if arguments.get(each)}
     on = urlencode({"model": model.name, "generation": model.generation, **same})
-    return {"by": by, "found": found, "after": page.next, "on": on}
+    return {"by": by, "found": documents, "after": page.next, "on": on}
 
 
 def _looked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:

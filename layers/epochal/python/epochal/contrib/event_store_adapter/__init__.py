@@ -96,7 +96,7 @@ def _must_keep_hyphenated(before: str, now: str) -> str:
 
     An id such as `user-account-7` tells its type only if that type is declared.
     """
-    return must_keep(",".join(each for each in before.split(",") if "-" in each), now)
+    return must_keep(",".join(name for name in before.split(",") if "-" in name), now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

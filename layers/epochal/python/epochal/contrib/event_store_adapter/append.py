@@ -101,17 +101,17 @@ def append(
             # Return only once the head shows the append too, so that the caller finds it.
             yield ops.TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
             return _earlier(batch.append_id, batch.key, reply.items[-1])
-        head, taken = yield from _in_the_way(site, batch, base, reply)
+        head, blocking = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
             return AggregateWritten(first=base.first, lock=lock_after(batch, base))
         if not accepts(expected, head):
             return AggregateRejected(head=head)
         check_form(site, head)
         again = yield from _again(site, batch, expected, head)
-        if again == base and taken is not None:
+        if again == base and blocking is not None:
             raise CorruptData(
-                f"{batch.aggregate}: event {taken} is in the journal, yet its head stands at {base.first - 1}, as when "
-                "the two tables were restored to different moments: restore both to one"
+                f"{batch.aggregate}: event {blocking} is in the journal, yet its head stands at {base.first - 1}, as "
+                "when the two tables were restored to different moments: restore both to one"
             )
         base = again
     return base
@@ -176,10 +176,10 @@ def _too_late(
     site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
 ) -> ops.Steps[AggregateWritten | AggregateRejected]:
     """Return a conflict for an append whose head is unexpected, or the earlier append under its key."""
-    made = None
+    earlier = None
     if batch.key is not None:
-        made = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
-    return made or AggregateRejected(head=head)
+        earlier = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
+    return earlier or AggregateRejected(head=head)
 
 
 def made_under(
@@ -226,15 +226,15 @@ def _in_the_way(
     keys = site.keys.key(batch.aggregate, HEAD), site.keys.key(batch.aggregate, number)
     both = yield ops.TransactGet(keys=((site.snapshot, keys[0]), (site.journal, keys[1])))
     head, event = both.items
-    found = None if head is None else read_head(head, batch.aggregate)
-    return found, None if event is None else number
+    current = None if head is None else read_head(head, batch.aggregate)
+    return current, None if event is None else number
 
 
 def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Steps[TooLarge]:
     """Make the error of a head without room for the events' types beside the snapshot that it keeps."""
     reply = yield ops.Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
-    left = after(transaction(site, batch, base).writes[0], reply.item)
-    return TooLarge("events", max(limits.ITEM_BYTES + 1, item_size(left or {})), limits.ITEM_BYTES)
+    item = after(transaction(site, batch, base).writes[0], reply.item)
+    return TooLarge("events", max(limits.ITEM_BYTES + 1, item_size(item or {})), limits.ITEM_BYTES)
 
 
 def _was_ours(

@@ -93,10 +93,12 @@ def append(
     state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
-    view = {**shapes.appended(which, made, meter.units), "lock": shapes.lock_text(made.lock)}
+    outcome = measured.append(
+        which, events, snapshot=state, expected=_expected(expected), idempotency_key=key
+    )
+    view = {**shapes.appended(which, outcome, meter.units), "lock": shapes.lock_text(outcome.lock)}
     count = len(events)
-    line = f"{which}: {quantity(count)}, now at version {made.lock.version}"
+    line = f"{which}: {quantity(count)}, now at version {outcome.lock.version}"
     output.document(view, [line])
 
 
@@ -104,15 +106,15 @@ def append(
 @_about_one
 def show(store: AggregateStore, which: AggregateId) -> None:
     """Print an aggregate's snapshot, and the events after it."""
-    found = _there(which, store.replay(which))
-    snapshot = found.snapshot
+    replayed = _there(which, store.replay(which))
+    snapshot = replayed.snapshot
     view = {
         "aggregate": str(which),
         **shapes.stand(snapshot.lock),
         "lock": shapes.lock_text(snapshot.lock),
         "snapshotSeqNr": snapshot.seq_nr,
         "snapshot": shapes.body(snapshot.data),
-        "events": [shapes.event(event) for event in found.events],
+        "events": [shapes.event(event) for event in replayed.events],
     }
     rows = [
         ("aggregate", str(which)),
@@ -121,7 +123,7 @@ def show(store: AggregateStore, which: AggregateId) -> None:
         ("lock", shapes.lock_text(snapshot.lock)),
         ("snapshot", f"@{snapshot.seq_nr} {body_text(snapshot.data)}"),
     ]
-    output.document(view, [*output.table(rows), *map(_line, found.events)])
+    output.document(view, [*output.table(rows), *map(_line, replayed.events)])
 
 
 @aggregate.command()
@@ -131,8 +133,8 @@ def show(store: AggregateStore, which: AggregateId) -> None:
 def events(store: AggregateStore, which: AggregateId, *, start: int, limit: int | None) -> None:
     """Print the events of an aggregate."""
     lock = _there(which, store.lock(which))
-    found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
-    output.stream(found, shapes.event, _line)
+    recorded: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
+    output.stream(recorded, shapes.event, _line)
 
 
 def _there(which: AggregateId, found: T | None) -> T:

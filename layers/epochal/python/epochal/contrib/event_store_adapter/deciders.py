@@ -364,14 +364,14 @@ class AggregateDeciders(Generic[C, S, E]):
         Raises:
             EventsPruned: the snapshot is out of date, and events that would stand in for it are missing.
         """
-        found = self.store.replay(aggregate)
-        if found is None:
+        replayed = self.store.replay(aggregate)
+        if replayed is None:
             return Standing(state=must_be_done(self.decider.initial(), "initial"), lock=None)
-        restored = self._restored(found.snapshot)
+        restored = self._restored(replayed.snapshot)
         if isinstance(restored, Standing):
-            return self._folded(restored.state, found)
-        state = self._from_events(found.snapshot, found.snapshot.seq_nr, restored).state
-        return replace(self._folded(state, found), out_of_date=True)
+            return self._folded(restored.state, replayed)
+        state = self._from_events(replayed.snapshot, replayed.snapshot.seq_nr, restored).state
+        return replace(self._folded(state, replayed), out_of_date=True)
 
     def _restored(self, snapshot: AggregateSnapshot) -> Standing[S] | str:
         """Decode the state in a snapshot, or return the reason why the snapshot is not used."""
@@ -421,11 +421,11 @@ class AggregateDeciders(Generic[C, S, E]):
         events = tuple(map(self._encoded, decided))
         size = base.size + sum(len(event.data) for event in events)
         since = Since(state=state, events=base.events + len(events), size=size)
-        taken = base.lock is None or base.out_of_date or must_be_done(self.policy(since), "policy")
+        takes_snapshot = base.lock is None or base.out_of_date or must_be_done(self.policy(since), "policy")
         outcome = self.store.try_append(
             aggregate,
             events,
-            snapshot=must_be_done(self.state.encode(state), "encode") if taken else None,
+            snapshot=must_be_done(self.state.encode(state), "encode") if takes_snapshot else None,
             expected=NO_STREAM if base.lock is None else base.lock,
             idempotency_key=key,
             decided=True,
@@ -434,8 +434,8 @@ class AggregateDeciders(Generic[C, S, E]):
         return Standing(
             state=state,
             lock=outcome.lock if isinstance(outcome, AggregateAppended) else base.lock,
-            events=0 if taken else since.events,
-            size=0 if taken else since.size,
+            events=0 if takes_snapshot else since.events,
+            size=0 if takes_snapshot else since.size,
             out_of_date=base.out_of_date and isinstance(outcome, AggregateConflict),
         ), outcome
 
@@ -457,13 +457,14 @@ class AggregateDeciders(Generic[C, S, E]):
         """
         snapshot = found.snapshot
         later = [event for event in found.events if event.seq_nr > snapshot.seq_nr]
-        kept = before if before and len(later) == len(found.events) else None
+        unchanged = before if before and len(later) == len(found.events) else None
         return Standing(
             state=reduce(self._evolve, found.events, state),
             lock=snapshot.lock,
             events=snapshot.lock.seq_nr - snapshot.seq_nr,
-            size=sum(len(event.data) for event in later) + (kept.size if kept else 0),
-            out_of_date=self.state.misfit(snapshot) is not None or (kept is not None and kept.out_of_date),
+            size=sum(len(event.data) for event in later) + (unchanged.size if unchanged else 0),
+            out_of_date=self.state.misfit(snapshot) is not None
+            or (unchanged is not None and unchanged.out_of_date),
         )
 
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
@@ -582,8 +583,8 @@ class _OnAggregate(
         if not newest or base.lock is None or conflict.head is None:
             return self._free(self.deciders.load(self.aggregate))
         # The state that stood in the way, made from the one in hand.
-        found = self.deciders.store.since(conflict.head, base.lock.seq_nr)
-        return self._free(self.deciders._folded(base.state, found, before=base))  # noqa: SLF001  its own
+        replayed = self.deciders.store.since(conflict.head, base.lock.seq_nr)
+        return self._free(self.deciders._folded(base.state, replayed, before=base))  # noqa: SLF001  its own
 
     def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
         """Return a loaded state, or the decision that an earlier call has made under the idempotency key.
@@ -591,8 +592,8 @@ class _OnAggregate(
         It is checked after each load: an append under the key that the load has not seen is found here, or refuses the
         append.
         """
-        made = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
-        return base if made is None else self._as_earlier(made)
+        earlier = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
+        return base if earlier is None else self._as_earlier(earlier)
 
     def _earlier(self, made: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
         """Read the result of the decision that an earlier call with the key has made.
@@ -604,10 +605,10 @@ class _OnAggregate(
         result = cast("R", None)
         if self.answers:
             result = decision_of(self.decision(deciders._at(aggregate, first).state)).result  # noqa: SLF001  its own
-        found = map(deciders.codec.read, deciders.store.events_after(aggregate, first, limit=last - first))
+        events = map(deciders.codec.read, deciders.store.events_after(aggregate, first, limit=last - first))
         return result, AggregateTransacted(
             standing=replace(deciders._at(aggregate, last), lock=made.lock),  # noqa: SLF001
-            events=tuple(event for event in found if event is not None),
+            events=tuple(event for event in events if event is not None),
             replayed=True,
         )
 

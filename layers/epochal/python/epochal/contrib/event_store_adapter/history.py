@@ -91,9 +91,9 @@ def history_of(store: object) -> AggregateHistory | None:
 
 def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> list[FeedEvent]:
     """Read events `first` to `end - 1` of an aggregate, by index, as events of the feed."""
-    wanted = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
+    numbers = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
     return [
-        _shown(store, aggregate, each) for each in store.driver.run(events(store.site, wanted, store.via))
+        _shown(store, aggregate, event) for event in store.driver.run(events(store.site, numbers, store.via))
     ]
 
 

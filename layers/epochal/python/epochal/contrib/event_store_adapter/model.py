@@ -101,7 +101,7 @@ class AggregateTypes:
 
         The type is the declared one that begins the id, or else what precedes the first `-`.
         """
-        kind = next((each for each in self._types if aid.startswith(f"{each}-")), category_of(aid))
+        kind = next((name for name in self._types if aid.startswith(f"{name}-")), category_of(aid))
         value = aid[len(kind) + 1 :]
         return AggregateId(type=kind, value=value) if kind and value else None
 

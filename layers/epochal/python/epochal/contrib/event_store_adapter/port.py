@@ -47,16 +47,16 @@ def journal_source(site: JournalSite, partitions: int = 1) -> Source:
     Args:
         partitions: number of partitions of the source.
     """
-    told: Callable[[Item], Change | None] = _in_place(site, appended)
+    read: Callable[[Item], Change | None] = _in_place(site, appended)
     return Source(
         name="journal",
         table=site.snapshot,
         partitions=partitions,
         setting=variable("journal_partitions"),
-        appended=told,
+        appended=read,
         heal=heal_journal(site),
         end=_in_place(site, end),
-        told=told,
+        told=read,
         where=WHERE,
         moved=None,
         stored=_in_place(site, partial(stored, site)),
@@ -80,23 +80,23 @@ def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
     aggregate = site.types.read(gap.stream)
     if aggregate is None:
         raise CorruptData(f"{gap.stream!r} is no id of an aggregate")
-    found = Healed()
+    healed = Healed()
     index, width = gap.index, 2
     while gap.end is None or index < gap.end:
         ends = index + width if gap.end is None else min(index + EVENTS_AT_ONCE, gap.end)
         kinds = yield from _types(site, aggregate, index, ends)
-        found.add(Span(gap.stream, index, tuple(kinds)))
+        healed.add(Span(gap.stream, index, tuple(kinds)))
         index += len(kinds)
         if index < ends:
             # The first event must be there: it is written with the head.
             if gap.end is not None or index == 0:
                 raise CorruptData(f"{gap.stream}: event {index + 1} is missing from the journal")
-            return found
-        if found.full and index != gap.end:
-            found.whole = False
-            return found
+            return healed
+        if healed.full and index != gap.end:
+            healed.whole = False
+            return healed
         width = min(2 * width, EVENTS_AT_ONCE)
-    return found
+    return healed
 
 
 def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> Steps[list[str]]:
@@ -104,14 +104,14 @@ def _types(site: JournalSite, aggregate: AggregateId, index: int, end: int) -> S
 
     Indices begin at 0, numbers at 1.
     """
-    keys = tuple(site.keys.key(aggregate, at + 1) for at in range(index, end))
+    keys = tuple(site.keys.key(aggregate, number + 1) for number in range(index, end))
     reply = yield BatchGet(table=site.journal, keys=keys)
     events = map(read_event, reply.items)
     type_of = site.serializer.type_of
-    found = {event.seq_nr - 1: event.event_type or type_of(event.payload) for event in events}
+    types = {event.seq_nr - 1: event.event_type or type_of(event.payload) for event in events}
     kinds: list[str] = []
-    while index + len(kinds) in found:
-        kinds.append(found[index + len(kinds)])
+    while index + len(kinds) in types:
+        kinds.append(types[index + len(kinds)])
     return kinds
 
 
@@ -120,10 +120,10 @@ def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[
 
     def checked(item: Item) -> T | None:
         """Read an item; raise `CorruptData` if readers of the feed would not find its aggregate."""
-        told = read(item)
-        if told is not None:
+        change = read(item)
+        if change is not None:
             check_place(site, item)
-        return told
+        return change
 
     return checked
 
@@ -230,10 +230,10 @@ def check_place(site: JournalSite, item: Item) -> None:
     another key than the id's.
     """
     aid, partition = item["aid"]["S"], item["pkey"]["S"]
-    found = site.types.read(aid)
-    if found is None:
+    aggregate = site.types.read(aid)
+    if aggregate is None:
         raise CorruptData(f"{aid!r} is no id of an aggregate")
-    key = site.keys.key(found, HEAD)["pkey"]["S"]
+    key = site.keys.key(aggregate, HEAD)["pkey"]["S"]
     if partition == key:
         return
     kind, other = partition.rpartition("-")[0], key.rpartition("-")[0]

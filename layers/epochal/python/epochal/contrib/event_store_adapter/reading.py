@@ -72,20 +72,20 @@ def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[Journa
     Raises:
         CorruptData: an event is missing.
     """
-    found: dict[int, JournalEvent] = {}
+    by_number: dict[int, JournalEvent] = {}
     for query in _queries(site, wanted, via):
-        found |= yield from _in_pages(query, wanted)
-    missing = [seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in found]
-    found |= yield from _by_key(site, wanted.aggregate, missing)
-    unseen = [seq_nr for seq_nr in missing if seq_nr not in found]
-    found |= yield from _settled(site, wanted.aggregate, unseen)
+        by_number |= yield from _in_pages(query, wanted)
+    missing = [seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in by_number]
+    by_number |= yield from _by_key(site, wanted.aggregate, missing)
+    unseen = [seq_nr for seq_nr in missing if seq_nr not in by_number]
+    by_number |= yield from _settled(site, wanted.aggregate, unseen)
     # Compare the numbers in the items: an item under the right key may have another number.
-    lost = next((seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in found), None)
+    lost = next((seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in by_number), None)
     if lost is not None:
         error = CorruptData(f"{wanted.aggregate}: event {lost} is missing from the journal")
         error.missing = lost
         raise error
-    return [found[seq_nr] for seq_nr in range(wanted.first, wanted.last + 1)]
+    return [by_number[seq_nr] for seq_nr in range(wanted.first, wanted.last + 1)]
 
 
 def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
@@ -94,12 +94,12 @@ def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
     Raises:
         CorruptData: the first is missing.
     """
-    known = None if wanted.total is None else beginning(wanted.first, wanted.last, wanted.total)
-    if known is not None:
-        reply = yield _range(site, wanted.aggregate, known)
-        found = _numbered(item for item in reply.items if wanted.holds(item))
-        numbers = takewhile(found.__contains__, range(wanted.first, wanted.last + 1))
-        if taken := [found[seq_nr] for seq_nr in numbers]:
+    ranges = None if wanted.total is None else beginning(wanted.first, wanted.last, wanted.total)
+    if ranges is not None:
+        reply = yield _range(site, wanted.aggregate, ranges)
+        by_number = _numbered(item for item in reply.items if wanted.holds(item))
+        numbers = takewhile(by_number.__contains__, range(wanted.first, wanted.last + 1))
+        if taken := [by_number[seq_nr] for seq_nr in numbers]:
             return taken
     batch = replace(wanted, last=min(wanted.last, wanted.first + BATCH_KEYS - 1))
     return (yield from events(site, batch, "table"))
@@ -117,7 +117,7 @@ def _queries(site: JournalSite, wanted: EventRange, via: Via) -> list[Query]:
     if wanted.total is None:
         return []
     ranges = worthwhile(wanted.first, wanted.last, wanted.total)
-    return [_range(site, wanted.aggregate, each) for each in ranges]
+    return [_range(site, wanted.aggregate, numbers) for numbers in ranges]
 
 
 def _by_key(
@@ -132,13 +132,13 @@ def _settled(
     site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
 ) -> Steps[dict[int, JournalEvent]]:
     """Read events in transactions, which wait for appends under way, up to the first missing one."""
-    found: dict[int, JournalEvent] = {}
+    by_number: dict[int, JournalEvent] = {}
     for read in settled((site.journal, site.keys.key(aggregate, seq_nr)) for seq_nr in numbers):
         reply = yield read
-        found |= _numbered(item for item in reply.items if item is not None)
+        by_number |= _numbered(item for item in reply.items if item is not None)
         if None in reply.items:
             break
-    return found
+    return by_number
 
 
 def _range(site: JournalSite, aggregate: AggregateId, within: KeyRange) -> Query:
@@ -165,14 +165,14 @@ def _index(site: JournalSite, wanted: EventRange) -> Query:
 
 def _in_pages(query: Query, wanted: EventRange) -> Steps[dict[int, JournalEvent]]:
     """Run a query page by page up to its limit, and return the events of the range by number."""
-    found: dict[int, JournalEvent] = {}
+    by_number: dict[int, JournalEvent] = {}
     while True:
         reply = yield query
-        found |= _numbered(item for item in reply.items if wanted.holds(item))
-        left = (query.limit or 0) - len(reply.items)
-        if reply.last is None or left <= 0:
-            return found
-        query = replace(query, after=reply.last, limit=left)
+        by_number |= _numbered(item for item in reply.items if wanted.holds(item))
+        remaining = (query.limit or 0) - len(reply.items)
+        if reply.last is None or remaining <= 0:
+            return by_number
+        query = replace(query, after=reply.last, limit=remaining)
 
 
 def _numbered(items: Iterable[Item]) -> dict[int, JournalEvent]:
@@ -210,12 +210,14 @@ def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
     """
     parts = list(_parts(first, last))
     if len(parts) == 1:
-        return [each for each in (_alike(*parts[0], total),) if _is_dense(each, first, last)]
-    whole = KeyRange("0", ":", total)
-    if last - first < SORTED_AT_MOST and _is_dense(whole, first, last):
-        return [whole]
+        return [
+            alike_keys for alike_keys in (_alike(*parts[0], total),) if _is_dense(alike_keys, first, last)
+        ]
+    all_keys = KeyRange("0", ":", total)
+    if last - first < SORTED_AT_MOST and _is_dense(all_keys, first, last):
+        return [all_keys]
     long = [part for part in parts if part[1] - part[0] >= BATCH_KEYS]
-    return [found for part in long if _is_dense(found := _alike(*part, total), *part)]
+    return [alike for part in long if _is_dense(alike := _alike(*part, total), *part)]
 
 
 def beginning(first: int, last: int, total: int) -> KeyRange | None:
@@ -224,8 +226,8 @@ def beginning(first: int, last: int, total: int) -> KeyRange | None:
     The numbers come in order. None if reading by key is cheaper.
     """
     end = _end(first, last)
-    found = _alike(first, end, total)
-    return found if _is_dense(found, first, end) else None
+    alike = _alike(first, end, total)
+    return alike if _is_dense(alike, first, end) else None
 
 
 def _parts(first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -271,14 +273,14 @@ _POWERS: Final = tuple(1 << exponent for exponent in range(PROBES))
 
 def last_number(site: JournalSite, aggregate: AggregateId) -> Steps[int]:
     """Search the journal for the greatest event number of an aggregate; 0 if there is none."""
-    found = yield from _present(site, aggregate, _POWERS)
-    low = max(found, default=0)
+    present = yield from _present(site, aggregate, _POWERS)
+    low = max(present, default=0)
     high = min((probe for probe in _POWERS if probe > low), default=1 << PROBES)
     while high - low > 1:
         step = max(1, (high - low) // (PROBES + 1))
         probes = tuple(range(low + step, high, step))[:PROBES]
-        found = yield from _present(site, aggregate, probes)
-        low = max(found, default=low)
+        present = yield from _present(site, aggregate, probes)
+        low = max(present, default=low)
         high = min((probe for probe in probes if probe > low), default=high)
     while (yield from _follows(site, aggregate, low)):
         low += 1
@@ -287,8 +289,8 @@ def last_number(site: JournalSite, aggregate: AggregateId) -> Steps[int]:
 
 def _follows(site: JournalSite, aggregate: AggregateId, number: int) -> Steps[bool]:
     """Whether there is an event after this number, once no append of it is under way."""
-    (found,) = (yield TransactGet(keys=((site.journal, site.keys.key(aggregate, number + 1)),))).items
-    return found is not None
+    (item,) = (yield TransactGet(keys=((site.journal, site.keys.key(aggregate, number + 1)),))).items
+    return item is not None
 
 
 def _present(site: JournalSite, aggregate: AggregateId, numbers: tuple[int, ...]) -> Steps[list[int]]:

@@ -156,8 +156,8 @@ def number_in(data: bytes) -> int | None:
         return None
     if not isinstance(state, dict):
         return None
-    found = (state[name] for name in _NUMBER_NAMES if isinstance(state.get(name), int))
-    return next(found, None)
+    numbers = (state[name] for name in _NUMBER_NAMES if isinstance(state.get(name), int))
+    return next(numbers, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,8 +297,12 @@ class AggregateStore:
         """
         self._check_id(aggregate)
         key = _key(aggregate, idempotency_key, DECIDED, self.now())
-        made = self.driver.run(made_under(self.site, aggregate, key))
-        return None if made is None else AggregateAppended(first=made.first, lock=made.lock, replayed=True)
+        earlier = self.driver.run(made_under(self.site, aggregate, key))
+        return (
+            None
+            if earlier is None
+            else AggregateAppended(first=earlier.first, lock=earlier.lock, replayed=True)
+        )
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
         """Append one event under a lock, and leave the snapshot as it is."""
@@ -332,8 +336,8 @@ class AggregateStore:
             if head is None:
                 return None
             snapshot = store._held(head)  # noqa: SLF001
-            found = store._replayed(snapshot, snapshot.seq_nr)  # noqa: SLF001
-        return replace(found, capacity=meter.capacity)
+            replayed = store._replayed(snapshot, snapshot.seq_nr)  # noqa: SLF001
+        return replace(replayed, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
         """Read the events after `seq_nr`, and the snapshot from the head of a refused append.
@@ -342,8 +346,8 @@ class AggregateStore:
         """
         store, meter = self.metered()
         with meter:
-            found = store._replayed(store._held(head), seq_nr)  # noqa: SLF001  its own
-        return replace(found, capacity=meter.capacity)
+            replayed = store._replayed(store._held(head), seq_nr)  # noqa: SLF001  its own
+        return replace(replayed, capacity=meter.capacity)
 
     def events_after(
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
@@ -435,9 +439,9 @@ class AggregateStore:
         self, aggregate: AggregateId, seq_nr: int, last: int, total: int
     ) -> list[RecordedAggregateEvent]:
         """Read events `seq_nr + 1` to `last` of an aggregate that has `total` events."""
-        wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
+        numbers = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
         return [
-            self.recorded(aggregate, each) for each in self.driver.run(events(self.site, wanted, self.via))
+            self.recorded(aggregate, event) for event in self.driver.run(events(self.site, numbers, self.via))
         ]
 
     def _folded(self, head: AggregateHead, data: bytes) -> int:
@@ -558,15 +562,17 @@ def page(
     """
     for name, number in (("start", start), ("limit", limit), ("max_bytes", max_bytes)):
         must_be_whole(number, name, 1)
-    taken: list[RecordedAggregateEvent] = []
+    events: list[RecordedAggregateEvent] = []
     size = 0
     for event in walk(store, aggregate, lock, start=start, limit=limit):
         size += _FIELDS + len(event.data)
-        if taken and size > max_bytes:
+        if events and size > max_bytes:
             break
-        taken.append(event)
-    following = start + len(taken)
-    return AggregatePage(lock=lock, events=tuple(taken), next=following if following <= lock.seq_nr else None)
+        events.append(event)
+    following = start + len(events)
+    return AggregatePage(
+        lock=lock, events=tuple(events), next=following if following <= lock.seq_nr else None
+    )
 
 
 def walk(
@@ -577,9 +583,9 @@ def walk(
     Args:
         lock: version and last event number of the aggregate; events after it are not read.
     """
-    at, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
-    while at <= last:
-        wanted = EventRange(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
-        for event in store.driver.run(onward(store.site, wanted)):
+    number, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
+    while number <= last:
+        numbers = EventRange(aggregate=aggregate, first=number, last=last, total=lock.seq_nr)
+        for event in store.driver.run(onward(store.site, numbers)):
             yield store.recorded(aggregate, event)
-            at = event.seq_nr + 1
+            number = event.seq_nr + 1

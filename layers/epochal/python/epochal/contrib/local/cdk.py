@@ -87,10 +87,12 @@ def assembly_in(folder: Path) -> Assembly:
     Raises:
         AccountRefused: a stack names an account that does not have twelve digits.
     """
-    found = list(_stacks(folder))
-    home = _home([_named(artifact) for _, artifact in found])
-    top = [artifact for at, artifact in found if at == folder]
-    stacks = tuple(_stack(at, artifact, home) for at, artifact in found if not top or at == folder)
+    artifacts = list(_stacks(folder))
+    home = _home([_named(artifact) for _, artifact in artifacts])
+    top = [artifact for place, artifact in artifacts if place == folder]
+    stacks = tuple(
+        _stack(place, artifact, home) for place, artifact in artifacts if not top or place == folder
+    )
     return Assembly(folder=folder, home=home, stacks=stacks, staged=not top)
 
 
@@ -102,8 +104,8 @@ def refuse_lookups(folder: Path) -> None:
     if not (folder / "manifest.json").is_file():
         return
     for missing in _manifest(folder).get("missing", ()):
-        asked = missing["props"].get("account"), missing["props"].get("region")
-        stacks = [_id(each) for _, each in _stacks(folder) if _named(each) == asked]
+        environment = missing["props"].get("account"), missing["props"].get("region")
+        stacks = [_id(artifact) for _, artifact in _stacks(folder) if _named(artifact) == environment]
         raise LookupNeeded(stacks, missing["key"])
 
 
@@ -131,13 +133,15 @@ def _id(artifact: Mapping[str, Any]) -> str:
 
 def _named(artifact: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the account and the region that a stack names; `UNKNOWN` where it names none."""
-    found = _ENVIRONMENT.fullmatch(artifact["environment"])
-    return found.groups() if found else UNKNOWN
+    matched = _ENVIRONMENT.fullmatch(artifact["environment"])
+    return matched.groups() if matched else UNKNOWN
 
 
 def _home(named: list[tuple[str, ...]]) -> Environment:
     """Return the one account and region that stacks name; with none or several, the embedded AWS's."""
-    accounts, regions = ({each[at] for each in named} - {UNKNOWN[at]} for at in (0, 1))
+    accounts, regions = (
+        {environment[position] for environment in named} - {UNKNOWN[position]} for position in (0, 1)
+    )
     return Environment(
         accounts.pop() if len(accounts) == 1 else HERE.account,
         regions.pop() if len(regions) == 1 else HERE.region,
@@ -151,8 +155,8 @@ def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stac
         AccountRefused: the account does not have twelve digits.
     """
     account, region = (
-        there if name == unknown else name
-        for name, unknown, there in zip(_named(artifact), UNKNOWN, (home.account, home.region), strict=True)
+        own if name == unknown else name
+        for name, unknown, own in zip(_named(artifact), UNKNOWN, (home.account, home.region), strict=True)
     )
     if not _ACCOUNT.fullmatch(account):
         raise AccountRefused(_id(artifact), account)
@@ -269,10 +273,10 @@ def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
     Buckets that exist already stay as they are.
     """
     s3 = endpoint.client("s3")
-    there = {} if endpoint.region == REGION else {"LocationConstraint": endpoint.region}
-    for bucket in sorted({each for stack in stacks for each in stack.buckets}):
+    location = {} if endpoint.region == REGION else {"LocationConstraint": endpoint.region}
+    for bucket in sorted({name for stack in stacks for name in stack.buckets}):
         with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
-            s3.create_bucket(Bucket=bucket, **({"CreateBucketConfiguration": there} if there else {}))
+            s3.create_bucket(Bucket=bucket, **({"CreateBucketConfiguration": location} if location else {}))
     for parameter in sorted({stack.parameter for stack in stacks} - {""}):
         endpoint.client("ssm").put_parameter(
             Name=parameter, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
@@ -319,9 +323,9 @@ def command_line(places: Places, *, tell: Tell = str) -> list[str]:
 def _fits(cdk: str) -> bool:
     """Whether a CDK command line has the pinned major version and is at least as new."""
     ran = subprocess.run([cdk, "--version"], capture_output=True, text=True, check=False)
-    found = re.match(r"(\d+)\.(\d+)", ran.stdout)
+    matched = re.match(r"(\d+)\.(\d+)", ran.stdout)
     major, minor, *_ = map(int, PACKAGE.version.split("."))
-    return found is not None and int(found[1]) == major and int(found[2]) >= minor
+    return matched is not None and int(matched[1]) == major and int(matched[2]) >= minor
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
@@ -368,9 +372,9 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, 
             for line in process.stdout:
                 end.append(line)
                 failed.read(line.rstrip())
-                told = line_for_people(line.rstrip())
-                if told is not None:
-                    tell(told)
+                shown = line_for_people(line.rstrip())
+                if shown is not None:
+                    tell(shown)
     if process.returncode != 0:
         raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip(), failed.reasons)
 
@@ -416,13 +420,13 @@ def remember(server: Server, deployed: RememberedDeployment) -> None:
 
 def remembered(server: Server) -> RememberedDeployment | None:
     """Read the deployment that was written beside a server; None where nothing was deployed."""
-    told = noted(_note(server))
-    if told is None:
+    note = noted(_note(server))
+    if note is None:
         return None
     stacks = (
-        Outputs(**each | {"environment": Environment(**each["environment"])}) for each in told["stacks"]
+        Outputs(**stack | {"environment": Environment(**stack["environment"])}) for stack in note["stacks"]
     )
-    return RememberedDeployment(home=Environment(**told["home"]), stacks=tuple(stacks))
+    return RememberedDeployment(home=Environment(**note["home"]), stacks=tuple(stacks))
 
 
 def _note(server: Server) -> Path:

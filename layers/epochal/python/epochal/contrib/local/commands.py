@@ -133,23 +133,23 @@ def logs(name: str, follow: bool, last: int) -> None:
     server = ministack.require(places)
     deployed = cdk.remembered(server) or cdk.RememberedDeployment()
     environments = cdk.environments_of(deployed)
-    found = logs_of([ministack.endpoint(server, environment) for environment in environments], name)
-    latest = [each for each in found.more() if each.lines()]
+    logs_found = logs_of([ministack.endpoint(server, environment) for environment in environments], name)
+    latest = [line for line in logs_found.more() if line.lines()]
     _print_logs(latest[max(0, len(latest) - last) :])
     while follow:
         time.sleep(POLL_SECONDS)
         ministack.require(places)
-        _print_logs(found.more())
+        _print_logs(logs_found.more())
 
 
 def _print_logs(lines: Iterable[LogLine]) -> None:
     """Print log lines with time and function, as text or JSON."""
     for line in lines:
-        at = datetime.fromtimestamp(line.at / 1000).astimezone()
-        view = {"time": at.isoformat(timespec="milliseconds"), "function": line.function, "line": line.text}
+        time = datetime.fromtimestamp(line.at / 1000).astimezone()
+        view = {"time": time.isoformat(timespec="milliseconds"), "function": line.function, "line": line.text}
         shown = output.harmless("\n".join(line.lines()))
         if shown or output.as_json():
-            head = f"{at:%H:%M:%S} {line.function}  "
+            head = f"{time:%H:%M:%S} {line.function}  "
             output.document(view, [head + shown[0], *shown[1:]] if shown else [])
 
 
@@ -180,7 +180,7 @@ def _pointing() -> list[str]:
     """
     if os.environ.get("AWS_SECRET_ACCESS_KEY") != SECRET:
         return []
-    of_stores = {each.variable for each in declared().values()}
+    of_stores = {setting.variable for setting in declared().values()}
     return sorted(os.environ.keys() & {*Endpoint(url="").environment({}), API_URL, *of_stores})
 
 
@@ -194,9 +194,9 @@ def down(keep: bool) -> None:
         if keep and (deployment := deploy.current_if_any(places)):
             _repair(deployment, tell)
         ran = ministack.down(places, keep=keep)
-    kept = ministack.found(places) is not None
-    line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if kept else ''}"
-    output.document({"stopped": ran, "kept": kept}, [line])
+    was_kept = ministack.found(places) is not None
+    line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if was_kept else ''}"
+    output.document({"stopped": ran, "kept": was_kept}, [line])
 
 
 @local.command()
@@ -215,25 +215,25 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
     """
     for store in deployment.stores:
         tell(f"repairing the index of {store.name}")
-        found = open_local(store)
+        store_found = open_local(store)
         verifier = Verifier(
-            mender=auditor_of(found.deployment.settings, found.deployment.driver).mender,
-            sources=sources_of(found, ()),
+            mender=auditor_of(store_found.deployment.settings, store_found.deployment.driver).mender,
+            sources=sources_of(store_found, ()),
             settle=0,
         )
-        for each in Repairer(verifier).repair():
-            tell(index.repaired_line(each))
+        for repaired in Repairer(verifier).repair():
+            tell(index.repaired_line(repaired))
 
 
 def _print(server: Server | None, deployment: LocalDeployment | None) -> None:
     """Print the address of the embedded AWS, and the tables, buckets and APIs that are deployed."""
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
-        there = deployment.endpoint if deployment is not None else ministack.endpoint(server)
+        endpoint = deployment.endpoint if deployment is not None else ministack.endpoint(server)
         view |= {
             "endpoint": server.url,
-            "region": there.region,
-            "key": there.key,
+            "region": endpoint.region,
+            "key": endpoint.key,
             "secret": SECRET,
             "pid": server.pid,
         }
@@ -309,7 +309,7 @@ def new(name: str) -> None:
         )
     if folder.exists():
         raise InvalidInput("NAME", f"{folder} is there already")
-    files = [str(each) for each in _write(folder, name, requirement_of_project())]
+    files = [str(path) for path in _write(folder, name, requirement_of_project())]
     lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]
     output.document({"folder": name, "files": files}, lines)
 
@@ -384,12 +384,12 @@ def _seen(root: Path) -> Seen:
     Raises:
         TooManyFiles: there are more than `MOST_FILES`.
     """
-    found: dict[str, tuple[int, int]] = {}
-    for path, at, size in _files(root):
-        found[os.path.relpath(path, root)] = (at, size)
-        if len(found) > MOST_FILES:
+    states: dict[str, tuple[int, int]] = {}
+    for path, changed, size in _files(root):
+        states[os.path.relpath(path, root)] = (changed, size)
+        if len(states) > MOST_FILES:
             raise TooManyFiles(str(root), MOST_FILES)
-    return found
+    return states
 
 
 def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
@@ -445,13 +445,13 @@ class LogLine:
         if _PLATFORM.match(self.text):
             return []
         try:
-            told = json.loads(self.text)
+            record = json.loads(self.text)
         except ValueError:
             return self.text.splitlines()
-        if not isinstance(told, dict) or not {"level", "message"} <= told.keys():
-            return [] if isinstance(told, dict) and _METRICS in told else [self.text]
-        fields = "".join(f"  {name}={value}" for name, value in told.items() if name not in _DULL)
-        return [f"{told['level']} {told['message']}{fields}", *str(told.get("trace", "")).splitlines()]
+        if not isinstance(record, dict) or not {"level", "message"} <= record.keys():
+            return [] if isinstance(record, dict) and _METRICS in record else [self.text]
+        fields = "".join(f"  {name}={value}" for name, value in record.items() if name not in _DULL)
+        return [f"{record['level']} {record['message']}{fields}", *str(record.get("trace", "")).splitlines()]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -468,13 +468,13 @@ class Logs:
 
     def more(self) -> list[LogLine]:
         """Return the lines that are new since the last call, by time; all lines at the first call."""
-        found = list(heapq.merge(*map(self._of, self.groups), key=lambda line: line.at))
-        if found:
-            self._since = max(self._since, found[-1].at - LATE_MS)
+        lines = list(heapq.merge(*map(self._of, self.groups), key=lambda line: line.at))
+        if lines:
+            self._since = max(self._since, lines[-1].at - LATE_MS)
             self._had = Counter(
                 {moment: had for moment, had in self._had.items() if moment[2] >= self._since}
             )
-        return found
+        return lines
 
     def _of(self, group: tuple[Any, str, str]) -> Iterator[LogLine]:
         """Yield the new lines of a log group, and note that they have been read."""

@@ -58,11 +58,11 @@ class LocalStore:
 
         They are addresses, made-up credentials and names of tables. Settings that have their default are left out.
         """
-        told = [(setting_of_output(name), text) for name, text in self.settings.outputs().items()]
+        texts = [(setting_of_output(name), text) for name, text in self.settings.outputs().items()]
         settings = {
-            each.variable: text
-            for each, text in told
-            if each is not None and each.parse(text, each.output) != each.default
+            setting.variable: text
+            for setting, text in texts
+            if setting is not None and setting.parse(text, setting.output) != setting.default
         }
         api = {API_URL: self.api_url} if self.api_id else {}
         return self.endpoint.environment({}) | settings | api
@@ -95,10 +95,10 @@ class LocalDeployment:
         """
         if not self.stores:
             raise OutputMissing(INDEX)
-        found = [each for each in self.stores if name in (None, each.name)]
-        if len(found) != 1:
-            raise StoreUnclear([each.name for each in self.stores], name)
-        return found[0]
+        matching = [store for store in self.stores if name in (None, store.name)]
+        if len(matching) != 1:
+            raise StoreUnclear([store.name for store in self.stores], name)
+        return matching[0]
 
     @property
     def settings(self) -> Settings:
@@ -230,13 +230,13 @@ def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
     Raises:
         OutputMissing: a store has no output of a bucket.
     """
-    found = [
+    stores = [
         (stack, name.removesuffix(INDEX)) for stack in stacks for name in stack.values if name.endswith(INDEX)
     ]
-    if len(found) == 1 and not found[0][1]:
-        ((stack, _),) = found
-        around = [each for each in stacks if each.environment == stack.environment]
-        values = {name: value for each in around for name, value in each.values.items()}
+    if len(stores) == 1 and not stores[0][1]:
+        ((stack, _),) = stores
+        around = [other for other in stacks if other.environment == stack.environment]
+        values = {name: value for other in around for name, value in other.values.items()}
         return (_store(stack.stack, values, stack, url),)
     return tuple(
         _store(
@@ -249,7 +249,7 @@ def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
             stack,
             url,
         )
-        for stack, prefix in found
+        for stack, prefix in stores
     )
 
 
@@ -261,10 +261,10 @@ def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> Lo
     """
     if BUCKET not in values:
         raise OutputMissing(BUCKET)
-    there = stack.environment
+    environment = stack.environment
     return LocalStore(
         name=name,
-        endpoint=Endpoint(url=url, account=there.account, region=there.region),
+        endpoint=Endpoint(url=url, account=environment.account, region=environment.region),
         settings=Settings.from_outputs(values),
         api_id=values.get(API, ""),
     )
@@ -299,12 +299,12 @@ def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
     cloudformation, lambda_ = endpoint.clients("cloudformation", "lambda")
     for stack in stacks:
         resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
-        told = {
+        loops = {
             name: resource["Properties"]["RecursiveLoop"]
             for name, resource in resources.items()
             if "RecursiveLoop" in resource.get("Properties", {})
         }
-        for name, value in told.items():
+        for name, value in loops.items():
             found = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId=name)
             function = found["StackResourceDetail"]["PhysicalResourceId"]
             lambda_.put_function_recursion_config(FunctionName=function, RecursiveLoop=value)
@@ -337,8 +337,8 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
             with _alone(folder):
                 # The lock is held as long as this process uses the deployment, and freed however the process ends.
                 fcntl.flock(users, fcntl.LOCK_SH)
-                found = current_if_any(own) or _deployed(own, app)
-            yield found
+                current = current_if_any(own) or _deployed(own, app)
+            yield current
         finally:
             with _alone(folder):
                 fcntl.flock(users, fcntl.LOCK_UN)

@@ -69,8 +69,8 @@ class Endpoint:
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """Return `base` without AWS variables, and with those that point AWS tools at this stand-in."""
-        kept = {name: value for name, value in base.items() if not name.startswith("AWS_")}
-        return kept | {
+        others = {name: value for name, value in base.items() if not name.startswith("AWS_")}
+        return others | {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ENDPOINT_URL_S3": self.url,  # the CDK command line reads S3's on its own
             "AWS_ACCESS_KEY_ID": self.key,

@@ -151,8 +151,8 @@ class StoreUnclear(LocalError, LookupError):
     """The requested store is not among the deployed `stores`, or none of several is named."""
 
     def __init__(self, stores: Sequence[str], name: str | None = None) -> None:
-        asked = f"no store is called {name}" if name else "it is not clear which store is meant"
-        super().__init__(f"{asked}: name one of {', '.join(stores)}, as `epochal local env --store` does")
+        reason = f"no store is called {name}" if name else "it is not clear which store is meant"
+        super().__init__(f"{reason}: name one of {', '.join(stores)}, as `epochal local env --store` does")
         self.stores = tuple(stores)
 
 

@@ -70,18 +70,18 @@ def up(places: Places, *, port: int | None = None, authorise: bool = True, tell:
     running = status(places)
     if running is not None:
         return running
-    kept = found(places)
-    if kept is None:
+    earlier = found(places)
+    if earlier is None:
         discard(places)
     else:
-        kept.refuse_port(port)
-        port = kept.port
+        earlier.refuse_port(port)
+        port = earlier.port
     free = DEFAULT_PORT if processes.is_free(DEFAULT_PORT) else processes.free_port()
     server = _launch(places, port=port or free, authorise=authorise, saving=environment(places))
     try:
         _wait(server, tell)
-        if kept is not None:
-            take_up(places, kept, server)
+        if earlier is not None:
+            take_up(places, earlier, server)
         note(_state(places), asdict(server))
     except BaseException:  # Ctrl-C, too: a server left behind would overwrite the kept state at its end
         processes.stop(server, seconds=0)
@@ -275,11 +275,11 @@ def environment(places: Places) -> dict[str, str]:
 
 def found(places: Places) -> Kept | None:
     """Read the note of the state that `down --keep` kept; None if none is kept, or `up` has loaded it."""
-    told = noted(_note(places))
-    if told is None:
+    note = noted(_note(places))
+    if note is None:
         return None
-    counts = (each | {"environment": Environment(**each["environment"])} for each in told["counts"])
-    return Kept(port=told["port"], counts=tuple(Counts(**count) for count in counts))
+    counts = (each | {"environment": Environment(**each["environment"])} for each in note["counts"])
+    return Kept(port=note["port"], counts=tuple(Counts(**count) for count in counts))
 
 
 def discard(places: Places) -> None:
@@ -294,15 +294,18 @@ def stop(places: Places, server: Server) -> None:
         KeptLost: the server did not save all of its state.
     """
     deployed = cdk.remembered(server) or RememberedDeployment()
-    kept = Kept(port=server.port, counts=tuple(_counts(server, each) for each in environments_of(deployed)))
-    asked = time.time_ns()
+    counted = Kept(
+        port=server.port,
+        counts=tuple(_counts(server, environment) for environment in environments_of(deployed)),
+    )
+    began = time.time_ns()
     processes.stop(server, seconds=SAVE_SECONDS)
     states = {name: _directory(places) / "state" / f"{name}.json" for name in SAVED}
-    lost = [name for name, state in states.items() if not state.exists() or state.stat().st_mtime_ns < asked]
+    lost = [name for name, state in states.items() if not state.exists() or state.stat().st_mtime_ns < began]
     if lost:
         raise KeptLost(lost)
     _begin_anew(states["lambda"])
-    note(_note(places), asdict(kept))
+    note(_note(places), asdict(counted))
 
 
 def take_up(places: Places, kept: Kept, server: Server) -> None:

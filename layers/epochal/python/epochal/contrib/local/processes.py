@@ -131,7 +131,7 @@ def start(
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.fspath(directory / "log"), os.O_WRONLY | os.O_CREAT, 0o644),
             (os.POSIX_SPAWN_DUP2, 1, 2),
-            *((os.POSIX_SPAWN_CLOSE, each) for each in _handed_down()),
+            *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _handed_down()),
         ],
         setpgroup=0,
     )
@@ -144,12 +144,12 @@ def _handed_down() -> list[int]:
     The caller of this program left them open, for example a pipe, or a file with a lock of `flock`. Descriptors that
     Python opens itself are closed in child processes.
     """
-    found = []
-    for each in (int(path.name) for path in Path("/dev/fd").iterdir()):
+    inherited = []
+    for descriptor in (int(path.name) for path in Path("/dev/fd").iterdir()):
         with suppress(OSError):  # the one that listed them is closed by now
-            if each not in (0, 1, 2) and os.get_inheritable(each):
-                found.append(each)
-    return found
+            if descriptor not in (0, 1, 2) and os.get_inheritable(descriptor):
+                inherited.append(descriptor)
+    return inherited
 
 
 def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: float, tell: Tell = str) -> None:
@@ -159,16 +159,16 @@ def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: floa
         ServerFailed: the server was not ready in time, or ended; carries the end of its log.
     """
     started = time.monotonic()
-    told = 0
+    seconds_told = 0
     while not ready():
         waited = time.monotonic() - started
         if not alive(server):
             raise _given_up(server, "ended while it was starting")
         if waited > seconds:
             raise _given_up(server, f"was not ready after {seconds:.0f} s")
-        if waited >= told + 1:
-            told = int(waited)
-            tell(f"{server.name} is starting, {told} s")
+        if waited >= seconds_told + 1:
+            seconds_told = int(waited)
+            tell(f"{server.name} is starting, {seconds_told} s")
         time.sleep(POLL_SECONDS)
     if not alive(server):
         # Another program answered: it took the port between the check and the start.

@@ -76,10 +76,10 @@ def here(start: Path | None = None) -> Places:
         NoApplication: there is neither.
     """
     start = start or Path.cwd()
-    found = _around(start) or _around(Path(__file__))
-    if found is None:
+    project = _around(start) or _around(Path(__file__))
+    if project is None:
         raise NoApplication(str(start))
-    return found
+    return project
 
 
 def _around(start: Path) -> Places | None:
@@ -151,11 +151,11 @@ def _pack(npm: str, package: Package, directory: Path) -> Path:
     Raises:
         CommandFailed: npm failed.
     """
-    wanted = f"{package.name}@{package.version}"
-    command = [npm, "pack", wanted, "--ignore-scripts", "--pack-destination", str(directory)]
+    requirement = f"{package.name}@{package.version}"
+    command = [npm, "pack", requirement, "--ignore-scripts", "--pack-destination", str(directory)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
-        raise CommandFailed(f"npm pack {wanted}", ran.returncode, ran.stderr.strip())
+        raise CommandFailed(f"npm pack {requirement}", ran.returncode, ran.stderr.strip())
     # The file name that npm gives to the archive of `@scope/name`.
     return directory / f"{package.name.removeprefix('@').replace('/', '-')}-{package.version}.tgz"
 
@@ -253,8 +253,8 @@ def find(program: Program) -> str:
         ) from error
     major = major_version(ran.stdout + ran.stderr)
     if major < program.minimum:
-        found = f"{path} is version {major}, {program.minimum} or newer is needed ({program.purpose})"
-        raise ProgramMissing(program.name, found, program.how)
+        problem = f"{path} is version {major}, {program.minimum} or newer is needed ({program.purpose})"
+        raise ProgramMissing(program.name, problem, program.how)
     return path
 
 

@@ -41,8 +41,8 @@ def bare_python(folder: Path) -> Path:
             continue  # a function that imports this module fails, as it should
         origin = Path(spec.origin)
         place = origin.parent if spec.submodule_search_locations else origin
-        for each in (place, *place.parent.glob(f"*{module}-*.dist-info")):
-            (packages / each.name).symlink_to(each)
+        for path in (place, *place.parent.glob(f"*{module}-*.dist-info")):
+            (packages / path.name).symlink_to(path)
     (packages / HOOK.name).symlink_to(HOOK)
     (packages / "functions.pth").write_text(f"import {HOOK.stem}\n", "utf-8")
     return folder / "bin" / "python"
@@ -73,13 +73,13 @@ class Unzipped(zipfile.ZipFile):
         if not self._is_layer or self.fp is None:
             return super().extractall(path, members, pwd)
         self.fp.seek(0)
-        kept = Path.cwd() / "layers" / hashlib.sha256(self.fp.read()).hexdigest()
+        folder = Path.cwd() / "layers" / hashlib.sha256(self.fp.read()).hexdigest()
         with self.unpacking:
-            if not kept.exists():
-                super().extractall(under_way := kept.with_suffix(".new"), super().namelist(), pwd)
-                under_way.rename(kept)
+            if not folder.exists():
+                super().extractall(under_way := folder.with_suffix(".new"), super().namelist(), pwd)
+                under_way.rename(folder)
         Path(path).rmdir()
-        return Path(path).symlink_to(kept)
+        return Path(path).symlink_to(folder)
 
 
 if __name__ == "__main__":

@@ -100,12 +100,12 @@ def mappings(proof: ProofRun) -> str:
     for stack in proof.stacks:
         for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
             with translate_errors("GetEventSourceMapping"):
-                found = lambda_.get_event_source_mapping(UUID=name)
+                mapping = lambda_.get_event_source_mapping(UUID=name)
             count += 1
-            source = found.get("EventSourceArn", "").rpartition(":")[2]
-            if found.get("State") != "Enabled":
-                wrong.append(f"{source} is {found.get('State')}")
-            if "PROBLEM" in (last := str(found.get("LastProcessingResult", ""))):
+            source = mapping.get("EventSourceArn", "").rpartition(":")[2]
+            if mapping.get("State") != "Enabled":
+                wrong.append(f"{source} is {mapping.get('State')}")
+            if "PROBLEM" in (last := str(mapping.get("LastProcessingResult", ""))):
                 wrong.append(f"{source}: {last}")
     return _judged(wrong, count, "mappings are enabled")
 
@@ -116,25 +116,31 @@ def settings(proof: ProofRun) -> str:
 
     The outputs are those of the stack of the tables.
     """
-    told = proof.store.settings
+    stage_settings = proof.store.settings
     wrong, count = list[str](), 0
-    for each in functions_of(proof.stacks, proof.client):
+    for function in functions_of(proof.stacks, proof.client):
         count += 1
-        wrong += [f"{each.name}: {what}" for what in _differs_from_template(each)]
-        for name, value in each.environment.items():
-            known = setting_of_variable(name)
-            if known is None or not known.output or not (text := known.text(told.value(known.name))):
+        wrong += [f"{function.name}: {what}" for what in _differs_from_template(function)]
+        for name, value in function.environment.items():
+            setting = setting_of_variable(name)
+            if (
+                setting is None
+                or not setting.output
+                or not (text := setting.text(stage_settings.value(setting.name)))
+            ):
                 continue
             if value != text:
-                wrong.append(f"{each.name}: {name} is {value}, where the stack of the tables tells {text}")
+                wrong.append(
+                    f"{function.name}: {name} is {value}, where the stack of the tables tells {text}"
+                )
     return _judged(wrong, count, "functions are as synthesised")
 
 
 def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
     """Yield in words each setting of a deployed function that differs from its template."""
-    wanted = each.synthesised.get("Environment", {}).get("Variables", {})
-    for name in sorted({*wanted, *each.environment}):
-        value = resolved(wanted[name], each.stack) if name in wanted else ""
+    variables = each.synthesised.get("Environment", {}).get("Variables", {})
+    for name in sorted({*variables, *each.environment}):
+        value = resolved(variables[name], each.stack) if name in variables else ""
         if value is not None and value != each.environment.get(name, ""):
             yield f"{name} is {each.environment.get(name)!r}, synthesised as {value!r}"
     for name in ("Timeout", "MemorySize", "Handler", "Runtime"):
@@ -152,14 +158,16 @@ def loops(proof: ProofRun) -> str:
         Unproven: the stage has no reaction.
     """
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
-    for each in functions_of(proof.stacks, proof.client):
-        if not each.reaction:
+    for function in functions_of(proof.stacks, proof.client):
+        if not function.reaction:
             continue
         with translate_errors("GetFunctionRecursionConfig"):
-            found = lambda_.get_function_recursion_config(FunctionName=each.name)["RecursiveLoop"]
+            detection = lambda_.get_function_recursion_config(FunctionName=function.name)["RecursiveLoop"]
         count += 1
-        if found != "Allow":
-            wrong.append(f"{each.name} says {found}: Lambda ends its catch-ups after some 16 invocations")
+        if detection != "Allow":
+            wrong.append(
+                f"{function.name} says {detection}: Lambda ends its catch-ups after some 16 invocations"
+            )
     if not count:
         raise Unproven("the stage has no reaction")
     return _judged(wrong, count, "reactions may")
@@ -175,8 +183,8 @@ def roles(proof: ProofRun) -> str:
     functions = list(functions_of(proof.stacks, proof.client))
     chosen = settings_of_stage(proof.store.settings, functions)
     for function in functions:
-        for arn, asked, does in _resources(chosen, function):
-            may, unsure = _allowed(iam, function.deployed["Role"], arn, asked, proof)
+        for arn, actions, does in _resources(chosen, function):
+            may, unsure = _allowed(iam, function.deployed["Role"], arn, actions, proof)
             count += 1
             wrong += [
                 f"{function.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
@@ -264,11 +272,11 @@ def _allowed(
     Raises:
         Unproven: the simulation stays throttled.
     """
-    asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
+    request = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
     for tries in range(5):
         try:
             with translate_errors("SimulatePrincipalPolicy"):
-                results = iam.simulate_principal_policy(**asked)["EvaluationResults"]
+                results = iam.simulate_principal_policy(**request)["EvaluationResults"]
         except Unavailable:  # it takes a few requests a second
             proof.sleep(2.0**tries)
             continue
@@ -293,12 +301,14 @@ def alarms(proof: ProofRun) -> str:
     if AWS not in cloudwatch.meta.endpoint_url:
         raise Unproven("a stand-in evaluates some alarms, and those otherwise than CloudWatch does")
     measure, ran = measuring(cloudwatch), (*WOKEN, *SERVING) if proof.http else WOKEN
-    found = _described(cloudwatch, names)
-    if all(each["StateValue"] == UNKNOWN for each in found) and not any(_always(each, ran) for each in found):
+    described = _described(cloudwatch, names)
+    if all(alarm["StateValue"] == UNKNOWN for alarm in described) and not any(
+        _always(alarm, ran) for alarm in described
+    ):
         raise Unproven(
-            f"none of {len(found)} alarms has been evaluated: the stage is too young, or nothing does that"
+            f"none of {len(described)} alarms has been evaluated: the stage is too young, or nothing does that"
         )
-    silent = {each["AlarmName"]: metric for each in found if (metric := _always(each, ran))}
+    silent = {alarm["AlarmName"]: metric for alarm in described if (metric := _always(alarm, ran))}
     count = len(silent)
 
     def all_is_well() -> bool:
@@ -309,32 +319,36 @@ def alarms(proof: ProofRun) -> str:
         for name, series in zip(list(silent), sums, strict=True):
             if series:
                 del silent[name]
-        found[:] = _described(cloudwatch, names)
+        described[:] = _described(cloudwatch, names)
         # An alarm that was on for a minute is OK again by then; an alarm that stays on is a finding.
-        return not silent and all(each["StateValue"] == "OK" for each in found)
+        return not silent and all(alarm["StateValue"] == "OK" for alarm in described)
 
     proof.until(all_is_well, METRICS_SECONDS, every=30.0)
-    wrong = [f"{name} is not there" for name in sorted(set(names) - {each["AlarmName"] for each in found})]
+    wrong = [
+        f"{name} is not there" for name in sorted(set(names) - {alarm["AlarmName"] for alarm in described})
+    ]
     wrong += [
-        f"{each['AlarmName']} is in {each['StateValue']}" for each in found if each["StateValue"] != "OK"
+        f"{alarm['AlarmName']} is in {alarm['StateValue']}"
+        for alarm in described
+        if alarm["StateValue"] != "OK"
     ]
     wrong += [f"{name} has no data, though its function ran" for name in silent]
-    return _judged(wrong, len(found), f"alarms are OK, and {count} of them must have data and do")
+    return _judged(wrong, len(described), f"alarms are OK, and {count} of them must have data and do")
 
 
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
     """Describe the alarms of these names, in batches of `ALARMS_AT_ONCE`; missing ones are left out."""
-    found = list[Mapping[str, Any]]()
+    described = list[Mapping[str, Any]]()
     for start in range(0, len(names), ALARMS_AT_ONCE):
         with translate_errors("DescribeAlarms"):
             answer = cloudwatch.describe_alarms(AlarmNames=names[start : start + ALARMS_AT_ONCE])
-        found += answer["MetricAlarms"]
-    return found
+        described += answer["MetricAlarms"]
+    return described
 
 
 def _always(alarm: Mapping[str, Any], ran: Sequence[str]) -> Metric | None:
     """Return an alarm's metric if it must have data because the proof ran its function, else None."""
-    dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", ())}
+    dimensions = {dimension["Name"]: dimension["Value"] for dimension in alarm.get("Dimensions", ())}
     name = dimensions.get("FunctionName", "").rpartition("-")[2]
     if alarm.get("Namespace") != "AWS/Lambda" or name not in ran:
         return None
@@ -517,7 +531,7 @@ def _keep(report: ProofReport, path: str) -> None:
 def _print(report: ProofReport) -> None:
     """Print what the proof left behind and what it cost, as text or as the JSON of the report."""
     lines = (
-        *(f"left        {each}" for each in report.left),
+        *(f"left        {leftover}" for leftover in report.left),
         f"{100 * report.dollars:.2f} cents were metered",
     )
     output.document(report.view(), lines)

@@ -245,7 +245,7 @@ class ProofReport:
                 "",
                 "What stays:",
                 "",
-                *(f"- {escape(each)}" for each in self.left),
+                *(f"- {escape(leftover)}" for leftover in self.left),
                 "",
             )
         )
@@ -331,9 +331,9 @@ class DeployedStack:
 
     def of(self, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the physical id and the template's properties of each resource of a type."""
-        for logical, each in self.resources.items():
-            if each["Type"] == kind and logical in self.physical:
-                yield self.physical[logical], each.get("Properties", {})
+        for logical, resource in self.resources.items():
+            if resource["Type"] == kind and logical in self.physical:
+                yield self.physical[logical], resource.get("Properties", {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,8 +348,8 @@ class DeployedFunction:
     @property
     def environment(self) -> Mapping[str, str]:
         """Environment variables of the function as it is deployed."""
-        found: Mapping[str, str] = self.deployed.get("Environment", {}).get("Variables", {})
-        return found
+        variables: Mapping[str, str] = self.deployed.get("Environment", {}).get("Variables", {})
+        return variables
 
     @property
     def reaction(self) -> str:
@@ -371,31 +371,31 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
     """
     with translate_errors("DescribeStacks"):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
-        found = {each["StackName"]: each for page in pages for each in page["Stacks"]}
-    home = next((name for name, each in found.items() if index_table in _outputs(each).values()), "")
+        by_name = {stack["StackName"]: stack for page in pages for stack in page["Stacks"]}
+    home = next((name for name, stack in by_name.items() if index_table in _outputs(stack).values()), "")
     if not home:
         return []
     stage = home.removesuffix(STORE)
-    of_stage = [name for name in found if home.endswith(STORE) and name.startswith(f"{stage}-")]
+    of_stage = [name for name in by_name if home.endswith(STORE) and name.startswith(f"{stage}-")]
     return [
-        _stack(cloudformation, found[name])
+        _stack(cloudformation, by_name[name])
         for name in dict.fromkeys([home, *of_stage, *also])
-        if name in found
+        if name in by_name
     ]
 
 
 def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) -> list[DeployedFunction]:
     """Return Epochal's own Lambda functions in these stacks: those that have a service name set."""
-    found = list[DeployedFunction]()
+    functions = list[DeployedFunction]()
     for stack in stacks:
         lambda_ = client("lambda")
         for name, properties in stack.of("AWS::Lambda::Function"):
             with translate_errors("GetFunctionConfiguration"):
                 deployed = lambda_.get_function_configuration(FunctionName=name)
-            each = DeployedFunction(stack=stack, name=name, synthesised=properties, deployed=deployed)
+            function = DeployedFunction(stack=stack, name=name, synthesised=properties, deployed=deployed)
             if "POWERTOOLS_SERVICE_NAME" in properties.get("Environment", {}).get("Variables", {}):
-                found.append(each)
-    return found
+                functions.append(function)
+    return functions
 
 
 def resolved(value: Any, stack: DeployedStack) -> str | None:
@@ -419,23 +419,25 @@ def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
         body = cloudformation.get_template(StackName=name)["TemplateBody"]
     with translate_errors("ListStackResources"):
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-        made = [each for page in pages for each in page["StackResourceSummaries"]]
+        resources = [entry for page in pages for entry in page["StackResourceSummaries"]]
     template = loads(body) if isinstance(body, str) else body
     return DeployedStack(
         name=name,
         outputs=_outputs(described),
-        parameters={each["ParameterKey"]: each["ParameterValue"] for each in described.get("Parameters", ())},
+        parameters={
+            entry["ParameterKey"]: entry["ParameterValue"] for entry in described.get("Parameters", ())
+        },
         resources=template.get("Resources", {}),
         physical={
-            each["LogicalResourceId"]: each["PhysicalResourceId"]
-            for each in made
-            if each.get("PhysicalResourceId")
+            entry["LogicalResourceId"]: entry["PhysicalResourceId"]
+            for entry in resources
+            if entry.get("PhysicalResourceId")
         },
     )
 
 
 def _outputs(described: Mapping[str, Any]) -> dict[str, str]:
-    return {each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", ())}
+    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", ())}
 
 
 # Requests to a deployed HTTP API, signed with the caller's credentials or bearing a token of theirs.

@@ -108,10 +108,10 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
     _append(writer, written, proof.numbers(2), at=writer.at())
     _append(writer, written, proof.numbers(1), at=writer.at())
     for _ in range(RACES):
-        at, offers = writer.at(), [proof.numbers(1) for _ in range(RACERS)]
-        outcomes = list(ahead(partial(writer.append, at=at), offers, RACERS))
-        won = [each for each, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
-        written += [each for offer in won for each in offer]
+        token, offers = writer.at(), [proof.numbers(1) for _ in range(RACERS)]
+        outcomes = list(ahead(partial(writer.append, at=token), offers, RACERS))
+        won = [number for number, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
+        written += [number for offer in won for number in offer]
         if len(won) != 1:
             raise Broken(f"of {RACERS} writers of one version {len(won)} won")
     key, numbers = str(uuid.uuid4()), proof.numbers(2)
@@ -135,11 +135,11 @@ def bulk(proof: ProofRun) -> str:
         stream: NamedOverHttp("", stream, proof, f"/streams/{stream}", deletion="") for stream in (many, few)
     }
     expected = {stream: list[int]() for stream in writers}
-    asked, statuses = list[Mapping[str, Any]](), list[int]()
+    sent, statuses = list[Mapping[str, Any]](), list[int]()
     for place, stream in enumerate((many, many, few, many, few, many)):
         (of_event,) = proof.numbers(1)
         wrong = place == WRONG
-        asked.append(
+        sent.append(
             {
                 "stream": stream,
                 "events": [{"type": KIND, "data": {"n": of_event}}],
@@ -152,19 +152,19 @@ def bulk(proof: ProofRun) -> str:
             expected[stream].append(of_event)
     proof.removals += [writer.remove for writer in writers.values()]
     for repeated in (False, True):
-        answer = proof.call("POST", "/appends", {"appends": asked})
+        answer = proof.call("POST", "/appends", {"appends": sent})
         if answer.status != HTTPStatus.OK:
             raise Broken(f"POST /appends was answered {answer}")
         results = answer.json["results"]
-        if (found := [result["status"] for result in results]) != statuses:
-            raise Broken(f"the appends were answered {found}, not {list(map(int, statuses))}")
+        if (actual := [result["status"] for result in results]) != statuses:
+            raise Broken(f"the appends were answered {actual}, not {list(map(int, statuses))}")
         if any(result.get("replayed", repeated) != repeated for result in results):
             raise Broken(f"a repeated key was not told as such: {results}")
     for stream, writer in writers.items():
         proof.written[stream] = expected[stream]
         if unlike := differs(expected[stream], writer.read()):
             raise Broken(f"read back, {unlike}")
-    return f"{len(asked)} appends to {len(writers)} streams, of which one was refused, and all of them again"
+    return f"{len(sent)} appends to {len(writers)} streams, of which one was refused, and all of them again"
 
 
 def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
@@ -216,25 +216,27 @@ def feed(proof: ProofRun, *, read: Read) -> str:
     if not any(proof.written.values()):
         raise Unproven("nothing was appended")
     found: dict[str, list[int]] = {stream: [] for stream in proof.written}
-    at = dict[int, str]()
+    checkpoints = dict[int, str]()
     began = proof.clock()
 
     def follow() -> bool:
         """Read the new items of every partition into `found`; True once all written events are there."""
-        partitions = [each.partition for each in proof.store.feed.partitions()]
+        partitions = [entry.partition for entry in proof.store.feed.partitions()]
         for partition in partitions:
-            start = at.get(partition, str(proof.starts.get(partition, BEGINNING)))
-            items, at[partition] = read(proof, partition, start)
-            for stream, each in items:
-                found.setdefault(stream.removeprefix(TAG_STREAMS), []).append(each)
+            start = checkpoints.get(partition, str(proof.starts.get(partition, BEGINNING)))
+            items, checkpoints[partition] = read(proof, partition, start)
+            for stream, entry in items:
+                found.setdefault(stream.removeprefix(TAG_STREAMS), []).append(entry)
         return all(len(found[stream]) >= len(numbers) for stream, numbers in proof.written.items())
 
     proof.until(follow, FEED_SECONDS)
     took = proof.clock() - began
     follow()  # once more: a duplicate may come later
-    wrong = {stream: differs(proof.written.get(stream, ()), each) for stream, each in found.items()}
-    if told := [f"{stream}: {what}" for stream, what in wrong.items() if what]:
-        raise Broken("; ".join(told))
+    wrong = {
+        stream: differs(proof.written.get(stream, ()), seen_numbers) for stream, seen_numbers in found.items()
+    }
+    if differences := [f"{stream}: {what}" for stream, what in wrong.items() if what]:
+        raise Broken("; ".join(differences))
     return f"{sum(map(len, found.values()))} events of {len(found)} streams, after {took:.1f} s"
 
 
@@ -243,14 +245,14 @@ def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[t
 
     The credentials are the caller's own.
     """
-    found, at, at_tail = list[tuple[str, int]](), parse_checkpoint(start), False
+    numbers, checkpoint, at_tail = list[tuple[str, int]](), parse_checkpoint(start), False
     while not at_tail:
         page = proof.store.feed.page(
-            partition, start=at, data=True, predicate=lambda span: proof.marker in span.stream
+            partition, start=checkpoint, data=True, predicate=lambda span: proof.marker in span.stream
         )
-        found += [(item.stream, item.event.json()["n"]) for item in page.items if item.event is not None]
-        at, at_tail = page.next, page.at_tail
-    return found, str(at)
+        numbers += [(item.stream, item.event.json()["n"]) for item in page.items if item.event is not None]
+        checkpoint, at_tail = page.next, page.at_tail
+    return numbers, str(checkpoint)
 
 
 def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
@@ -261,18 +263,20 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
     Raises:
         Broken: a request fails.
     """
-    found, at_tail = list[tuple[str, int]](), False
+    numbers, at_tail = list[tuple[str, int]](), False
     named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
     while not at_tail:
         # The signature covers the query as it is encoded.
-        query = urlencode([("from", start), ("data", "true"), *(("category", each) for each in named)])
+        query = urlencode(
+            [("from", start), ("data", "true"), *(("category", category) for category in named)]
+        )
         answer = proof.call("GET", f"/feed/{partition}?{query}")
         if answer.status != HTTPStatus.OK:
             raise Broken(f"GET /feed/{partition} was answered {answer}")
         items = [item for item in answer.json["items"] if proof.marker in item["stream"]]
-        found += [(item["stream"], item["data"]["n"]) for item in items if "data" in item]
+        numbers += [(item["stream"], item["data"]["n"]) for item in items if "data" in item]
         start, at_tail = answer.json["next"], answer.json["atTail"]
-    return found, start
+    return numbers, start
 
 
 @trial(
@@ -314,8 +318,8 @@ def _signed(proof: ProofRun, body: bytes) -> tuple[str, Mapping[str, str], Mappi
     Raises:
         Broken: the API refuses.
     """
-    asked = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
-    answer = proof.call("POST", "/bodies", asked)
+    request = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
+    answer = proof.call("POST", "/bodies", request)
     if answer.status != HTTPStatus.CREATED:
         raise Broken(f"POST /bodies was answered {answer}")
     return answer.json["url"], answer.json["headers"], answer.json["claim"]
@@ -329,9 +333,9 @@ def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[
     refused = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": missing}]})
     if not HTTPStatus.BAD_REQUEST <= refused.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         yield f"a claim of what was never uploaded was answered {refused}"
-    made = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": claim}]})
-    if made.status != HTTPStatus.CREATED:
-        yield f"the claim was answered {made}"
+    answer = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": claim}]})
+    if answer.status != HTTPStatus.CREATED:
+        yield f"the claim was answered {answer}"
         return
     proof.removals.append(StreamWriter("", stream, proof.store.streams).remove)
     proof.left.append(f"an object of {len(body):,} bytes in the bucket, which nothing names any more")
@@ -400,7 +404,7 @@ def process(proof: ProofRun) -> str:
         Broken: the process does not end, or the events differ.
         Unproven: the stage has no such process.
     """
-    if all(each.reaction != f"{PROCESS}-outbox" for each in functions_of(proof.stacks, proof.client)):
+    if all(function.reaction != f"{PROCESS}-outbox" for function in functions_of(proof.stacks, proof.client)):
         raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md has it")
     writer = stream_writer(proof, "process")
     own = StreamWriter("", f"{PROCESS}-{writer.stream.partition('-')[2]}", writer.store)
@@ -409,7 +413,7 @@ def process(proof: ProofRun) -> str:
     proof.removals += [writer.remove, own.remove]
 
     def types(of: StreamWriter) -> list[str]:
-        return [each.type for each in of.store.read(of.stream)]
+        return [event.type for event in of.store.read(of.stream)]
 
     def ended() -> bool:
         return types(own)[-2:] == ["$done", "$performed"]
@@ -437,17 +441,17 @@ def timers(proof: ProofRun) -> str:
     writer.store.append(writer.stream, [*set_, far])
     proof.removals.append(writer.remove)
     writer.store.append(writer.stream, [call_off("does-not")])
-    due, _, last = (timer_of(each).ticks for each in islice(writer.store.read(writer.stream), 3))
+    due, _, last = (timer_of(event).ticks for event in islice(writer.store.read(writer.stream), 3))
 
     def fired() -> list[Recorded]:
-        return [each for each in writer.store.read(writer.stream) if each.type == TIMER_FIRED]
+        return [event for event in writer.store.read(writer.stream) if event.type == TIMER_FIRED]
 
     if not proof.until(lambda: bool(fired()), TIMER_SECONDS + FEED_SECONDS):
         raise Broken("it has not fired: see the alarms of timers, and `epochal timers due`")
     groups = [
         group
-        for each in functions_of(proof.stacks, proof.client)
-        for group in Settings.from_environment(each.environment).timers_schedules[:1]
+        for event in functions_of(proof.stacks, proof.client)
+        for group in Settings.from_environment(event.environment).timers_schedules[:1]
     ]
     slot = Wake.of_slot(Armed(due=last, layout=NATIVE, stream=writer.stream, place=2))
     for group in groups:
@@ -455,11 +459,14 @@ def timers(proof: ProofRun) -> str:
             raise Broken(f"there is no schedule {slot.name} in the group {group} for what is far off")
     writer.store.append(writer.stream, [call_off("far")])
     proof.sleep(TIMER_SECONDS)
-    (*others, one), came = fired(), [each for each in writer.store.read(writer.stream) if each.type == KIND]
+    (*others, one), fired_events = (
+        fired(),
+        [event for event in writer.store.read(writer.stream) if event.type == KIND],
+    )
     late = (parse_time(one.timestamp) - due) / PER_SECOND
-    if others or len(came) != 1 or late < 0:
+    if others or len(fired_events) != 1 or late < 0:
         raise Broken(
-            f"{len(others) + 1} fired, {len(came)} events came, the last {late:.1f} s after its time"
+            f"{len(others) + 1} fired, {len(fired_events)} events came, the last {late:.1f} s after its time"
         )
     scheduled = f", and {slot.name} is scheduled" if groups else ""
     return f"fired {late:.1f} s after its time{scheduled}"
@@ -488,17 +495,17 @@ def quarantine(proof: ProofRun) -> str:
     proof.store.driver.ask(Put(table=table, item={**key, "n": text("no number"), "r": number(0)}))
     try:
         records = PoisonRecords(indexer=proof.store.indexer)
-        found: list[PoisonRecord] = []
+        waiting: list[PoisonRecord] = []
 
         def set_aside() -> bool:
-            found[:] = [each for each in records.waiting() if each.image.get("p") == text(bad)]
-            return bool(found)
+            waiting[:] = [each for each in records.waiting() if each.image.get("p") == text(bad)]
+            return bool(waiting)
 
         if not proof.until(set_aside, FEED_SECONDS):
             raise Broken("it is not among the records that were set aside (`epochal index poison list`)")
     finally:
         proof.store.driver.ask(Delete(table=table, key=key))
-    (record,) = found
+    (record,) = waiting
     records.discard(record.source, record.index)
     proof.left.append(f"record {record.index} of {record.source} in quarantine, given up")
     return f"{record.source} {record.index}: {record.cause}"
@@ -593,8 +600,8 @@ class StreamWriter:
 
     def at(self) -> Any:
         """Return a token of the stream's version, `NO_STREAM` where there is no stream."""
-        found = self.store.load(self.stream, fetch=False)
-        return NO_STREAM if found is None else found.token
+        state = self.store.load(self.stream, fetch=False)
+        return NO_STREAM if state is None else state.token
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
         """Append an event for each number, at the version `at` if there is one.
@@ -614,9 +621,9 @@ class StreamWriter:
 
     def remove(self) -> str:
         """Delete the stream, and return in words what is left: a tombstone and index entries."""
-        done = self.store.delete(self.stream, leave_open=not self.store.tombstones)
-        while not done.done:
-            done = self.store.prune(self.stream, done.low_water, unarchived=True) or done
+        pruned = self.store.delete(self.stream, leave_open=not self.store.tombstones)
+        while not pruned.done:
+            pruned = self.store.prune(self.stream, pruned.low_water, unarchived=True) or pruned
         return _tombstone(self.stream)
 
 
@@ -699,14 +706,14 @@ class NamedOverHttp:
         Raises:
             Broken: a request fails.
         """
-        found, start = list[int](), ""
+        numbers, start = list[int](), ""
         while True:
             answer = self.proof.call("GET", f"{self.path}/events{start}")
             if answer.status != HTTPStatus.OK:
                 raise Broken(f"GET {self.path}/events was answered {answer}")
-            found += [each["data"]["n"] for each in answer.json["events"]]
+            numbers += [event["data"]["n"] for event in answer.json["events"]]
             if answer.json["next"] is None:
-                return found
+                return numbers
             start = f"?from={answer.json['next']}"
 
     def remove(self) -> str:

@@ -233,11 +233,11 @@ def _append(site: TagSite, batch: TaggedBatch, condition: Condition | None) -> S
         _check_moved(heads, moved)
         heads = heads | moved
         if condition is not None:
-            seen = {tag: heads[tag] for tag in position.seen}
-            found = yield from _in_the_way(site, batch, condition, position, seen)
-            if found.events:
-                return found
-            position = replace(position, seen=seen)
+            reached = {tag: heads[tag] for tag in position.seen}
+            conflicts = yield from _in_the_way(site, batch, condition, position, reached)
+            if conflicts.events:
+                return conflicts
+            position = replace(position, seen=reached)
 
 
 def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
@@ -273,12 +273,12 @@ def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[
         seen = {tag: condition.after.seen[tag] for tag in condition.fence.all_tags}
         # Without this filter, a chain of appends, each after the previous one's position, would collect the heads
         # of all their tags.
-        wanted = _tags(site, batch).union(*(item.tags for item in condition.fence.query.items))
-        heads = {tag: reached for tag, reached in condition.after.heads.items() if tag in wanted}
+        tags = _tags(site, batch).union(*(item.tags for item in condition.fence.query.items))
+        heads = {tag: reached for tag, reached in condition.after.heads.items() if tag in tags}
         return Position(seen=seen, heads=heads, items=condition.fence.marks)
     position = yield from stand(site, condition.fence, _tags(site, batch))
-    found = yield from _in_the_way(site, batch, condition, replace(position, seen={}), position.seen)
-    return found if found.events else position
+    conflicts = yield from _in_the_way(site, batch, condition, replace(position, seen={}), position.seen)
+    return conflicts if conflicts.events else position
 
 
 def _in_the_way(
@@ -297,9 +297,9 @@ def _in_the_way(
 
 def _heads(site: TagSite, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:
     """Return the head of every tag concerned: from the position where it has them, the others read."""
-    known: dict[str, Reached] = {**position.heads, **position.seen}
-    missing = sorted(_tags(site, batch).difference(known))
-    return known | (yield from read_heads(site, missing))
+    reached: dict[str, Reached] = {**position.heads, **position.seen}
+    missing = sorted(_tags(site, batch).difference(reached))
+    return reached | (yield from read_heads(site, missing))
 
 
 def _ids(batch: TaggedBatch) -> set[str]:
@@ -348,7 +348,7 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
     found = yield from read_events(site, ids)
     if 0 < len(found) < len(ids):
         # All of them were written in one transaction, but may become visible one after another.
-        found |= yield from settled_events(site, [each for each in ids if each not in found])
+        found |= yield from settled_events(site, [event_id for event_id in ids if event_id not in found])
     for event in batch.events if found else ():
         stored = found.get(event.id or "")
         if stored is None:
@@ -367,10 +367,13 @@ def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[Recorded]) 
     Its heads may become visible last, and without them the caller would not find the events.
     """
     keys: dict[str, tuple[str, Key]] = {}
-    for event, found in zip(batch.events, stored, strict=bool(stored)):
+    for event, stored_event in zip(batch.events, stored, strict=bool(stored)):
         for tag in tags_of(event, type_heads=site.type_heads):
             keys[tag] = site.tags, site.keys.head(tag)
-            keys[f"{tag} {found.id}"] = site.tags, site.keys.entry(tag, found.place, found.id)
+            keys[f"{tag} {stored_event.id}"] = (
+                site.tags,
+                site.keys.entry(tag, stored_event.place, stored_event.id),
+            )
     yield from settled(keys.values())
 
 
@@ -382,9 +385,11 @@ def _advanced(
     Without a condition (`bounded` is false), the position covers the tags of the events themselves.
     """
     begun = position.seen if bounded else {tag: heads[tag] for tag in own_tags(planned.events)}
-    seen = {tag: planned.reached.get(tag, reached) for tag, reached in begun.items()}
-    others = {tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in seen}
-    return Position(seen=seen, heads=others, items=position.items)
+    reached_now = {tag: planned.reached.get(tag, reached) for tag, reached in begun.items()}
+    others = {
+        tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in reached_now
+    }
+    return Position(seen=reached_now, heads=others, items=position.items)
 
 
 # Splitting a long history into appends: each as large as a transaction allows, in the order of the history.
@@ -404,23 +409,23 @@ def parts_of(site: TagSite, history: Iterable[DatedEvent]) -> Iterator[tuple[Dat
 
     A single event that exceeds the limits is a batch of its own. No event id appears twice in a batch.
     """
-    taken: list[DatedEvent] = []
+    chosen: list[DatedEvent] = []
     ids: set[str | None] = set()
     tags: set[str] = set()
     items, size = 0, 0
-    for each in history:
-        own = set(tags_of(each.event, type_heads=site.type_heads))
+    for dated in history:
+        own = set(tags_of(dated.event, type_heads=site.type_heads))
         items += 1 + len(own) + len(own - tags)
-        size += _bytes(site, each, own)
-        if taken and (items > TRANSACTION_ITEMS or size > TRANSACTION_BYTES or each.event.id in ids):
-            yield tuple(taken)
-            taken, ids, tags = [], set(), set()
-            items, size = 1 + 2 * len(own), _bytes(site, each, own)
-        taken.append(each)
-        ids.add(each.event.id)
+        size += _bytes(site, dated, own)
+        if chosen and (items > TRANSACTION_ITEMS or size > TRANSACTION_BYTES or dated.event.id in ids):
+            yield tuple(chosen)
+            chosen, ids, tags = [], set(), set()
+            items, size = 1 + 2 * len(own), _bytes(site, dated, own)
+        chosen.append(dated)
+        ids.add(dated.event.id)
         tags |= own
-    if taken:
-        yield tuple(taken)
+    if chosen:
+        yield tuple(chosen)
 
 
 def _bytes(site: TagSite, dated: DatedEvent, tags: set[str]) -> int:

@@ -92,15 +92,15 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str) -> No
 
     To standard output, unless told; with --json what is known of it, too.
     """
-    found = there(states.find(name, version), f"{name} {version}: there is no such state")
+    state = there(states.find(name, version), f"{name} {version}: there is no such state")
     if output.as_json() and target == "-":
-        output.document(shapes.in_full(found, b"".join(states.open(found))), ())
+        output.document(shapes.in_full(state, b"".join(states.open(state))), ())
         return
     with output.progress("reading") as tell, _written(target) as file:
-        for chunk in _told(states.open(found), tell):
+        for chunk in _told(states.open(state), tell):
             file.write(chunk)
     if target != "-":
-        output.document(shapes.described(found), [_line(found)])
+        output.document(shapes.described(state), [_line(state)])
 
 
 @projections.command()

@@ -196,9 +196,9 @@ def whole(
         CorruptData: the tag lacks entries that its head counts.
     """
     for _ in range(LOOKS):
-        found = yield from look()
-        if found is not None:
-            return found
+        read = yield from look()
+        if read is not None:
+            return read
     for end in given:
         if not (yield from _was_reached(site, tag, end)):
             rule = f"does not fit what is stored of {tag!r}: it is of another store, or altered"
@@ -245,9 +245,9 @@ def entries(
             at the first one.
     """
     for _ in range(LOOKS):
-        found = yield from _look(site, tag, index, end, limit=limit, after=after)
-        if found or index >= end:
-            return found
+        read = yield from _look(site, tag, index, end, limit=limit, after=after)
+        if read or index >= end:
+            return read
     raise CorruptData(f"tag {tag!r}: it has no entry of its event {index}")
 
 
@@ -255,23 +255,28 @@ def _look(
     site: TagSite, tag: str, index: int, end: int, *, limit: int, after: str | None
 ) -> Steps[list[TagEntry]]:
     """Read entries of a tag once, and stop before the first one that is missing."""
-    found: list[TagEntry] = []
+    entries_found: list[TagEntry] = []
     lowest = f"{after}#{_END}" if after else (yield from _seek(site, tag, index))
     last: Key | None = None
-    while index + len(found) < end and len(found) < limit:
+    while index + len(entries_found) < end and len(entries_found) < limit:
         reply = yield site.entries(tag, lowest, _END, limit=min(end - index + NEAR, PAGE), after=last)
         for entry in map(read_entry, reply.items):
-            wanted = index + len(found)
+            next_index = index + len(entries_found)
             # Entries of the original library have no index, and are not part of the feed.
-            if entry.index is None or entry.index < wanted or wanted >= end or len(found) >= limit:
+            if (
+                entry.index is None
+                or entry.index < next_index
+                or next_index >= end
+                or len(entries_found) >= limit
+            ):
                 continue
-            if entry.index > wanted:
-                return found
-            found.append(entry)
+            if entry.index > next_index:
+                return entries_found
+            entries_found.append(entry)
         last = reply.last
         if last is None:
             break
-    return found
+    return entries_found
 
 
 def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
@@ -287,11 +292,11 @@ def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
         # Scaled to integers: a float does not hold thirty digits.
         step = (high.place - low.place) * int(guess * 1_000_000) // 1_000_000
         middle = low.place + min(max(step, 1), high.place - low.place - 1)
-        met = yield from _first(site, tag, middle, _END)
-        if met is not None and met.index <= index:
-            low = met
+        first = yield from _first(site, tag, middle, _END)
+        if first is not None and first.index <= index:
+            low = first
         else:
-            high = _Bound(index=high.index if met is None else min(met.index, high.index), place=middle)
+            high = _Bound(index=high.index if first is None else min(first.index, high.index), place=middle)
         halve = not halve
     return "0" if low is None else f"{low.place:030d}"
 

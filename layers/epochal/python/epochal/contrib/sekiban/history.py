@@ -75,9 +75,9 @@ class TagHistory:
                 except CorruptData as fault:
                     yield from unreadable_events(tag, at, end, fault)
                     return
-                found = _tagged(self.store, [entry.event_id for entry in batch])
+                events = _tagged(self.store, [entry.event_id for entry in batch])
                 for index, entry in enumerate(batch, at):
-                    yield _of_entry(tag, index, entry, found.get(entry.event_id))
+                    yield _of_entry(tag, index, entry, events.get(entry.event_id))
                 at += len(batch)
                 self.places.keep(tag, batch[-1], at)
 

@@ -100,8 +100,8 @@ class RecordedTaggedEvent(Recorded):
 
     def again(self) -> TaggedEvent:
         """Make an event to append elsewhere from this stored one."""
-        known = _fields(super(RecordedTaggedEvent, self).again())  # noqa: UP008  likewise
-        return TaggedEvent(**known, executed_user=self.executed_user)
+        fields = _fields(super(RecordedTaggedEvent, self).again())  # noqa: UP008  likewise
+        return TaggedEvent(**fields, executed_user=self.executed_user)
 
     @property
     def sortable_id(self) -> SortableId:
@@ -309,11 +309,13 @@ def _bodies(event: Recorded) -> dict[str, AttributeValue]:
     """
     data, meta = content_of(event.data), content_of(event.meta)
     payload = _json_text(data)
-    found = {"payload": text("null"), "data": binary(data)} if payload is None else {"payload": text(payload)}
+    attributes = (
+        {"payload": text("null"), "data": binary(data)} if payload is None else {"payload": text(payload)}
+    )
     if meta:
         as_text = _json_text(meta)
-        found["meta"] = binary(meta) if as_text is None else text(as_text)
-    return found
+        attributes["meta"] = binary(meta) if as_text is None else text(as_text)
+    return attributes
 
 
 def _json_text(body: bytes) -> str | None:
@@ -331,8 +333,8 @@ def _meta(item: Item) -> bytes:
     """Decode an event's metadata from its item, where it may be text or bytes."""
     if "meta" not in item:
         return b""
-    found: bytes = item["meta"]["S"].encode() if "S" in item["meta"] else item["meta"]["B"]
-    return found
+    data: bytes = item["meta"]["S"].encode() if "S" in item["meta"] else item["meta"]["B"]
+    return data
 
 
 def write_entry(keys: Keys, tag: str, index: int, event: Recorded) -> Item:

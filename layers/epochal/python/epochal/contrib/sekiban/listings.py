@@ -76,15 +76,15 @@ class TagListings(Listings):
         if max_count is not None:
             must_be_whole(max_count, "max_count", 1)
         partitions = self.store.site.keys.every_partition()
-        wanted = min(PAGE, page, (max_count or page) + 1)
-        size = max(wanted // len(partitions), min(LEAST, wanted))
+        limit = min(PAGE, page, (max_count or page) + 1)
+        size = max(limit // len(partitions), min(LEAST, limit))
         tally = _TagTally(progress)
-        found = merged(
+        events = merged(
             [self._events(name, since, size, tally) for name in partitions],
             lambda event: (event.place, event.id),
             self.store.reads_at_once,
         )
-        return found if max_count is None else until_whole(found, max_count)
+        return events if max_count is None else until_whole(events, max_count)
 
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
@@ -116,9 +116,9 @@ class TagListings(Listings):
                 reply = self.store.driver.ask(ask(after=after))
             if _has_hole(before, reply):
                 raise CorruptData(f"tag {tag!r}: an entry is missing between others")
-            found = [read_entry(item) for item in reply.items]
-            yield from found
-            after, before = reply.last, found[-1].index if found else before
+            entries = [read_entry(item) for item in reply.items]
+            yield from entries
+            after, before = reply.last, entries[-1].index if entries else before
             if after is None:
                 return
 
@@ -126,8 +126,8 @@ class TagListings(Listings):
         """Return a tag's newest entry, or None if it has none."""
         check_tag(tag, "tag")
         newest = self.store.site.entries(tag, forward=False, limit=1, consistent=self.store.consistent)
-        found = self.store.driver.ask(newest).items
-        return read_entry(found[0]) if found else None
+        items = self.store.driver.ask(newest).items
+        return read_entry(items[0]) if items else None
 
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
         """Count the events after the sortable id `since` in the index of all events, which lags."""
@@ -188,13 +188,13 @@ class TagListings(Listings):
 
         Expired events are left out.
         """
-        found = self.store.events([entry.event_id for entry in entries])
+        events = self.store.events([entry.event_id for entry in entries])
         return [
             event
             if entry.index is None
             else replace(event, trail=Trail.in_tags({tag: entry.index + 1}, event.place))
             for entry in entries
-            if (event := found.get(entry.event_id)) is not None
+            if (event := events.get(entry.event_id)) is not None
         ]
 
     def _events(self, name: str, since: str | None, size: int, tally: _TagTally) -> Iterator[list[Recorded]]:

@@ -67,16 +67,16 @@ def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
     """Read the entries of a gap in a tag, and return the spans of events that fill it."""
     if gap.end is None:
         raise CorruptData(f"tag {gap.stream!r}: its head does not tell what was appended")
-    found = Healed()
+    healed = Healed()
     index, after = gap.index, None
     while index < gap.end:
-        if found.full:
-            found.whole = False
-            return found
+        if healed.full:
+            healed.whole = False
+            return healed
         page = yield from entries(site, gap.stream, index, gap.end, after=after)
-        found.add(Span(gap.stream, index, tuple(entry.event_type for entry in page)))
+        healed.add(Span(gap.stream, index, tuple(entry.event_type for entry in page)))
         index, after = index + len(page), page[-1].place
-    return found
+    return healed
 
 
 def _source(settings: Settings) -> Source:

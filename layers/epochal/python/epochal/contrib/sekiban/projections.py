@@ -255,7 +255,7 @@ class ProjectionStates:
 
     def projectors_in(self, items: Iterable[Item]) -> set[str]:
         """Return the names of the projectors that items of the table belong to."""
-        return {each.projector for each in states.own(self.keys, items)}
+        return {state.projector for state in states.own(self.keys, items)}
 
     def _chunks(self, state: object) -> Iterator[bytes]:
         """Yield a state's chunks, and refuse a state that is no list of bytes.
@@ -354,17 +354,17 @@ class CachedObjects:
 
     def _keeping(self, key: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield an object's chunks, and cache them if all are read and they fit in the cache."""
-        taken: list[bytes] = []
+        parts: list[bytes] = []
         size = 0
         for chunk in chunks:
             size += len(chunk)
             if size <= self._most:
-                taken.append(chunk)
+                parts.append(chunk)
             else:
-                taken.clear()
+                parts.clear()
             yield chunk
         if size <= self._most:
-            self._keep(key, tuple(taken), size)
+            self._keep(key, tuple(parts), size)
 
     def _keep(self, key: str, content: tuple[bytes, ...], size: int) -> None:
         """Cache an object, and evict the least recently used ones until the cache fits its limit."""

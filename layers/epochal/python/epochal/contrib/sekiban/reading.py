@@ -69,7 +69,7 @@ def matches(
         ids: ids of events to return whatever they match, if any event may match.
         end: the position of the read, if the events are to have positions of their own.
     """
-    wanted: set[str] = set()
+    missing: set[str] = set()
     passed: dict[str, list[tuple[str, int]]] = {}
     for tag in fenced.all_tags:
         types = types_fenced_by(fenced, tag)
@@ -77,12 +77,12 @@ def matches(
         look = partial(_look, site, tag, start, until[tag])
         entries = (yield from whole(look, site, tag, until[tag], [start])).entries
         passed[tag] = places_of(entries)
-        wanted |= {
+        missing |= {
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
         }
-    found = yield from read_events(site, sorted(wanted.union(ids)) if wanted else ())
-    found |= yield from settled_events(site, sorted(wanted.difference(found)))
-    new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before, until)]
+    events = yield from read_events(site, sorted(missing.union(ids)) if missing else ())
+    events |= yield from settled_events(site, sorted(missing.difference(events)))
+    new = [event for event in events.values() if event.id in ids or is_new(event, fenced, before, until)]
     new.sort(key=lambda event: (event.place, event.id))
     if end is None:
         return tuple(new)
@@ -105,8 +105,10 @@ def read_events(site: TagSite, ids: Iterable[str]) -> Steps[dict[str, RecordedTa
 
 def certain_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Read events by id, including those that are being written; expired and unknown ones are missing."""
-    found = yield from read_events(site, ids)
-    return found | (yield from settled_events(site, [each for each in ids if each not in found]))
+    events = yield from read_events(site, ids)
+    return events | (
+        yield from settled_events(site, [event_id for event_id in ids if event_id not in events])
+    )
 
 
 def settled_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
@@ -114,11 +116,11 @@ def settled_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, Recorde
 
     Events that have expired, or never existed, are missing from the result.
     """
-    found: dict[str, RecordedTaggedEvent] = {}
+    events: dict[str, RecordedTaggedEvent] = {}
     for read in settled((site.events, site.keys.event(event_id)) for event_id in ids):
         reply = yield read
-        found |= _by_id(item for item in reply.items if item is not None)
-    return found
+        events |= _by_id(item for item in reply.items if item is not None)
+    return events
 
 
 def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
@@ -163,44 +165,44 @@ def take(
         first: trail of the first event, if it differs.
         at_once: number of events in the first request; each further request has twice as many.
     """
-    taken: list[Recorded] = []
-    at = read = 0
-    while at < len(keys):
+    events: list[Recorded] = []
+    index = read = 0
+    while index < len(keys):
         if read >= PART_BYTES:
-            return taken, keys[at]
-        batch = keys[at : at + at_once]
+            return events, keys[index]
+        batch = keys[index : index + at_once]
         found = yield from certain_events(site, list(map(event_id_of, batch)))
         for key in batch:
             event = found.get(event_id_of(key))
             if event is None or not is_new(event, fenced, before, until):
                 continue
-            event = replace(event, trail=trail if first is None or taken else first)
+            event = replace(event, trail=trail if first is None or events else first)
             if not takes(event):
-                return taken, key
-            taken.append(event)
+                return events, key
+            events.append(event)
         read += sum(event.size for event in found.values())
-        at, at_once = at + len(batch), min(BATCH_KEYS, 2 * at_once)
-    return taken, None
+        index, at_once = index + len(batch), min(BATCH_KEYS, 2 * at_once)
+    return events, None
 
 
 def _look(
     site: TagSite, tag: str, at: Reached, until: Reached, limit: int | None = None
 ) -> Steps[Slice | None]:
     """Read a tag's entries between two places once, all or about `limit`; None if an entry is missing."""
-    found: list[Item] = []
+    entries_found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
         bounds = (after_id(at.last), after_id(until.last))
         entries, last = yield from read_entries(site, tag, bounds, last, limit=limit)
-        found += entries
-        if last is None or (found and limit is not None):
+        entries_found += entries
+        if last is None or (entries_found and limit is not None):
             break
-    end = until.count if last is None else at.count + len(found)
-    indices = [read_number(item, "tagIndex") for item in found]
+    end = until.count if last is None else at.count + len(entries_found)
+    indices = [read_number(item, "tagIndex") for item in entries_found]
     # Lengths first: if `until` was supplied by a caller, the range may be larger than memory.
     if len(indices) != end - at.count or indices != list(range(at.count, end)):
         return None
-    return Slice(tuple(found), last is None)
+    return Slice(tuple(entries_found), last is None)
 
 
 def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
@@ -251,7 +253,7 @@ def _look_back(
         cut: the key from which to read downward, None for the end of `between`, and the number of entries.
     """
     (before, until), (upto, most) = between, cut
-    found: list[Item] = []
+    entries_found: list[Item] = []
     last: Key | None = None
     highest = after_id(until.last) if upto is None else min(after_id(until.last), upto)
     if before.count >= until.count or highest < after_id(before.last):
@@ -260,16 +262,16 @@ def _look_back(
         entries, last = yield from read_entries(
             site, tag, (after_id(before.last), highest), last, forward=False, limit=most + 1
         )
-        found += entries
-        if len(found) > 1 or last is None:
+        entries_found += entries
+        if len(entries_found) > 1 or last is None:
             break
-    found.reverse()
-    indices = [index for _, index in places_of(found)]
+    entries_found.reverse()
+    indices = [index for _, index in places_of(entries_found)]
     top = until.count if upto is None else indices[-1] + 1 if indices else before.count
     bottom = before.count if last is None else indices[0]
     if indices != list(range(bottom, top)):
         return None
-    return Slice(tuple(found), whole=last is None)
+    return Slice(tuple(entries_found), whole=last is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,16 +302,16 @@ class DcbReads:
         The number of entries read does not depend on the number of events wanted, since entries are small.
         """
         site, fenced = self.site, self.fenced
-        at, until = wanted.at, wanted.until
+        reached, until = wanted.at, wanted.until
         slices: dict[str, Slice] = {}
         for tag in fenced.all_tags:
-            given = [at[tag], until[tag]] if wanted.field == REST else [at[tag]]
-            look = partial(_look, site, tag, at[tag], until[tag], ENTRIES)
-            slices[tag] = yield from whole(look, site, tag, until[tag], given, field=wanted.field)
+            fields = [reached[tag], until[tag]] if wanted.field == REST else [reached[tag]]
+            look = partial(_look, site, tag, reached[tag], until[tag], ENTRIES)
+            slices[tag] = yield from whole(look, site, tag, until[tag], fields, field=wanted.field)
         keys, bound = _in_order(fenced, slices)
         passed = {tag: places_of(part.entries) for tag, part in slices.items()}
-        trail = None if wanted.end is None else Trail(base=at, passed=passed, end=wanted.end)
-        taken, cut = yield from take(
+        trail = None if wanted.end is None else Trail(base=reached, passed=passed, end=wanted.end)
+        events, cut = yield from take(
             site,
             fenced,
             keys,
@@ -321,9 +323,9 @@ class DcbReads:
         )
         bound = bound if cut is None else cut
         if bound is None:
-            return Part(events=tuple(taken), reached=until, done=True)
+            return Part(events=tuple(events), reached=until, done=True)
         return Part(
-            events=tuple(taken), reached=_reached(slices, at, bound), done=False, full=cut is not None
+            events=tuple(events), reached=_reached(slices, reached, bound), done=False, full=cut is not None
         )
 
     def part_back(
@@ -350,13 +352,13 @@ class DcbReads:
         slices: dict[str, Slice] = {}
         for tag in fenced.all_tags:
             between = (base[tag], position.seen[tag])
-            field, given = ("after", between[:1]) if rest is None else (REST, between)
+            field, bounds = ("after", between[:1]) if rest is None else (REST, between)
             look = partial(_look_back, site, tag, between, (upto, entries))
-            slices[tag] = yield from whole(look, site, tag, between[1], given, field=field)
+            slices[tag] = yield from whole(look, site, tag, between[1], bounds, field=field)
         passed = {tag: places_of(part.entries) for tag, part in slices.items()}
         trail = Trail(base=base, passed=passed, end=position)
         keys, floor = _in_order_back(fenced, slices)
-        taken, cut = yield from take(
+        events, cut = yield from take(
             site,
             fenced,
             keys,
@@ -369,4 +371,4 @@ class DcbReads:
         )
         lowest = floor if cut is None else cut
         further = None if lowest is None else Down(upto=lowest, position=position)
-        return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
+        return PartBack(events=tuple(events), position=position, rest=further, full=cut is not None)

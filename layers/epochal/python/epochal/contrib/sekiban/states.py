@@ -81,13 +81,13 @@ def latest(table: str, keys: Keys, projector: str, version: str) -> Steps[Stored
 
 def versions(table: str, keys: Keys, projector: str) -> Steps[list[StoredState]]:
     """Read the states of every version of a projector."""
-    found: list[StoredState] = []
+    states: list[StoredState] = []
     last: Key | None = None
     while True:
         reply = yield Query(table=table, partition=("pk", text(keys.projector(projector))), after=last)
-        found += map(_read, reply.items)
+        states += map(_read, reply.items)
         if reply.last is None:
-            return found
+            return states
         last = reply.last
 
 
@@ -107,8 +107,8 @@ def versions_page(
         sort=("sk", text(lowest), text("VERSION$")),
         limit=limit,
     )
-    found = tuple(map(_read, reply.items))
-    return found, None if reply.last is None else found[-1].version
+    states = tuple(map(_read, reply.items))
+    return states, None if reply.last is None else states[-1].version
 
 
 def everything(table: str) -> Scan:
@@ -193,10 +193,10 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
     opener = zlib.decompressobj(wbits=_GZIP)
     try:
         for chunk in chunks:
-            left = chunk
-            while left:
-                yield opener.decompress(left, CHUNK)
-                left = opener.unconsumed_tail
+            remaining = chunk
+            while remaining:
+                yield opener.decompress(remaining, CHUNK)
+                remaining = opener.unconsumed_tail
     except zlib.error as error:
         raise CorruptData("a projection's state is not gzip") from error
     if not opener.eof:

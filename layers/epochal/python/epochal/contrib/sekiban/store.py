@@ -93,9 +93,9 @@ class DcbEvents(TaggedStore):
         strongly consistent.
         """
         must_be_texts(ids, MAX_FIELD_BYTES, "ids")
-        found = self._found(ids, consistent=self.consistent)
-        missing = [event_id for event_id in ids if event_id not in found]
-        return found if self.consistent or not missing else found | self._found(missing, consistent=True)
+        events = self._found(ids, consistent=self.consistent)
+        missing = [event_id for event_id in ids if event_id not in events]
+        return events if self.consistent or not missing else events | self._found(missing, consistent=True)
 
     def checked(self, event: Event, field: str) -> Event:
         """Check an event's fields, and return the event, with a new id if it has none.
@@ -103,15 +103,15 @@ class DcbEvents(TaggedStore):
         Raises:
             InvalidInput: a field breaks a rule; names it, below `field`.
         """
-        found = TaggedEvent.of(super(DcbEvents, self).checked(event, field))  # noqa: UP008  slots
-        if found.executed_user is not None:
-            must_be_text(found.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
-        for name, body in (("data", found.data), ("meta", found.meta)):
+        tagged = TaggedEvent.of(super(DcbEvents, self).checked(event, field))  # noqa: UP008  slots
+        if tagged.executed_user is not None:
+            must_be_text(tagged.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
+        for name, body in (("data", tagged.data), ("meta", tagged.meta)):
             if isinstance(body, Claim):
                 raise InvalidInput(f"{field}.{name}", "must be here: these tables refer to no bucket")
-        if found.id is None:
-            return replace(found, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
-        return found
+        if tagged.id is None:
+            return replace(tagged, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
+        return tagged
 
     def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
         """Read events by id in transactions, which wait for appends that are being applied."""

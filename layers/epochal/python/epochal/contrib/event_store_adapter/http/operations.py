@@ -406,8 +406,8 @@ def read_aggregate_events(aggregates: Aggregates, request: Request, asked: Query
     lock = store.lock(aggregate)
     if lock is None:
         raise _not_found(aggregate)
-    found = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
-    return answer(meter, event_page(aggregate, found))
+    read = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
+    return answer(meter, event_page(aggregate, read))
 
 
 def _not_found(aggregate: AggregateId) -> Problem:

@@ -299,15 +299,15 @@ def read_projection_state(projections: Projections, request: Request, _: QuerySt
     """
     name, version = path_of(request)
     states, meter = measured(projections.states, request)
-    found = states.find(name, version)
-    if found is None:
+    state = states.find(name, version)
+    if state is None:
         rule = f"there is no state of {name} {version}"
         raise Problem(NOT_FOUND, rule, name=name, version=version)
-    tag = tag_of(found)
+    tag = tag_of(state)
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
     if is_named(request, tag):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    view = shown(found, partial(states.open, found), projections.link)
+    view = shown(state, partial(states.open, state), projections.link)
     return answer(meter, view, headers=headers)
 
 
@@ -328,8 +328,8 @@ def list_projection_states(projections: Projections, request: Request, asked: Qu
     check_path(name, "-" if beyond is None else beyond, "from")
     limit = asked.limit()
     states, meter = measured(projections.states, request)
-    found, following = states.page(name, beyond=beyond, limit=limit)
-    versions = [described(each) for each in found]
+    states_found, following = states.page(name, beyond=beyond, limit=limit)
+    versions = [described(state) for state in states_found]
     return answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
 
 

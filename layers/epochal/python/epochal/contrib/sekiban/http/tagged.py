@@ -62,8 +62,8 @@ def sent_event(node: Node) -> Event:
         if isinstance(body, Claim):
             raise InvalidInput(node.below("claim"), "must not be given: these tables refer to no bucket")
         if len(body) > DcbEvents.most_bytes:
-            given = name if name in fields else f"{name}64"
-            raise TooLarge(node.below(given), len(body), DcbEvents.most_bytes)
+            member = name if name in fields else f"{name}64"
+            raise TooLarge(node.below(member), len(body), DcbEvents.most_bytes)
     return replace(
         event,
         executed_user=optional_id(fields, "executedUser"),
