@@ -8,10 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from epochal import Event, projection
+from epochal import Event, Later, in_, projection
+from epochal.deciders.on_streams import Deciders
 from epochal.errors import InvalidInput
 from epochal.model.bodies import Claim
 from epochal.testing.scenarios import given, given_tagged
+from epochal.testing.stores import memory_streams
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Cleared, Refused, Tally, add, clear
 
 
@@ -110,3 +112,47 @@ def test_an_example_of_a_coroutine_or_of_one_event_is_refused() -> None:
     for wrong in (waits, lambda _: SEAT):
         with pytest.raises(InvalidInput, match="decide"):
             given_tagged({"taken": TAKEN}).when(cast("Any", wrong)).then()
+
+
+@pytest.mark.parametrize(
+    "timer",
+    [
+        Later("due x", [Added(1, 1)], at=in_(days=1)),
+        Later("", [Added(1, 1)], at=in_(days=1)),
+        Later("due", [], at=in_(days=1)),
+        Later("due", [Added(1, 1)] * 101, at=in_(days=1)),
+        Later("due", [Added(1, 1)], at="2026-06-01T09:00"),
+        Later("due", [Added(1, 1)], at=in_(days=-1)),
+        Later("due", [Later("next one", [Added(1, 1)], at=in_(days=1))], at=in_(days=1)),
+        Later("due", [Added(1, 1)], at=in_(days=1), tags=cast("Any", "tag")),
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("codec", [CODEC, None])
+def test_a_timer_that_a_store_refuses_is_refused_in_an_example_in_the_same_words(
+    timer: Later, codec: Any
+) -> None:
+    rules = replace(DECIDER, decide=lambda _, __: [timer])
+    with pytest.raises(InvalidInput) as refused:
+        Deciders(streams=memory_streams(), decider=rules, codec=CODEC).handle("Tally-1", add(1))
+    for example in (
+        lambda: given(rules, codec=codec).when(add(1)).then(timer),
+        lambda: given(rules, codec=codec).when(add(1)).after(days=1),
+        lambda: given(rules, timer, codec=codec),
+    ):
+        with pytest.raises(InvalidInput) as here:
+            example()
+        assert str(here.value) == str(refused.value)
+
+
+def test_an_event_that_a_store_refuses_is_refused_in_an_example_with_a_codec() -> None:
+    long = replace(CODEC, encode=lambda _: Event.json("E" * 2_000, {}), decode=lambda _: Added(1, 1))
+    with pytest.raises(InvalidInput, match=r"events\.type: must be 1 to"):
+        given(DECIDER, codec=long).when(add(1)).then(Added(1, 1))
+
+
+def test_a_timer_of_tagged_events_is_refused_likewise() -> None:
+    counted = projection(tags=["tally:1"], on={"Added": lambda total, _: total + 1}, initial=0)
+    timer = Later("due x", [Event(type="Added", tags=("tally:1",))], at=in_(days=1), tags=("tally:1",))
+    with pytest.raises(InvalidInput, match="name: must be 1 to 128 ASCII letters"):
+        given_tagged({"counted": counted}).when(lambda _: [timer]).then(timer)
