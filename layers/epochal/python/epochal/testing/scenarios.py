@@ -8,7 +8,8 @@
     given(loans).when(Lend(days=14)).after(days=14).then(Reminded())
 
 No store, no stream, no waiting: time goes by where `after` says so. With a codec every event passes through it as it
-would through a store, so that an example also shows that its events survive.
+would through a store, so that an example also shows that its events survive. A timer that a store would refuse is
+refused here, too.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions
-from epochal.deciders.on_streams import Decider
+from epochal.deciders.on_streams import Decider, encode_event
 from epochal.deciders.projections import Projection
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import Event, Recorded
+from epochal.model.events import Event, Recorded, check_event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.model.moments import Ticks, format_ticks, read_moment
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
-from epochal.scheduling import due_at, in_, timer_of
+from epochal.scheduling import due_at, in_, later, timer_of
 from epochal.testing.stores import memory_tagged_events
 
 C = TypeVar("C")
@@ -131,16 +132,30 @@ class Given(Generic[C, S, E]):
         return replace(self, timers={each: timer for each, timer in self.timers.items() if each != name})
 
     def stored(self, event: E | Later | Event) -> E | Later | Event:
-        """Return a part of a decision's answer as it would come back from a store."""
+        """Return a part of a decision's answer as it would come back from a store.
+
+        Raises:
+            InvalidInput: a store would refuse it.
+        """
         if isinstance(event, Later):
+            self._check_timer(event)
             return replace(event, events=tuple(map(self.stored, event.events)))
         if self.codec is None or is_timer(event):
             return event
-        encoded = self.codec.encode(untagged(event))
+        encoded = encode_event(self.codec, event)
+        check_event(encoded, "events", tags=True)
         if not isinstance(encoded.data, bytes) or not isinstance(encoded.meta, bytes):
             raise AssertionError(f"{event!r} is stored as a claim, which is not here to be read")  # noqa: TRY004
         decoded = self._decoded(encoded)
         return replace(event, untagged=decoded) if is_tagged(event) else decoded
+
+    def _check_timer(self, timer: Later) -> None:
+        """Raise `InvalidInput` if a store would refuse a timer; without a codec its events are not looked into."""
+        if self.codec is not None:
+            encode_event(self.codec, timer)
+            return
+        placeholders = [Event(type="event")] * len(timer.events)
+        later(timer.name, placeholders, at=timer.at, tags=timer.tags)
 
     def _decoded(self, event: Event) -> E | Event:
         """Decode an event as it would come back from a store."""
@@ -266,7 +281,10 @@ class WhenTagged(_Claims[Event]):
 
     def _decided(self) -> tuple[Event | Later, ...]:
         """Make the decision, and return its events and timers."""
-        return tuple(must_be_events(must_be_done(self.decide(self.given.states), "decide")))
+        decided = tuple(must_be_events(must_be_done(self.decide(self.given.states), "decide")))
+        for event in decided:
+            encode_event(None, event)  # which refuses timers as a store does
+        return decided
 
     def _named(self) -> object:
         """Return the function that decides, for messages."""
