@@ -21,8 +21,8 @@ def test_a_reaction_handles_what_it_appends_itself() -> None:
     def step(delivery: Delivery) -> None:
         for event in delivery.each():
             seen.append(event.type)
-            following = STEPS[STEPS.index(event.type) + 1 :][:1]
-            feed.streams.append(event.stream, [Event(type=each) for each in following])
+            if event.type != STEPS[-1]:
+                feed.streams.append(event.stream, [Event(type=STEPS[STEPS.index(event.type) + 1])])
 
     feed.streams.append("Order-1", [Event(type="Placed")])
     runs = feed.react(step)

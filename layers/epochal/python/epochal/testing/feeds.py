@@ -13,13 +13,15 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.feed.stream_records import Record
+from epochal.index.failed_runs import FailedRun, digest_of, record_failed_run
+from epochal.index.group_state import Unit
 from epochal.layout.registry import source_of
 from epochal.layout.tables import READ_MODELS, TIMERS, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be
-from epochal.model.moments import Ticks, from_unix_nanoseconds
+from epochal.model.moments import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.reactions.composite import Composite, composite_of
-from epochal.reactions.failures import Attempt
+from epochal.reactions.failures import Attempt, Failure
 from epochal.reactions.filter_coverage import describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.parking import Parking
@@ -33,6 +35,9 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
+
+_MOST: Final = 1_000
+"""Turns of a reaction that handles what it appends; one that needs more would not end."""
 
 
 def _all_tables() -> MemoryTables:
@@ -90,8 +95,9 @@ class MemoryFeed:
             self._indexed[table] = len(changes)
 
     def react(self, reaction: Reaction | Composite | type) -> list[Ran]:
-        """Index, then run a reaction over every partition until it has caught up or is blocked.
+        """Index and run a reaction over every partition until it has caught up or is blocked.
 
+        What it appends itself is indexed and handled, too. What blocks it is in `groups.standing`.
         All of its members run one after another, with one result for all of them. The logger `epochal.reactions` has
         each call of a handler that fails, with its trace, and a warning of categories and types without any event: they
         may be misspelt. A test that needs only some of them is not at fault, so it is no Python warning, which `-W
@@ -100,7 +106,8 @@ class MemoryFeed:
         A process is run until neither its inbox nor its outbox advances; DEBUG has each input that it skips.
 
         Raises:
-            InvalidInput: another handler has run under the same name here, and its group is still there.
+            InvalidInput: another handler has run under the same name here, and its group is still there; or the
+                reaction appends events that it handles itself, without end.
         """
         if composite := composite_of(reaction):
             return self._run_composite(composite)
@@ -184,19 +191,58 @@ class MemoryFeed:
         return self._run(self._reactor(cast("Reaction", reaction)))
 
     def _run(self, reactor: Reactor) -> list[Ran]:
-        """Index, then run a reaction over the partitions of its sources."""
+        """Run a reaction over the partitions of its sources until nothing is left to index, or it is blocked."""
+        runs = dict[int, Ran]()
+        for _ in range(_MOST):
+            turn = self._run_turn(reactor)
+            runs |= {partition: _followed(runs.get(partition), ran) for partition, ran in turn.items()}
+            moved = any(ran.moved for ran in turn.values())
+            if not moved or any(ran.blocked for ran in turn.values()) or not self._has_news():
+                return [*runs.values()]
+        name = reactor.member.reaction.name
+        raise InvalidInput("reaction", f"{name} appends events that it handles itself, without end")
+
+    def _run_turn(self, reactor: Reactor) -> dict[int, Ran]:
+        """Index, then run a reaction once over the partitions of its sources."""
         self.index()
         reaction = reactor.member.reaction
-        return [
-            Ran.of_all(
-                [
-                    reactor.run(partition.partition, share=unit.share, seconds=inf)
-                    for unit in reaction.sharing.units(partition.partition)
-                ]
+        return {
+            partition.partition: Ran.of_all(
+                [self._run_unit(reactor, unit) for unit in reaction.sharing.units(partition.partition)]
             )
             for partition in self.reader.partitions()
             if source_of(partition.partition) in reaction.sources
-        ]
+        }
+
+    def _run_unit(self, reactor: Reactor, unit: Unit) -> Ran:
+        """Run a reaction's member over a partition, and record what blocks it, as `epochal react` does."""
+        ran = reactor.run(unit.partition, share=unit.share, seconds=inf)
+        if ran.blocked is not None:
+            self._record(reactor.member, unit, ran.blocked)
+        return ran
+
+    def _record(self, member: Member, unit: Unit, failure: Failure) -> None:
+        """Record a run that did not get past a stream. No next run is expected: tests run what they want."""
+        state = member.load(unit.partition).state
+        if state is None:
+            return
+        time_of_run = format_ticks(from_unix_nanoseconds(self.now()))
+        failed = FailedRun(
+            member=unit.share,
+            cause=failure.cause.partition(":")[0],  # its message may quote what is sealed
+            since=time_of_run,
+            last=time_of_run,
+            due="",
+            stream=failure.stream,
+            index=failure.index,
+            state=digest_of(state, unit.share),
+        )
+        self._driver.run(record_failed_run(member.table, member.reaction.name, unit.partition, failed))
+
+    def _has_news(self) -> bool:
+        """Return whether anything has been appended since the last call of `index`."""
+        tables = (source.table for source in self._indexer.sources)
+        return any(len(self.tables.changes(table)) > self._indexed.get(table, 0) for table in tables)
 
     def _run_composite(self, composite: Composite) -> list[Ran]:
         """Run the reactions of a composite until none of them advances."""
@@ -222,6 +268,19 @@ class MemoryFeed:
         must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
         self._note(reaction.name, {reaction.handler_name}, group=reaction.name)
         return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
+
+
+def _followed(before: Ran | None, ran: Ran) -> Ran:
+    """Return the result of several runs over a partition, of which this is the last."""
+    if before is None:
+        return ran
+    return replace(
+        ran,
+        moved=before.moved or ran.moved,
+        events=before.events + ran.events,
+        parked=before.parked + ran.parked,
+        seen=before.seen | ran.seen,
+    )
 
 
 def _log(attempt: Attempt) -> None:
