@@ -1,21 +1,21 @@
-"""Streams as chains of pages, and tags as streams. In the order of reading:
+"""The pages layout: each stream is a chain of pages, and each tag is a stream. Read the modules in this order:
 
-frames         the events of an append as bytes, and back
-items          a page as an item; its etag and its token
-reading        the last page, and a stream from either end
-batch          a batch of one append, packed
-fullness       when a page is full
-writes         the writes that append a batch, and one attempt to append it
-evidence       was an append applied, whose answer was lost, or that another process may have made?
-appending      one append to the last page, and what can come back of it
-joined         several appends to the end of one stream as one write
-identified     appends of events whose ids were appended before
+frames         encodes the events of an append as a frame, and decodes them
+items          encodes a page as an item, with its etag and token
+reading        reads the last page of a stream, and the events forward or backward
+batch          encodes the batch of one append, once for all its tries
+fullness       decides whether a page is full
+writes         plans the writes of an append, and makes one attempt
+evidence       decides whether an append was applied, if its answer was lost or another process may have made it
+appending      appends to one stream, and retries
+joined         makes several appends to one stream in one write
+identified     finds out whether events with ids were appended before
 commit         writes to several streams, all or nothing
-several        appends to several streams, decisions on them, and appends under a key
-tags/entries   what an event of a tag says of itself
-tags/append    appends that a query may forbid, and those of streams whose events have tags
-tags/reading   what a query matches; a tag's events
-pruning        emptying pages, ending streams, archives
-port           pages as the feed sees them
-layout         what the store asks of the layout
+several        appends to several streams, also under a key, and commits decisions on them
+tags/entries   encodes the label of a tagged event, and finds its body
+tags/append    appends tagged events, and events under a condition
+tags/reading   reads the events that match a query, and the events of a tag
+pruning        prunes, deletes and archives streams
+port           tells the feed what a write to a page changed
+layout         is the layout with the methods that a store calls
 """

@@ -1,17 +1,18 @@
-"""Appending: one conditional write of the last page, and everything that can come back from it.
+"""Appending to one stream: one conditional write of the last page, and all results that it can have.
 
-    what is known         the last page, or a token of it: the write goes out      nothing: the page is read first
-    the page is open      it is extended, if it is still at this revision and open
-    the batch is too big  the page is closed first, if it is still at this revision and open; then
-    the page is full      a new one is begun where it ends, if nothing is there
+    nothing is known      the last page is read first; with a page or its token, the write is sent at once
+    the page is open      it is extended, on condition that it is still open and at this revision
+    the batch is too big  the page is closed first, on the same condition; then
+    the page is full      a new page is begun at its end, on condition that there is none
 
-    refused               the page that stood in the way comes back, and `evidence` judges it
+    refused               the page that refused the write comes back, and `evidence` judges it
       ├ Applied                         appended: by this call, or by another under the same key or with the same ids
       ├ Unknowable                      undetermined
-      └ NotApplied                      conflict; or, where any version will do, again on the last page
+      └ NotApplied                      a conflict; or, if any version is accepted, a retry on the last page
 
-An extension names the exact state that it changes. A begin names a place only; so which page it follows is told by a
-page, or by a token that was made from a page of this stream: any other may be forged, or be another stream's.
+The condition of an extension names the exact state of the page. The condition of a new page names only its place. So
+the page before it must have been read, or its token made from a page of this stream: any other token may be forged, or
+be of another stream.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ if TYPE_CHECKING:
 def append(
     table: str, batch: Packed, expected: ExpectedVersion, start: Known[Page] | Unread = UNREAD
 ) -> Steps[Result[Page]]:
-    """Append a batch to one stream, and retry on the last pages that come back, as long as they are as expected.
+    """Append a batch to one stream; retry on newer last pages as long as they meet `expected`.
 
     Args:
-        start: what is known of the last page; if unread, what `expected` tells is used, or the page is read.
+        start: what is known of the last page; if unread, it is taken from `expected`, or the page is read.
 
     Raises:
         TooLarge: the events do not fit an item.
@@ -91,11 +92,11 @@ def append(
 def append_on(
     table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False
 ) -> Steps[Result[Page]]:
-    """Append on exactly the last page that is known (None: no stream yet); else reject the batch with the last page.
+    """Append on exactly the known last page (None: no stream yet); else reject with the last page.
 
     Args:
-        repeatable: whether unfolds alone may be written again if nobody can tell whether they were, and whether events
-            under a key, or with ids, may be at a later place than this, by another process.
+        repeatable: whether any place will do. Then unfolds alone are written again if nobody can tell whether they were
+            written; and events under a key, or with ids, may have been appended by another process at a later place.
     """
     refused = yield from write(table, batch, known)
     if isinstance(refused, Planned):
@@ -113,7 +114,7 @@ def append_on(
 def result_after_refusal(
     batch: Packed, head: Page | None, since: int, refused: Blocked, *, repeatable: bool
 ) -> Steps[Settled | None]:
-    """Return how an append ended whose write was refused; None if it was not applied.
+    """Return the result of an append whose write was refused; None if it was not applied.
 
     Args:
         head: last page of the stream.
@@ -131,7 +132,7 @@ def result_after_refusal(
 
 
 def own_result(batch: Packed, refused: Blocked) -> Settled | None:
-    """Return how our own write ended, from the page that refused it; None if it was not applied."""
+    """Return the result of a refused write, from the page that refused it; None if it was not applied."""
     planned = refused.planned
     if planned is None:
         return None
@@ -149,7 +150,7 @@ def own_result(batch: Packed, refused: Blocked) -> Settled | None:
 def result_under_key(
     batch: Packed, head: Page | None, since: int, *, later: bool, refused: Blocked | None = None
 ) -> Steps[Settled | None]:
-    """Return the result of an append of events under the key of a batch, by any process; None if there is none.
+    """Return the result of an earlier append under the key of a batch, by any process; None if none.
 
     Args:
         head: last page of the stream.
@@ -184,7 +185,7 @@ def decided(key: DecisionKey, head: Page, since: int) -> Steps[Settled | None]:
 
 
 def unknown_from(head: Page, first: int) -> Unknown:
-    """Return the result that events are pruned which would tell: from an index on.
+    """Make the result of an append that may be among pruned events from index `first` on.
 
     While a stream is being deleted, its last page loses its events first; then the append may be there.
     """
@@ -196,7 +197,10 @@ def _is_deleted(page: Page | None) -> bool:
 
 
 def is_new(known: Known[Page], above: Ticks) -> bool | None:
-    """Whether all that is known of a stream is as old as the moment of a key; None if the key tells no moment."""
+    """Whether the known last page is not newer than a key's moment; None if the key has no moment.
+
+    True for a stream that does not exist, if the key has a moment.
+    """
     if not above or known is None:
         return bool(above) or None
     place = place_of(known)

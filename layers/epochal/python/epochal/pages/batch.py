@@ -1,9 +1,9 @@
-"""A batch of one append, packed.
+"""The batch of one append in its stored form.
 
-A batch is packed once for all its tries: neither its content nor who it is depends on where it will be.
+A batch is packed once for all tries of its append: neither its content nor its identity depends on its index.
 
-Several batches of one stream may be joined, to go out as one write with a frame for each. It is known by the last of
-them, since all or none are there. Their stamps are one tick apart, by which the feed knows what one write has appended.
+Several batches of one stream may be joined into one write with a frame for each. Since all of them are applied or none,
+the last one identifies the write. Their stamps are one tick apart, which tells the feed what one write has appended.
 """
 
 from __future__ import annotations
@@ -18,34 +18,35 @@ from epochal.model.moments import PER_SECOND, Ticks
 from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of, time_of
 
 WHOSE: Final = 5
-"""Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
+"""Bytes after a stamp's time that an idempotency key determines; the other three are a digest of what was appended."""
 
 MARK_BYTES: Final = 8
 """Bytes of an etag that tell writes without events apart."""
 
 AHEAD: Final = PER_SECOND
-"""By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one
-clock that was years ahead would date all later events of the stream."""
+"""How far a stamp's time may be ahead of the writer's clock and still be the timestamp of events. Without this limit,
+one clock that was years ahead would date all later events of the stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """One append: all or nothing.
+    """One append to one stream, encoded for storage; all of it is applied, or nothing.
 
     Attributes:
-        before: appends that go out with this one, ahead of it.
-        count: how many events, with theirs.
-        events: its own, and
-        content: theirs, where their time is that of the stamp.
-        unfolds: how many there are to replace those stored, and their content; None keeps those.
-        rest: what follows the time in the append's stamp,
-        mark: and in the stamp of a write without events.
-        append_id: as the caller gave it,
-        etag: as the caller gave it; of unfolds alone, that they leave (see `layout.once`).
-        keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
-        dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
-        ids: of its events, as labels, where all have one and no key tells who it is.
-        above: no stamp of it is at this time or before: of the streams that it is for besides this one, or of its key.
+        before: joined appends that the same write makes ahead of this one.
+        count: number of events, with those of `before`.
+        events: the events of this append, without those of `before`.
+        content: these events, encoded for a stamp whose time is `now`.
+        unfolds: number and content of the unfolds that replace the stored ones; None keeps the stored ones.
+        now: time of the writer's clock.
+        rest: the bytes after the time in the append's stamp.
+        mark: the bytes after the time in the stamp of a write without events.
+        append_id: append id that the caller gave.
+        etag: etag that the caller gave; for unfolds alone, the etag that they leave (see `layout.once`).
+        keyed: whether `rest` comes from an idempotency key, so that another process may have written the same.
+        dated: whether an event has a timestamp of its own that equals the writer's clock, which is stored exactly.
+        ids: labels with the ids of the events, if all events have an id and there is no key; otherwise empty.
+        above: time that all stamps of the append must exceed: that of its key, or of the other streams it writes to.
     """
 
     stream: str
@@ -65,16 +66,16 @@ class Packed:
     before: tuple[Packed, ...] = ()
 
     def stamp(self, last: Ticks | None) -> bytes:
-        """The stamp of this append, above the last one of the stream whatever the clock says."""
+        """Make the stamp of this append, above the last one of the stream even if the clock is behind."""
         time = _after(self.now, max(self.above, last or self.above))
         return stamp_of(Ticks(time + len(self.before)), self.rest if self.count else self.mark)
 
     def mark_after(self, last: Ticks) -> bytes:
-        """The stamp of a further write that this append needs, above the last one of its stream."""
+        """Make the stamp of a preparatory write without events, above the last one of the stream."""
         return stamp_of(_after(self.now, last), self.mark)
 
     def frames(self, stamp: bytes) -> tuple[Frame, ...]:
-        """The events as a frame, if there are any, after the frames of those before."""
+        """Make the frames of the joined appends and of this one; empty without events."""
         if not self.count:
             return ()
         first = time_of(stamp) - len(self.before)
@@ -84,7 +85,7 @@ class Packed:
         )
 
     def unfolds_at(self, version: int) -> bytes:
-        """The unfolds, made from `version`; empty where there are none."""
+        """Encode the unfolds as computed from `version`; empty bytes if there are none."""
         if self.unfolds is None or not self.unfolds[0]:
             return b""
         count, content = self.unfolds
@@ -92,12 +93,12 @@ class Packed:
 
     @property
     def may_gain(self) -> int:
-        """Bytes that `denser` may save."""
+        """Number of bytes that `denser` may save, as an estimate."""
         unfolds = 0 if self.unfolds is None else may_gain(self.unfolds[1])
         return may_gain(self.content) + unfolds + sum(batch.may_gain for batch in self.before)
 
     def denser(self) -> Packed:
-        """The same, in as few bytes as CPU can buy."""
+        """Return the same batch, compressed with more effort into fewer bytes."""
         return replace(
             self,
             content=denser(self.content),
@@ -116,7 +117,7 @@ class Packed:
 
 
 def packed(batch: Batch) -> Packed:
-    """A batch, packed.
+    """Encode a batch once, for all tries of its append.
 
     Raises:
         TooLarge: it has more events than one append may have.
@@ -144,17 +145,20 @@ def packed(batch: Batch) -> Packed:
 
 
 def _above(batch: Batch) -> Ticks:
-    """The writer's clock, or a moment above that of the key: another for each call, which so knows its own write."""
+    """Return the writer's clock; under a key at least a time above the key's that differs per call.
+
+    So a call recognizes its own write.
+    """
     return Ticks(max(batch.now, batch.above + 1 + int(batch.etag[:4], 16))) if batch.above else batch.now
 
 
 def rest_of(append_id: bytes) -> bytes:
-    """What an append's stamp has of its id."""
+    """Return the 8 bytes of an append id that its stamp contains."""
     return append_id[:WHOSE] + append_id[8 : 16 - WHOSE]
 
 
 def joined(batches: Sequence[Packed]) -> Packed:
-    """Batches of one stream, all of events alone and under no key, as one append."""
+    """Join batches of one stream into one append; all have only events, and no key."""
     *before, last = batches
     now = max(batch.now for batch in batches)
     if now != last.now and (last.dated or now - last.now > AHEAD):

@@ -3,27 +3,24 @@
     frame    encoding (1 byte)   stamp (16)   count   content
     unfolds  encoding (1 byte)   count   version   moment (8)   content
 
-    encoding   0: the content as it is   2: under brotli, where that gains
+    encoding   0: the content is uncompressed   2: it is compressed with brotli, if that makes it smaller
     stamp      the append's id: its time (8 bytes, ticks, big-endian), then 8 bytes that tell appends apart
-    moment     when the unfolds were written, as a stamp's time
+    moment     time at which the unfolds were written, in the form of a stamp's time
 
-What stands before the content is read without opening it: how many events a page holds, and whose they are. Whatever a
-hostile item says, reading it ends in `CorruptData`, and takes no more memory than `MAX_CONTENT` allows.
+The fields before the content are read without decompressing it: they tell how many events a page holds, and which
+appends wrote them. Reading a malicious item raises `CorruptData`, and takes no more memory than `MAX_CONTENT` allows.
 
-Events and unfolds to bytes and back: what frames and `u` hold, before it is compressed (FORMATS §8).
+The content consists of the events of a frame, or of the unfolds in `u` (FORMATS §8). Each event or unfold is a byte of
+flags, followed by the fields that the flags announce, in the order of the flags' bits. The bytes depend neither on the
+index of the events nor on the time of the append, so a retry does not encode the events again.
 
-This outlives the code. Each event or unfold is a byte of flags and what these say is there, in the order of the flags'
-bits. The bytes do not depend on where in a stream the events will be, nor on when the append comes to pass, so that an
-append that has to be tried again is not put together again.
+A timestamp is left out if it is the moment of the write, which is stored once beside the content. Any other timestamp
+is written as its distance from the one before it; the first one as its distance from 1970.
 
-A time is left out where it is the moment of the write, which stands once beside the content. Any other is written as
-its distance from the one before it, the first from 1970.
-
-Whole numbers, texts and bytes one after another, each in one form only (FORMATS §8).
-
-A number is written in groups of seven bits, the lowest first, and each byte but the last has its high bit set; no byte
-is written that adds nothing. One that may be below zero is doubled first, and less one where it was. Texts and bytes
-follow their length.
+Numbers, texts and bytes have exactly one encoding each (FORMATS §8). A number is written in groups of seven bits, the
+lowest first. Each byte except the last has its high bit set, and no byte is written that adds nothing. A signed number
+is doubled first; a negative one becomes twice its absolute value, less one. Texts and bytes are preceded by their
+length.
 """
 
 from __future__ import annotations
@@ -54,17 +51,17 @@ _REFERRED: Final = bytes((REFERRED,))
 _ENCODINGS: Final = (DIRECT, BROTLI)
 
 _tuple: Final = tuple.__new__
-"""Makes a named tuple in half of the time: a replay makes three of each event."""
+"""Constructor of named tuples that takes half of the time: a replay makes three for each event."""
 
 _STAMPED: Final = 1 + STAMP_BYTES
 """Bytes of a frame up to the end of its stamp."""
 
 MAX_CONTENT: Final = 16 * 1024 * 1024
-"""What inflates past this is taken for an attack; so larger contents are not compressed, and fit no item."""
+"""Largest bytes of a content after decompression. A larger one is taken for an attack, so none is ever compressed."""
 
 
 def stamp_of(time: Ticks, rest: bytes) -> bytes:
-    """A stamp; stamps are ordered as their times are. `rest` has 8 bytes."""
+    """Make a stamp from a time and 8 further bytes; stamps are ordered by their times."""
     return time.to_bytes(TIME_BYTES, "big") + rest
 
 
@@ -73,18 +70,19 @@ _ticks: Final[Callable[[bytes], tuple[Ticks]]] = Struct(">Q").unpack_from
 
 
 def time_of(stamp: bytes) -> Ticks:
-    """Its time. Raises `CorruptData` where it has none."""
+    """Return the time of a stamp; raise `CorruptData` if the stamp is malformed."""
     if len(stamp) != STAMP_BYTES or stamp >= _NO_TIME:
         raise CorruptData("a stamp has no time")
     return _ticks(stamp)[0]
 
 
 class Frame(NamedTuple):
-    """An append's events, packed. A tuple for the reason that `EncodedEvent` is one.
+    """The events of one append in their stored form. A tuple for the reason that `EncodedEvent` is one.
 
     Attributes:
-        count: how many; at least one.
-        encoding, data: of all of them, as of one `Encoded`, which would be a second tuple of each event.
+        stamp: id of the append, which begins with its time.
+        count: number of events; at least one.
+        encoding, data: the content, with the fields of an `Encoded`, which would be a second tuple for each event.
     """
 
     stamp: bytes
@@ -93,7 +91,7 @@ class Frame(NamedTuple):
     data: bytes
 
     def binary(self) -> bytes:
-        """As stored."""
+        """Encode the frame as it is stored in an item."""
         out = Writer()
         out.byte(self.encoding)
         out.add(self.stamp)
@@ -103,27 +101,29 @@ class Frame(NamedTuple):
 
     @property
     def time(self) -> Ticks:
-        """Of its stamp."""
+        """Time of the append, from its stamp."""
         return _ticks(self.stamp)[0]
 
     def events(self) -> tuple[EncodedEvent, ...]:
-        """Open it. Raises `CorruptData`."""
+        """Decompress and decode the events; raise `CorruptData` if they are malformed."""
         stamp, count, encoding, data = self
         return read_events(_opened(encoding, data), count, stamp, _ticks(stamp)[0])
 
 
 def pack_events(events: Sequence[EncodedEvent], moment: Ticks) -> Encoded:
-    """A frame's content. Events whose time is `moment`, the writer's clock, will have that of the stamp.
+    """Encode events as the content of a frame, compressed if that makes it smaller.
+
+    An event whose timestamp is `moment`, the time of the writer's clock, is read back with the time of the stamp.
 
     Raises:
-        TooLarge: more events than one append may have.
+        TooLarge: there are more events than one append may have.
     """
     content = write_events(events, moment)
     return encode(content, compress=len(content) <= MAX_CONTENT)
 
 
 def read_frame(data: bytes) -> Frame:
-    """A frame, its content unopened. Raises `CorruptData`."""
+    """Decode a frame except for its content; raise `CorruptData` if it is malformed."""
     count, offset = number_at(data, _STAMPED)
     stamp = data[1:_STAMPED]
     if stamp >= _NO_TIME:
@@ -138,11 +138,13 @@ def read_frame(data: bytes) -> Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfolds:
-    """What one write left of unfolds, packed.
+    """The unfolds of one write in their stored form.
 
     Attributes:
-        version: the stream's, that they were made from.
-        moment: when.
+        version: version of the stream that they were computed from.
+        moment: time of the write.
+        count: number of unfolds; at least one.
+        content: the encoded unfolds.
     """
 
     version: int
@@ -151,7 +153,7 @@ class Unfolds:
     content: Encoded
 
     def binary(self) -> bytes:
-        """As stored."""
+        """Encode the unfolds as they are stored in an item."""
         out = Writer()
         out.byte(self.content.encoding)
         out.number(self.count)
@@ -161,18 +163,18 @@ class Unfolds:
         return out.written()
 
     def unfolds(self) -> tuple[EncodedUnfold, ...]:
-        """Open them. Raises `CorruptData`."""
+        """Decompress and decode the unfolds; raise `CorruptData` if they are malformed."""
         return decode_unfolds(_opened(*self.content), self.count, self.version, self.moment)
 
 
 def pack_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> Encoded:
-    """Content of the unfolds of a write at `moment`. Raises as `pack_events` does."""
+    """Encode the unfolds of a write at `moment`, compressed if that helps; raise `TooLarge` if too many."""
     content = write_unfolds(unfolds, moment)
     return encode(content, compress=len(content) <= MAX_CONTENT)
 
 
 def read_unfolds(data: bytes) -> Unfolds:
-    """Unfolds, their content unopened. Raises `CorruptData`."""
+    """Decode unfolds except for their content; raise `CorruptData` if they are malformed."""
     source = ByteReader(data)
     encoding, count, version = source.byte(), source.number(), source.number()
     moment = int.from_bytes(source.take(TIME_BYTES), "big")
@@ -185,7 +187,7 @@ def read_unfolds(data: bytes) -> Unfolds:
 
 
 def refer_to(index: int) -> bytes:
-    """What stands for unfolds that are on the page that begins at `index`."""
+    """Make the reference that a page stores in place of unfolds on the earlier page at `index`."""
     out = Writer()
     out.byte(REFERRED)
     out.number(index)
@@ -193,7 +195,11 @@ def refer_to(index: int) -> bytes:
 
 
 def referred(data: bytes) -> int | None:
-    """The index of the page that unfolds are on, if `data` says so. Raises `CorruptData`."""
+    """Return the index of the page that a reference names; None if `data` is no reference.
+
+    Raises:
+        CorruptData: the reference is malformed.
+    """
     if data[:1] != _REFERRED:
         return None
     index, offset = number_at(data, 1)
@@ -207,8 +213,8 @@ def _opened(encoding: int, data: bytes) -> bytes:
 
 
 MAX_EVENTS: Final = 10_000
-"""Of one append, and unfolds of one write: as many as fit an item uncompressed. Without it a few bytes could name
-millions."""
+"""Largest number of events in an append, and of unfolds in a write: as many as fit an item uncompressed. Without this
+limit, a few bytes could announce millions."""
 
 _META: Final = 1
 _TIMED: Final = 2
@@ -224,7 +230,11 @@ _FIRST: Final = from_unix_nanoseconds(0)
 
 
 def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
-    """Events of an append, at `moment`; their append ids are not in it."""
+    """Encode the events of an append made at `moment`, without their append ids.
+
+    Raises:
+        TooLarge: there are more events than one append may have.
+    """
     _check_count("events", len(events))
     out = Writer()
     times = _WrittenTimes(out, moment)
@@ -250,10 +260,14 @@ def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
 def read_events(
     content: bytes, count: int, stamp: bytes, moment: Ticks, allowed: int = _OF_EVENTS
 ) -> tuple[EncodedEvent, ...]:
-    """The inverse; the append's stamp is its first event's append id. Raises `CorruptData`.
+    """Decode events that `write_events` encoded; only the first gets the stamp as its append id.
 
     Args:
-        allowed: flags that there may be.
+        moment: timestamp of the events that store none.
+        allowed: flags that an event may have.
+
+    Raises:
+        CorruptData: the content is malformed.
     """
     now, last, offset = format_ticks(moment), _FIRST, 0
     append_id: bytes | None = stamp
@@ -293,10 +307,10 @@ def read_events(
 
 
 def plain_events(stream: str, indices: range, frames: Iterable[Frame]) -> list[Recorded] | None:
-    """The events of frames of one event each, as they are recorded, in one loop: a replay is little else.
+    """Decode frames of one plain event each, in one fast loop; None if any event is not plain.
 
-    None where one has more than a type, ids and bodies as they are, or is large or corrupt: `read_events` reads it, or
-    says so.
+    A plain event has a type, ids and bodies without an encoding of their own, and is not large. For any other event,
+    and for a corrupt one, the caller uses `read_events`. A replay spends most of its time in this loop.
     """
     events: list[Recorded] = []
     try:
@@ -335,7 +349,10 @@ _PLAIN: Final = _META | _CORRELATED | _CAUSED
 def _read_flagged(
     content: bytes, at: int, flags: int
 ) -> tuple[Encoded, Encoded, str | None, str | None, bytes, int]:
-    """Data, metadata, ids and label of an event, as far as flags say that they are there, and where it ends."""
+    """Decode the fields of an event that `flags` announce; return them and the offset after the event.
+
+    The fields are data, metadata, correlation id, causation id and label.
+    """
     correlation, causation, meta, label = None, None, EMPTY, b""
     if flags & _CORRELATED:
         correlation, at = text_at(content, at)
@@ -354,7 +371,11 @@ def _read_flagged(
 
 
 def write_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> bytes:
-    """Unfolds of a write, at `moment`; their version is not in it."""
+    """Encode the unfolds of a write made at `moment`, without their version.
+
+    Raises:
+        TooLarge: there are more unfolds than one write may have.
+    """
     _check_count("unfolds", len(unfolds))
     out = Writer()
     times = _WrittenTimes(out, moment)
@@ -367,7 +388,7 @@ def write_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> bytes:
 
 
 def decode_unfolds(content: bytes, count: int, version: int, moment: Ticks) -> tuple[EncodedUnfold, ...]:
-    """The inverse. Raises `CorruptData`."""
+    """Decode unfolds that `write_unfolds` encoded; raise `CorruptData` if they are malformed."""
     return tuple(
         EncodedUnfold(version=version, type=kind, data=data, meta=meta, timestamp=time)
         for kind, data, time, meta, *_ in read_events(content, count, b"", moment, _OF_UNFOLDS)
@@ -375,7 +396,7 @@ def decode_unfolds(content: bytes, count: int, version: int, moment: Ticks) -> t
 
 
 class _WrittenTimes:
-    """The times of a content, each by its distance from the one before."""
+    """Writes the timestamps of a content, each as its distance from the one before."""
 
     def __init__(self, out: Writer, moment: Ticks) -> None:
         self._out = out
@@ -383,11 +404,11 @@ class _WrittenTimes:
         self._last = _FIRST
 
     def told(self, timestamp: str) -> bool:
-        """Whether it has to be written."""
+        """Whether a timestamp has to be written, because it is not the moment of the write."""
         return timestamp != self._moment
 
     def write(self, timestamp: str) -> None:
-        """Write it, if it has to be."""
+        """Write a timestamp, unless it is the moment of the write."""
         if self.told(timestamp):
             time = parse_time(timestamp)
             self._out.signed(time - self._last)
@@ -427,14 +448,14 @@ def _check_count(field: str, count: int) -> None:
 
 _MORE: Final = 0x80
 _BITS: Final = 63
-"""A number has at most, so that it takes at most nine bytes."""
+"""Largest number of bits in a number, so that it takes at most nine bytes."""
 
 _CUT_OFF: Final = "it ends too early"
 _NOT_TEXT: Final = "a text is not UTF-8"
 
 
 class Writer:
-    """Puts values together."""
+    """Encodes numbers, texts and bytes one after another."""
 
     __slots__ = ("_out",)
 
@@ -442,40 +463,44 @@ class Writer:
         self._out = bytearray()
 
     def byte(self, value: int) -> None:
-        """A number below 256."""
+        """Write a number below 256 as one byte."""
         self._out.append(value)
 
     def number(self, value: int) -> None:
-        """A number of at least 0."""
+        """Write a number of at least 0."""
         while value >= _MORE:
             self._out.append(value & 0x7F | _MORE)
             value >>= 7
         self._out.append(value)
 
     def signed(self, value: int) -> None:
-        """A number that may be below 0."""
+        """Write a number that may be below 0."""
         self.number(value << 1 if value >= 0 else (-value << 1) - 1)
 
     def blob(self, value: bytes) -> None:
-        """Bytes, after their length."""
+        """Write bytes, preceded by their length."""
         self.number(len(value))
         self._out += value
 
     def text(self, value: str) -> None:
-        """UTF-8, after its length."""
+        """Write a text as UTF-8, preceded by its length."""
         self.blob(value.encode())
 
     def add(self, value: bytes) -> None:
-        """Bytes without their length."""
+        """Write bytes without their length."""
         self._out += value
 
     def written(self) -> bytes:
-        """All of it."""
+        """Return all bytes that were written."""
         return bytes(self._out)
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number of at least 0, and where the next value is. Raises `CorruptData` where there is none in its one form."""
+    """Read a number of at least 0; return it and the offset after it.
+
+    Raises:
+        CorruptData: the number is cut off, too long, or not in its shortest form.
+    """
     try:
         byte = data[at]
         if byte < _MORE:  # as nearly all are
@@ -495,13 +520,13 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed_at(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number that may be below 0, and where it ends."""
+    """Read a number that may be below 0; return it and the offset after it."""
     doubled, at = number_at(data, at)
     return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1), at
 
 
 def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
-    """Read bytes after their length, and where they end."""
+    """Read bytes that follow their length; return them and the offset after them."""
     try:
         length = data[at]
         if length < _MORE:
@@ -520,7 +545,7 @@ def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def text_at(data: bytes, at: int) -> tuple[str, int]:
-    """Read UTF-8 after its length, and where it ends."""
+    """Read a text in UTF-8 that follows its length; return it and the offset after it."""
     value, at = blob_at(data, at)
     try:
         return value.decode(), at
@@ -529,7 +554,7 @@ def text_at(data: bytes, at: int) -> tuple[str, int]:
 
 
 class ByteReader:
-    """Takes values apart, one after another, as the functions above do."""
+    """Reads numbers, texts and bytes one after another; raises `CorruptData` if one is malformed."""
 
     __slots__ = ("_at", "_data")
 
@@ -539,25 +564,25 @@ class ByteReader:
 
     @property
     def at_end(self) -> bool:
-        """Whether all is read."""
+        """Whether all bytes have been read."""
         return self._at == len(self._data)
 
     def byte(self) -> int:
-        """A number below 256."""
+        """Read one byte as a number."""
         return self.take(1)[0]
 
     def number(self) -> int:
-        """A number of at least 0."""
+        """Read a number of at least 0."""
         value, self._at = number_at(self._data, self._at)
         return value
 
     def text(self) -> str:
-        """UTF-8, after its length."""
+        """Read a text in UTF-8 that follows its length."""
         value, self._at = text_at(self._data, self._at)
         return value
 
     def take(self, length: int) -> bytes:
-        """So many bytes."""
+        """Read the next `length` bytes."""
         end = self._at + length
         if end > len(self._data):
             raise CorruptData(_CUT_OFF)
@@ -565,5 +590,5 @@ class ByteReader:
         return data
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """Read all remaining bytes."""
         return self.take(len(self._data) - self._at)

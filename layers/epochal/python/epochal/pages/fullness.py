@@ -1,15 +1,16 @@
-"""When a page is full: what its next append would cost here, against what an append costs over a page's life.
+"""When a page is full: if its next append would cost more than an average append on a new page.
 
-Every append is charged by the whole page, so each byte that a page carries taxes the appends after it. A page that is
-left costs too: its item and the unfolds in it stay, and count for nothing. The writer reckons with appends of the
-page's average size, each with unfolds as large as now. `_rate` is the least average cost of an append over a page's
-life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
-where the next one here would cost more than the rate, all after it would, and the page is full.
+DynamoDB charges every append for the whole page, so each byte on a page makes later appends dearer. A new page costs
+something, too: the item of the old page and the unfolds in it stay, without further use. The rule assumes that later
+appends have the average size of the page's appends, and leave unfolds as large as now. `_rate` is the least average
+cost of an append over a page's life: of its appends, and of storing what is left behind. An append costs more the more
+the page contains. So if the next append to this page would cost more than the rate, all later ones would too, and the
+page is full.
 
-Large unfolds that stay are the exception: the next page names this one instead, and is as small as any.
+Large unfolds that stay are an exception: the next page refers to this one for them, and so begins small.
 
-A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
-token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
+The first append of a page stands for those that follow. The rule is a pure function of a `Token`, so that a writer with
+only a token can decide without a read. Any answer is safe; `bench/fullness.py` compares the rule with the optimum.
 """
 
 from __future__ import annotations
@@ -21,43 +22,44 @@ from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import attribute_size, number, write_units
 
 ROOM: Final = 8 * 1024
-"""Kept free below the item limit for counters, and for what sizes in a token may be off by."""
+"""Bytes kept free below the item limit, for counters and for the error of the sizes in a token."""
 
 KEPT_MONTHS: Final = 3
-"""How long what is left behind is reckoned to be stored. For ever would be dearer than any write; but pages can be
-pruned, and what is spent later weighs less."""
+"""Months for which the storage of a left page is counted. Counting it for ever would outweigh any write; but pages can
+be pruned, and later costs weigh less."""
 
 _UNITS_PER_BYTE: Final = KEPT_MONTHS * 0.38 / 1024
-"""A KB costs as much in a month as 0.38 write units, on demand and by any region's prices: $0.25 per GB against $0.625
-per million."""
+"""Write units that storing a byte costs. A KB costs as much in a month as 0.38 write units, on demand and in every
+region: $0.25 per GB against $0.625 per million units."""
 
 _ITEM: Final = 100
-"""Bytes that an item is charged for besides its own, where storage is paid for."""
+"""Bytes that DynamoDB adds to each item when it charges for storage."""
 
 _MARK: Final = attribute_size("x", number(1))
 
 _CAUTION: Final = 0.5
-"""How much of the difference between appends the next one is taken to be larger by. Where sizes stray the rule is
-careful, because one more unit costs more than one more page; more care than this costs more than it saves."""
+"""Share of the difference between appends that is added to the expected size of the next one. If sizes vary, the rule
+is careful, because one more unit costs more than one more page; a larger share costs more than it saves."""
 
 REFER_FROM: Final = 768
-"""Unfolds of so many bytes stay on a full page, which later ones name. On each page they would cost every append a unit
-more for each KB; where they are elsewhere, a load reads one page more, which is a fifth of a unit for 4 KB."""
+"""Bytes of unfolds from which later pages refer to a full page for them. On each page they would cost every append a
+unit more for each KB; on another page they cost each load one more read, a fifth of a unit for 4 KB."""
 
 _NAMED: Final = 16
-"""Bytes of unfolds that a page has less of where it only names another."""
+"""A reference to unfolds on another page takes fewer bytes than this; unfolds themselves take more."""
 
 _LEAST: Final = 20
-"""No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
+"""Least bytes of a frame. A token may come from outside with any numbers; this limits the steps of the computation."""
 
 
 def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: bool = False) -> bool:
-    """Whether a page, as a write leaves it, is to be left by the next.
+    """Whether the next append should begin a new page rather than extend this one.
 
     Args:
-        before: of the page that the write found last, this one or the one before it.
-        joined: bytes of the write, if it was several appends that met: those who meet next are taken to be as many.
-        kept: the write has left the unfolds as they were, which the next is taken to do, too.
+        left: token of the page after a write.
+        before: token of the last page before that write: of the same page, or of the one before it.
+        joined: bytes of the write if it joined several appends, as the next write is expected to; otherwise 0.
+        kept: whether the write kept the stored unfolds, as the next write is expected to.
     """
     if left.size >= ITEM_BYTES - ROOM:
         return True
@@ -72,12 +74,12 @@ def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: 
 
 
 def fits(page: Token, growth: int) -> bool:
-    """Whether a page takes so many bytes more. Where it does, closing it first would be no cheaper."""
+    """Whether a page has room for `growth` further bytes."""
     return page.size + growth <= ITEM_BYTES - ROOM
 
 
 def _spread(left: Token, before: Token | None) -> float:
-    """By how much the latest append differs in size from those before it."""
+    """Return the difference in bytes between the latest append and the average of those before it."""
     if before is None or not before.appends or left.version == before.version:
         return 0
     extended = left.appends > before.appends
@@ -86,7 +88,7 @@ def _spread(left: Token, before: Token | None) -> float:
 
 
 def _rate(left: Token, usual: float, *, kept: bool) -> float:
-    """The least average units of an append over a page's life, for appends of `usual` bytes each."""
+    """Compute the least average write units of an append over a page's life, at `usual` bytes each."""
     bare = max(0, left.size - left.carried)
     if kept and left.unfolds >= REFER_FROM:  # the next page would only name this one
         bare = max(0, bare - left.unfolds)

@@ -1,21 +1,21 @@
-"""Appends whose events all have ids that their caller chose: what was appended before is known by them.
+"""Appends of events that all have ids chosen by the caller: an earlier append is recognized by these ids.
 
-    expected       looked at (`evidence.SameIds`)                         all of the ids there, one after another
-    a place        the events at that place, once the append is refused   appended before
-    any stream     the last pages, which come with the head; then         appended before, wherever they are
-                   what has come since, as often as it is refused
+    expected       where the ids are searched (`evidence.SameIds`)          all ids found, one after another
+    a place        at that place, after the append was refused              appended before
+    any version    on the last pages, before the append; then among         appended before, at any index
+                   newer events, each time the append is refused
 
-    otherwise      none of them, some of them, or all of them but not in a row
-    a place        a conflict, as it is without ids
-    any stream     none: it is appended; else `IdTaken`
+    expected       ids found: none, some, or all but not in a row
+    a place        a conflict, as without ids
+    any version    none: the events are appended; otherwise `IdTaken`
 
-A place is a version, a token, or the beginning of a stream; it is looked at however far back it is. Where any stream
-will do, the look reaches as far back as the last pages do, and from when they were read on it misses nothing: of two
-calls at the same time one is told of the other's append. Contents are not compared.
+A place is a version, a token, or the beginning of a stream; it is searched however far back it is. If any version is
+expected, the search covers the last pages and everything that was appended after they were read. So of two calls at
+the same time, one finds the other's append. Contents are not compared.
 
-An append to several streams is looked for once one of them is not as expected: in all of them, one after another.
+An append to several streams is searched for in each of them, once one of them is not as expected.
 
-An append that finds what it expects does not look at ids, and costs what it costs without them.
+An append at a place that meets the expectation does not search for ids, and costs no more than one without ids.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
 
 LOOKED_BACK: Final = 8
-"""Pages that are read with the head where any stream will do, in the same request: those of small events hold some
-hundred, and each holds an append at least. Four KB of them cost a read unit, a fifth of what the append costs."""
+"""Number of pages that the search before an append at any version reads, in the same request as the head. A page of
+small events has some hundred; each page has an append at least. Four KB cost a read unit, a fifth of an append."""
 
 
 def begin(
@@ -130,7 +130,7 @@ def earlier_result(batch: Packed, head: Page | None, since: int, *, anywhere: bo
 
 
 def result_on_last_pages(batch: Packed, head: Page) -> Steps[Settled | None]:
-    """Return how an append ended before whose ids are on the pages that were read with the head; None if none is there.
+    """Return the result of an earlier append of the ids, from the pages read with the head; None if none.
 
     Raises:
         IdTaken: some of the ids are there, and not all of them in a row.
@@ -140,7 +140,7 @@ def result_on_last_pages(batch: Packed, head: Page) -> Steps[Settled | None]:
 
 
 def _result_anywhere(batch: Packed, pages: Sequence[Page], first: int) -> Steps[Settled | None]:
-    """Return how an append ended before whose ids may be anywhere from an index on; None if they are not there.
+    """Return the result of an earlier append of the ids from index `first` on; None if there is none.
 
     Args:
         pages: last pages of the stream, newest first.

@@ -1,13 +1,13 @@
-"""Pages to items and back. This outlives the code: see FORMATS §8 before touching a name.
+"""Pages as items of the table, with their etags and spans. This outlives the code: read FORMATS §8 before a change.
 
-The frames of a page stay packed until someone wants their events. What the item says besides must fit together, or it
-is no page: an item that contradicts itself is corrupt, and is never read half.
+The frames of a page stay encoded until a caller reads their events. All other attributes are checked against each
+other: an item that contradicts itself is corrupt, and no part of it is used.
 
-The etag of a page: what a writer that holds nothing else must know to append (FORMATS §8).
+The etag of a page is all that a writer must know of the page to append to it (FORMATS §8):
 
-index (4 bytes)   full (1 bit, then 31 of 0)   time of the latest stamp (8 bytes)      as 32 hex digits
+    index (4 bytes)   full (1 bit, then 31 of 0)   time of the latest stamp (8 bytes)      as 32 hex digits
 
-A page's events as a span: a frame is opened when the first of its events is wanted, and once.
+A `PageSpan` is a range of a page's events. It decodes a frame when the first of the frame's events is read.
 """
 
 from __future__ import annotations
@@ -55,33 +55,35 @@ STREAMS: Final = TableSpec(
     ttl="ttl",
     stream=True,
 )
-"""Streams of events as chains of pages. `ttl` is set on idempotency records only."""
+"""Table of streams, each a chain of pages. Only records of idempotency keys have `ttl`."""
 
 ARCHIVE: Final = TableSpec(kind="streams-archive", partition=STREAMS.partition, sort=STREAMS.sort)
-"""Streams as copied before they were pruned. Those of other layouts have their own: names may be the same."""
+"""Table of events that were copied before they were pruned. Other layouts have tables of their own, since streams of
+two layouts may have the same name."""
 
 
 REMOVING: Final = bytes.fromhex("dead")
-"""What `w` ends with where the write took events away, so that the feed knows."""
+"""Last bytes of `w` after a write that removed events, from which the feed recognizes such a write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page, as it was read.
+    """A page of a stream, with the contents of its item when it was read.
 
     Attributes:
-        index: of its first event (`i`).
-        version: index of the next event after it (`n`); the stream's version, on the last page.
-        frames: its events that are still there (`f`), the last ones of those that it was given.
-        unfolds: those that its latest write left (`u`), packed, or which page has them; empty for none.
-        full: no append extends it (`x`).
-        deleted: a tombstone (`z`).
-        low_water: everything below is pruned (`l`); 0 where it does not say.
-        stamp: of its latest write where that added no frame (`w`).
-        table: that it was read from.
-        before: pages of the stream before it that were read on the way to it, in a row.
-        found: the unfolds that another page has, once they are read there.
-        count: events that it holds.
+        stream: name of the stream (`p`).
+        index: index of the page's first event (`i`).
+        version: index after the page's last event (`n`); on the last page this is the stream's version.
+        frames: frames of the page's events (`f`), without those that were pruned.
+        unfolds: encoded unfolds (`u`), or a reference to the page that has them; empty if there are none.
+        full: whether no append may extend the page (`x`).
+        deleted: whether the page is a tombstone (`z`).
+        low_water: index below which all events are pruned (`l`); 0 if the item has none.
+        stamp: stamp of the latest write, if that added no frame (`w`); None otherwise.
+        table: table that the page was read from.
+        before: earlier pages of the stream that were read together with this one, in order and without gaps.
+        found: encoded unfolds from the page that `unfolds` refers to, once they have been read there.
+        count: number of events in `frames`.
     """
 
     stream: str
@@ -99,58 +101,65 @@ class Page:
     count: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Count once what every reader asks for."""
+        """Set `count`, which every reader needs."""
         object.__setattr__(self, "count", sum([frame.count for frame in self.frames]))
 
     @property
     def size(self) -> int:
-        """Bytes of the whole item."""
+        """Size of the whole item in bytes."""
         return item_size(write_page(self))
 
     @property
     def base(self) -> int:
-        """Index of the first event that it holds; its version, where it holds none."""
+        """Index of the first event that the page still has; its version if it has none."""
         return self.version - self.count
 
     @property
     def unfolds_at(self) -> int | None:
-        """Index of the page that has its unfolds, where that is another."""
+        """Index of the page that `unfolds` refers to; None if it is no reference."""
         return referred(self.unfolds)
 
     @property
     def span(self) -> PageSpan:
-        """Those of them that are not pruned."""
+        """Span of the page's events that are not pruned."""
         return _span(self, min(max(self.base, self.low_water), self.version), self.version, {})
 
     @property
     def latest(self) -> bytes:
-        """Stamp of its latest write."""
+        """Stamp of the latest write to the page."""
         return self.stamp if self.stamp is not None else self.frames[-1].stamp
 
     @property
     def removing(self) -> bool:
-        """Whether its latest write took events or unfolds away. Of other writes one in 65,536 looks so, and says again
-        what is known.
+        """Whether the latest write removed events or unfolds.
+
+        One in 65,536 of the other writes without events looks like a removal; the feed then repeats what is known.
         """
         return self.stamp is not None and self.stamp.endswith(REMOVING)
 
     @property
     def time(self) -> Ticks:
-        """Of its latest stamp (`r`): above that of every earlier write, so that it names the page as it is."""
+        """Time of the latest stamp (`r`), which increases with each write, so it identifies the page's state."""
         return time_of(self.latest)
 
     @property
     def state(self) -> PageState:
-        """What its etag says. No append follows a tombstone, so a token of one must not say that it is full."""
+        """State of the page that its etag encodes.
+
+        The state of a tombstone is not full: a token of a full page would let an append begin the next page.
+        """
         return PageState(index=self.index, full=self.full and not self.deleted, time=self.time)
 
     @property
     def etag(self) -> str:
-        """Of its latest write."""
+        """Etag of the page, which each write changes."""
         return self.state.etag()
 
     def token(self) -> Token:
-        """What makes an append on exactly this page one request. Its size is without `w`, which an append removes."""
+        """Make the token with which an append to exactly this page takes one request.
+
+        Its size is without `w`, which an append removes.
+        """
         return Token(
             version=self.version,
             etag=self.etag,
@@ -164,14 +173,14 @@ class Page:
         )
 
     def read_frame(self, position: int) -> tuple[EncodedEvent, ...]:
-        """The events of a frame. Raises `CorruptData`."""
+        """Decode the events of the frame at `position`; raise `CorruptData` if it is malformed."""
         try:
             return self.frames[position].events()
         except CorruptData as error:
             raise CorruptData(f"{self.stream}: page {self.index}, frame {position}: {error}") from error
 
     def read_unfolds(self) -> tuple[EncodedUnfold, ...]:
-        """Its unfolds. Raises `CorruptData`."""
+        """Decode the unfolds of the page; raise `CorruptData` if they are malformed."""
         try:
             data = self.found or self.unfolds
             return read_unfolds(data).unfolds() if data else ()
@@ -180,23 +189,23 @@ class Page:
 
 
 def origin(table: str, stream: str) -> str:
-    """The table and the stream that a token belongs to, as one text."""
+    """Return the text that identifies the table and the stream to which a token belongs."""
     place = table.place if isinstance(table, PlacedName) else ""
     return f"{place}\0{table}\0{stream}"
 
 
 def page_key(stream: str, index: int) -> Key:
-    """Primary key of the page whose first event has index `index`."""
+    """Return the primary key of the page whose first event has index `index`."""
     return {"p": text(stream), "i": number(index)}
 
 
 def is_page(item: Item) -> bool:
-    """Whether an item is a page: nothing else that has such keys counts its writes."""
+    """Whether an item of the table is a page: no other kind of item has both `n` and `r`."""
     return item.keys() >= {"p", "i", "n", "r"}
 
 
 def read_page(item: Item, table: str = "", before: tuple[Page, ...] = ()) -> Page:
-    """Decode a page. Raises `CorruptData` where it is none, or contradicts itself."""
+    """Decode a page from its item; raise `CorruptData` if the item is no page or contradicts itself."""
     try:
         page = _read(item, table, before)
         _check(page)
@@ -210,7 +219,7 @@ def read_page(item: Item, table: str = "", before: tuple[Page, ...] = ()) -> Pag
 
 
 def write_page(page: Page) -> Item:
-    """The item of a page; the inverse of `read_page`."""
+    """Encode a page as its item, from which `read_page` decodes it."""
     item: dict[str, AttributeValue] = {
         **page_key(page.stream, page.index),
         "n": number(page.version),
@@ -232,22 +241,22 @@ def write_page(page: Page) -> Item:
 
 
 def write_frames(frames: tuple[Frame, ...]) -> AttributeValue:
-    """`f`, or what an append adds to it."""
+    """Encode frames as the value of `f`, or as the list that an append adds to it."""
     return sequence(binary(frame.binary()) for frame in frames)
 
 
 def frames_size(frames: tuple[Frame, ...]) -> int:
-    """Bytes that frames take in an item."""
+    """Compute the bytes that frames take in an item."""
     return attribute_size("f", write_frames(frames)) if frames else 0
 
 
 def unfolds_size(unfolds: bytes) -> int:
-    """Bytes that unfolds take in an item."""
+    """Compute the bytes that encoded unfolds take in an item."""
     return attribute_size("u", binary(unfolds)) if unfolds else 0
 
 
 def stamp_size(stamp: bytes | None) -> int:
-    """Bytes that `w` takes in an item."""
+    """Compute the bytes that a stamp takes in an item as `w`; 0 for None."""
     return 0 if stamp is None else attribute_size("w", binary(stamp))
 
 
@@ -267,7 +276,7 @@ _page: Final = fast_constructor(Page)
 
 
 def _check(page: Page) -> None:
-    """Raise `CorruptData` for what no writer of this layout leaves."""
+    """Raise `CorruptData` if the attributes of a page contradict each other."""
     if not 0 <= page.index <= page.version <= MAX_VERSION:
         raise CorruptData("i and n that no page has")
     base = page.base
@@ -287,7 +296,7 @@ def _check(page: Page) -> None:
 
 
 def _check_stamps(page: Page, revision: int) -> None:
-    """Check that the times of its writes increase; those of its frames were read with them."""
+    """Raise `CorruptData` unless the stamps of a page increase, and `r` is the time of the latest."""
     times = [frame[0][:TIME_BYTES] for frame in page.frames]
     if page.stamp is not None:
         if len(page.stamp) != STAMP_BYTES:
@@ -348,11 +357,12 @@ _FULL: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """Which page was written last, and what its latest write left.
+    """The state of a page after a write, which its etag encodes.
 
     Attributes:
-        index: of the page's first event.
-        time: of its latest stamp. The next one is above it, so page and time name one state.
+        index: index of the page's first event.
+        full: whether no append may extend the page.
+        time: time of the latest stamp. Each write increases it, so index and time identify one state.
     """
 
     index: int
@@ -360,12 +370,15 @@ class PageState:
     time: Ticks
 
     def etag(self) -> str:
-        """32 hex digits."""
+        """Encode the state as an etag of 32 hex digits."""
         return f"{self.index:08x}{_FULL if self.full else 0:08x}{self.time:016x}"
 
 
 def state_of(etag: str) -> PageState | None:
-    """The inverse; None for what is no page's etag. An etag comes from outside, and what it says may be false."""
+    """Decode the page state in an etag; None if the etag is not of a page.
+
+    An etag may come from outside, so the state may be false.
+    """
     try:
         index, second, time = int(etag[:8], 16), int(etag[8:16], 16), int(etag[16:], 16)
     except ValueError:
@@ -377,35 +390,35 @@ def state_of(etag: str) -> PageState | None:
 
 @dataclass(frozen=True, slots=True)
 class PageSpan:
-    """Events `base` to `next - 1` of a page that holds them."""
+    """A range of a page's events: those with the indices `base` to `next - 1`."""
 
     page: Page
     base: int
     next: int
     _opened: dict[int, EncodedEvent] = field(default_factory=dict, compare=False, repr=False)
-    """What all spans of a page have opened of it, by index. A frame that may be large is kept alone: a few bytes of a
-    page could otherwise hold all of a reader's memory.
+    """Decoded events by index, shared by all spans of a page. The events of a frame that may be large are kept alone:
+    otherwise, a few bytes of a page could fill the reader's memory.
     """
 
     @property
     def types(self) -> Sequence[str]:
-        """Of each, its type. Raises `CorruptData`."""
+        """Types of the events in order. Raises `CorruptData` if a frame is malformed."""
         return tuple(self.read(offset).type for offset in range(self.next - self.base))
 
     def since(self, index: int) -> PageSpan:
-        """Without the events below `index`."""
+        """Return the span without the events below `index`."""
         if index <= self.base:
             return self
         return PageSpan(self.page, min(max(self.base, index), self.next), self.next, self._opened)
 
     def before(self, index: int) -> PageSpan:
-        """Without the events at or above `index`."""
+        """Return the span without the events at or above `index`."""
         if index >= self.next:
             return self
         return PageSpan(self.page, self.base, max(min(self.next, index), self.base), self._opened)
 
     def read(self, offset: int) -> EncodedEvent:
-        """The event at `base + offset`. Raises `CorruptData`."""
+        """Decode the event at `base + offset`; raise `CorruptData` if its frame is malformed."""
         page, index = self.page, self.base + offset
         place = index - page.version + page.count
         if page.count == len(page.frames) and place >= 0:
@@ -415,7 +428,10 @@ class PageSpan:
         return self._open(index) if event is None else event
 
     def recorded(self, stream: str, offsets: range) -> list[Recorded] | None:
-        """`PlainSpan.recorded`."""
+        """Decode the events at `offsets`, if each is plain and has a frame of its own; otherwise None.
+
+        This is `PlainSpan.recorded`.
+        """
         page, first = self.page, self.base - self.page.base
         if page.count != len(page.frames) or first < 0:
             return None
@@ -423,7 +439,10 @@ class PageSpan:
         return plain_events(stream, indices, map(page.frames[first:].__getitem__, offsets))
 
     def holds_large(self, offsets: range) -> bool:
-        """`PlainSpan.holds_large`."""
+        """Whether an event at `offsets` may be large; False unless each event has a frame of its own.
+
+        This is `PlainSpan.holds_large`.
+        """
         page, first = self.page, self.base - self.page.base
         if page.count != len(page.frames) or first < 0:
             return False
@@ -431,12 +450,12 @@ class PageSpan:
         return any(may_be_large(Encoded(frame.encoding, frame.data)) for frame in frames)
 
     def type(self, offset: int) -> str:
-        """Its type; empty where the frame that holds it is broken."""
+        """Return the type of the event at `base + offset`; empty if its frame is malformed."""
         event = self._found(offset)
         return "" if event is None else event.type
 
     def timestamp(self, offset: int) -> str:
-        """When it happened; empty where the frame that holds it is broken."""
+        """Return the timestamp of the event at `base + offset`; empty if its frame is malformed."""
         event = self._found(offset)
         return "" if event is None else event.timestamp
 
@@ -447,7 +466,7 @@ class PageSpan:
             return None
 
     def _open(self, index: int) -> EncodedEvent:
-        """Open the frame that holds event `index`; the event. Raises `IndexError`."""
+        """Decode the frame with event `index` and return the event; raise `IndexError` if no frame has it."""
         page, end = self.page, self.page.base
         for place, frame in enumerate(page.frames):
             first, end = end, end + frame.count

@@ -16,7 +16,7 @@ from epochal.plan.ops import Steps
 
 
 def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[Page]]:
-    """Append joined batches on exactly the last page that is known; else reject all with the last page."""
+    """Append joined batches on exactly the known last page; else reject all with the last page."""
     refused = yield from write(table, whole, known)
     if isinstance(refused, Planned):
         return refused.written
@@ -26,7 +26,7 @@ def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[
 
 
 def results_of_joined(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
-    """Yield the result of each of the joined batches, from that of the write that they went out in."""
+    """Yield the result of each joined batch, computed from the result of their common write."""
     if isinstance(result, Rejected):
         yield from (result for _ in batches)
         return
@@ -41,7 +41,7 @@ def results_of_joined(batches: Sequence[Packed], result: Result[Page]) -> Iterat
 
 
 def _overtaken(token: Token, version: int, later: int) -> Token:
-    """Return the token of a joined append that `later` others followed: an append on this token is in conflict."""
+    """Return the token of a joined append before `later` others; an append on it is in conflict."""
     state = state_of(token.etag or "")
     if state is None:
         return Token(version=version, etag=token.etag)

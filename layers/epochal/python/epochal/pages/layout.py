@@ -1,4 +1,4 @@
-"""Named streams as chains of pages: what the store asks of the layout (see `epochal.layout.streams`)."""
+"""The pages layout of named streams, with the methods that a store calls (see `epochal.layout.streams`)."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ else:
 T = TypeVar("T")
 
 COMPRESS_FROM: Final = 4 * 1024
-"""Bodies of an append are compressed together, which a larger one does not gain from: it has enough of its own."""
+"""Bytes from which a body is compressed by itself. Smaller ones are compressed together with those of their append."""
 
 _FIELDS: Final = 32
-"""Bytes that an unfold takes besides its type and bodies, at most."""
+"""Largest number of bytes that an unfold takes besides its type and bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Streams as chains of pages."""
+    """The layout that stores each stream as a chain of pages."""
 
     name = "pages"
     compress_from = COMPRESS_FROM
@@ -58,13 +58,13 @@ class Pages:
     keeps_ids = True
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
-        """Return the bytes that an append has for events beside these unfolds, on a page of its own, uncompressed."""
+        """Return the bytes that events may take on a new page with these unfolds, all uncompressed."""
         return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
 
     def append(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Answer[Page]]:
-        """Append a batch if the stream has the expected version; under a key once, whatever is expected later."""
+        """Append a batch if the stream has the expected version; under a key, append it only once."""
         if key is None:
             return (yield from append(table, packed(batch), expected))
         return (yield from several.append_once(table, packed(batch), expected, key))
@@ -89,7 +89,7 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Page] | Unmet]:
-        """Append a batch to each of several streams, with writes to tables of the program; all or nothing."""
+        """Append batches to several streams, with writes to the program's own tables; all or nothing."""
         return (yield from several.append_all(table, _all_packed(appends), key, also))
 
     def append_all_on(
@@ -100,7 +100,7 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
-        """Append batches on exactly the known last pages, if the streams in `reads` have theirs; all or nothing."""
+        """Append batches if these streams and those in `reads` have the known last pages; all or nothing."""
         return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
 
     def append_tagged(
@@ -123,7 +123,7 @@ class Pages:
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
     ) -> Steps[tuple[Result[Page], ...]]:
-        """Append batches to the end of one stream in one write, whatever its version is; return a result for each."""
+        """Append batches to one stream in one write, at any version; return a result for each."""
         packs = [packed(batch) for batch in batches]
         result = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
         return tuple(results_of_joined(packs, result))

@@ -1,12 +1,11 @@
-"""Named streams as pages, as the feed sees them: every page is a head.
+"""What the feed reads from pages: the events that the latest write to a page appended or removed.
 
-What a page tells the feed: the events that its latest write appended, or that it took events away.
+To the feed, every page is a head: its image contains its index, its version and its frames, so no further read is
+needed. A stream has as many heads as pages, each with events of its own. A full page does not tell whether another
+follows.
 
-Every page is a head: its image carries its index, the next one, and its frames, so nothing need be read. A stream has
-as many heads as pages, each with events of its own; one that is full does not tell whether another follows.
-
-Frames of one write have stamps one tick apart. Those of two writes may have, too, where a clock is behind the stream:
-then a head tells events that an earlier one has told, which the index drops.
+The frames of one write have stamps one tick apart. The frames of two writes may have, too, if a writer's clock is
+behind the stream. Then a head repeats events of an earlier image, which the index drops.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:
-    """Streams by name."""
+    """Make the feed's source of the named streams in a table of pages."""
     return Source(
         name="pages",
         table=table,
@@ -66,7 +65,7 @@ def pages_source(table: str, partitions: int = 1) -> Source:
 
 
 def heal_pages(table: str) -> Heal:
-    """Heals gaps of streams from their pages."""
+    """Make the function that reads events missing from the feed from the pages of their streams."""
     return heal_streams("pages", partial(begin, table), partial(advance, table), _writes)
 
 
@@ -79,15 +78,16 @@ def _kind_of(item: Item) -> str | None:
 
 
 def _is_aside(item: Item) -> bool:
-    """Whether it is the record of an id, or the key that tokens are sealed with."""
+    """Whether an item is the record of an event id or the key that seals tokens."""
     return item.keys() >= set(STREAMS.keys) and item["p"].get("S", "").startswith((EVENT_IDS, SEALS))
 
 
 def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
-    """A stream is read by its key; a page is put and updated, and got where a transaction has to be told.
+    """Return the permissions on the table of pages that each function of a deployment needs.
 
-    Bodies of tagged events may be on another page than that of their tag, and ids have records; which tags there are a
-    scan tells.
+    Streams are read by queries, and written by puts and updates of pages. Single items are read to learn whether a
+    transaction was applied, for records of event ids, and for bodies of tagged events on the pages of other tags. A
+    scan lists the tags.
     """
     reading = ("Query", "GetItem", "BatchGetItem")
     actions = {
@@ -108,21 +108,22 @@ def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
 
 
 def _category_of(stream: str) -> str:
-    """Of a tag, its group, so that it is no stream's."""
+    """Return the category of a stream; that of a tag's stream has a prefix that no other category has."""
     tag = stream.removeprefix(TAG_STREAMS)
     return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
 
 
 WHERE: Condition = Present("r", "N")
-"""What only pages meet: records of idempotency keys do not."""
+"""Condition that pages meet and records of idempotency keys do not."""
 
 
 def appended(item: Item) -> Change | None:
-    """The span that a page's latest write appended, or what is gone, if it was a prune or a deletion; None for records,
-    and other writes without events.
+    """Return the events that the latest write to a page appended, or the removal that it made.
+
+    None for records, and for other writes without events.
 
     Raises:
-        CorruptData: the item looks like a page, and contradicts itself.
+        CorruptData: the item has the attributes of a page, and contradicts itself.
     """
     page = _page_of(item)
     if page is None or page.stamp is not None:
@@ -131,7 +132,7 @@ def appended(item: Item) -> Change | None:
 
 
 def _latest(page: Page) -> int:
-    """How many events the latest write appended."""
+    """Count the events that the latest write to a page appended: those of the last stamps one tick apart."""
     *earlier, last = page.frames
     count, time = last.count, time_of(last.stamp)
     for frame in reversed(earlier):
@@ -143,13 +144,16 @@ def _latest(page: Page) -> int:
 
 
 def end(item: Item) -> End | None:
-    """Where a page ends; None for records. Raises as `appended` does."""
+    """Return the end of a page's events; None for a record. Raise `CorruptData` as `appended` does."""
     page = _page_of(item)
     return None if page is None else _end(page)
 
 
 def _end(page: Page) -> End:
-    """A page that is open is the last: it tells whether unfolds are left."""
+    """Return the end of a page's events and what is pruned.
+
+    Only an open page without events and unfolds says that the stream is emptied, since an open page is the last.
+    """
     pruned = max(page.low_water, page.base if page.base > page.index else 0)
     kind: RemovalKind = "deleted" if page.deleted else "pruned"
     if not page.full and not page.unfolds and 0 < page.version <= pruned:
@@ -158,19 +162,27 @@ def _end(page: Page) -> End:
 
 
 def stored(item: Item) -> Span | None:
-    """The events that a page holds, or None where it holds none. Raises `CorruptData`."""
+    """Return the events that a page has and that are not pruned; None if there are none.
+
+    Raises:
+        CorruptData: the page contradicts itself, or a frame is malformed.
+    """
     page = _page_of(item)
     return None if page is None else _span(page.span)
 
 
 def written(item: Item) -> Ticks | None:
-    """When a page's last frame was written. Raises `CorruptData`."""
+    """Return the time of a page's last append; None without frames. Raise `CorruptData` if malformed."""
     page = _page_of(item)
     return time_of(page.frames[-1].stamp) if page is not None and page.frames else None
 
 
 def aged(item: Item, moment: Ticks) -> int:
-    """The index below which a page's events were written before a moment; 0 where none was. Raises `CorruptData`."""
+    """Return the index below which a page's events are older than a moment; 0 if none is.
+
+    Raises:
+        CorruptData: the page contradicts itself.
+    """
     page = _page_of(item)
     older = 0
     for frame in () if page is None else page.frames:
@@ -181,7 +193,7 @@ def aged(item: Item, moment: Ticks) -> int:
 
 
 def _writes(span: PageSpan) -> Iterator[tuple[int, int, Ticks]]:
-    """The frames of a span: the index of the first event of each, the one after its last, and when it was written."""
+    """Yield for each append in a span its first index, the index after its last event, and its time."""
     index = span.page.base
     for frame in span.page.frames:
         first, index = max(index, span.base), index + frame.count
@@ -198,7 +210,11 @@ def _span(span: PageSpan) -> Span | None:
 
 
 def stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
-    """The pages that hold events `first` to `end - 1`, in two requests. Raises `CorruptData`."""
+    """Read the pages with the events `first` to `end - 1`, by two queries at most.
+
+    Raises:
+        CorruptData: a page contradicts itself.
+    """
     reply = yield query(table, stream, 0, first, forward=False, limit=1)
     items = reply.items
     if end > first + 1:
@@ -219,7 +235,11 @@ def _shown(page: Page) -> StoredItem:
 
 
 def _appends(page: Page) -> Iterator[StoredAppend]:
-    """Each left the page with one frame more; the latest left it as it is."""
+    """Yield the appends to a page, each with the write units that it cost.
+
+    The cost is computed from the size of the page after the append: with the frames up to its own, and for the latest
+    append the whole page.
+    """
     index = page.base
     least = bool(page.unfolds) or page.stamp is not None or page.base > page.index
     bare = replace(page, unfolds=b"", stamp=None, full=False, deleted=False)

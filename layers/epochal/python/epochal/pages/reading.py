@@ -1,17 +1,17 @@
-"""Reading a stream, forward or backward, some pages at a time, complete or saying where it stopped.
+"""Reading a stream forward or backward, some pages at a time.
 
-The last page says what the read is of: its version is the end, and its own events need no further request. Every page
-before it is full, and no longer changes except that it is pruned; so each index below is in exactly one page, which
-begins at or before it and ends where the next begins.
+A read begins with the last page: its version is the end of the read, and its own events need no further request. Every
+page before it is full, and changes only when it is pruned. So each lower index is in exactly one page, which begins at
+or below that index and ends where the next page begins.
 
-    a page lacks events at its beginning          they were pruned: the read goes on above them
+    a page lacks its first events                 they were pruned: the read goes on after them
     a page ends before the next one begins        it has grown since it was read: it is read again
-    no page holds the event                       corruption
+    no page contains the event                    the stream is corrupt
 
-Pages are pruned oldest first, so everything below an event that was pruned is gone, too. What a read passes over it
-shows: its cursor moves on without spans, and the low-water mark of its head with it.
+Pages are pruned oldest first, so all events below a pruned event are gone, too. A read that passes over pruned events
+shows this: the cursor moves on without spans, and the low-water mark of its head rises.
 
-A read is a value: cursors can be kept and resumed.
+A cursor is an immutable value, which can be kept and resumed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import Item, number
 
 SHORT: Final = 16
-"""Pages that a read from the beginning asks for at once: of most streams that is all there is, in one request."""
+"""Number of pages that a read from the beginning requests at once: all pages of most streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where a read of the stream whose last page is `head` has got to.
+    """The position of a read in a stream.
 
     Attributes:
-        at: forward, the next index wanted; backward, the index after the next one wanted.
-        located: forward, a page begins at `at`; otherwise the one that holds it must be found first.
-        ahead: forward, pages that have been read already.
-        pages, events: full pages that have been passed, and what they held: how many pages hold what is wanted.
+        head: last page of the stream, at which the read ends or began.
+        at: forward, the index of the next event to read; backward, the index after it.
+        forward: whether the read goes to higher indices.
+        located: forward, whether a page begins at `at`; if not, the page with that event must be found first.
+        ahead: forward, pages that have been read already and follow the cursor.
+        pages, events: number of full pages that the read has passed, and of their events, to estimate later requests.
     """
 
     head: Page
@@ -53,11 +55,11 @@ class Cursor:
 
     @property
     def at_end(self) -> bool:
-        """Nothing is left to read."""
+        """Whether no event is left to read."""
         return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
 
     def pages_of(self, limit: int | None) -> int | None:
-        """Pages to ask for where so many events are wanted. One has an event at least, and dozens of small ones."""
+        """Estimate the number of pages to request for `limit` events; None if there is no limit."""
         if limit is None:
             return None
         if not self.events:
@@ -66,10 +68,14 @@ class Cursor:
         return min(limit, limit * self.pages // self.events + 2)
 
     def passing(self, pages: Sequence[Page], at: int, mark: int) -> Cursor:
-        """Having passed these, of which the last one of all tells nothing: it may have been begun just now.
+        """Return the cursor after reading these pages, at index `at`.
+
+        Only full pages count for the estimate of later requests: the last page may have been begun just now.
 
         Args:
-            mark: everything below is found to be pruned.
+            pages: the pages that were read.
+            at: the new index, as in `Cursor.at`.
+            mark: index below which all events turned out to be pruned.
         """
         full = [page.version - page.index for page in pages if page.full]
         head = self.head if mark == self.head.low_water else replace(self.head, low_water=mark)
@@ -83,16 +89,17 @@ Part = ReadPart[PageSpan, Cursor]
 
 
 def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page | None]:
-    """The last page, or where the read need not be consistent one that has been; None where the stream does not exist.
+    """Read the last page of a stream, with its unfolds; None if the stream does not exist.
 
-    A page that is full stays as it is: an append on one that is the last no more finds another where it would begin.
+    An inconsistent read may return an earlier last page. That is safe: an append on it is refused, since the page has
+    changed or the next one exists.
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
     return (yield from whole(read_page(reply.items[0], table))) if reply.items else None
 
 
 def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:
-    """The last page of each stream, read side by side; its unfolds may be elsewhere."""
+    """Read the last page of each stream in parallel, without unfolds that are on other pages."""
     replies = yield from side_by_side(
         query(table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in streams
     )
@@ -103,7 +110,10 @@ def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | N
 
 
 def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = SHORT) -> Steps[Page | None]:
-    """`load_head`, with the first pages of the stream, which of most are all."""
+    """Read the last page of a stream as `load_head` does, and also its first `most` pages.
+
+    Most streams have no more pages than that, so one request is enough.
+    """
     reply = yield query(table, stream, 0, MAX_VERSION, limit=most, consistent=consistent)
     if not reply.items:
         return None
@@ -115,15 +125,19 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
 
 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
-    """The page that begins at `index`."""
+    """Read the page whose first event has index `index`; None if there is none."""
     reply = yield Get(table=table, key=page_key(stream, index))
     return None if reply.item is None else read_page(reply.item, table)
 
 
 def whole(head: Page) -> Steps[Page]:
-    """A last page that was read, with its unfolds, where another page has them.
+    """Return a last page with its unfolds, which are read if another page has them.
 
-    That page is full, and loses them only once they count no more: then the last page is another, and is read again.
+    The other page loses the unfolds only when they are out of date. Then the stream has a new last page, which is read
+    and returned instead.
+
+    Raises:
+        CorruptData: the other page has no unfolds, and the last page has not changed.
     """
     while True:
         unfolds_at = head.unfolds_at
@@ -146,10 +160,12 @@ def whole(head: Page) -> Steps[Page]:
 def begin(
     table: str, stream: str, start: int | None, *, forward: bool = True, limit: int | None = None
 ) -> Steps[Cursor | None]:
-    """Read the last page and stand before event `start`, or before all of them. None: there is no such stream.
+    """Read the last page of a stream and return a cursor at event `start`; None if there is no stream.
 
     Args:
-        limit: events wanted; more than what holds them is not read.
+        start: index of the first event to read; None is the first event of the stream, or the last one backward.
+        forward: whether the read goes to higher indices.
+        limit: number of events to read, which limits the pages that are requested.
     """
     if forward and not start:
         # A page has an event at least; one more shows that a stream of few pages ends there.
@@ -159,7 +175,10 @@ def begin(
 
 
 def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
-    """Stand before event `start` of a stream whose last page is in hand."""
+    """Return a cursor at event `start` of a stream whose last page was read.
+
+    A `start` of None is the first event of the stream, or the last one if the read goes backward.
+    """
     if forward:
         index = max(start or 0, head.low_water)
         ahead = tuple([page for page in head.before if page.version > index])
@@ -170,11 +189,14 @@ def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
 
 
 def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent: bool = True) -> Steps[Part]:
-    """One part more: one request, or none, and another only to read again what has grown.
+    """Read the next part of a stream; most parts take one request or none.
+
+    A further request is made only for a page that must be found or that has grown since it was read.
 
     Args:
-        limit: events wanted; more or fewer may come, since pages are read whole, and it is guessed how many have them.
-        consistent: False reads pages as they have been, which may have less; then again, as they are.
+        limit: number of events to read. The part may have more or fewer, since whole pages are read, and their number
+            is estimated.
+        consistent: False allows an eventually consistent read. If that lacks the events, a consistent one follows.
 
     Raises:
         CorruptData: an event is in no page, and was not pruned.
@@ -201,7 +223,7 @@ def query(
     limit: int | None = None,
     consistent: bool = True,
 ) -> Query:
-    """Pages that begin at these indices."""
+    """Make the query for the pages of a stream that begin at the indices `lowest` to `highest`."""
     return Query(
         table=table,
         partition=("p", page_key(stream, 0)["p"]),
@@ -237,7 +259,7 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
 
 
 def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
-    """What pages hold from the cursor on, up to the first that does not go on where the last one ended."""
+    """Make the part after the cursor from consecutive pages; None if no page has that event."""
     index, mark, version = cursor.at, cursor.head.low_water, cursor.head.version
     spans: list[PageSpan] = []
     passed: list[Page] = []
@@ -266,7 +288,10 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
 
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
-    """A part of the events below the cursor; where events of a page are gone, all below are."""
+    """Make the part below the cursor from consecutive pages; None if no page continues there.
+
+    If events of a page are pruned, all events below them are, too.
+    """
     index, mark = cursor.at, cursor.head.low_water
     spans: list[PageSpan] = []
     passed: list[Page] = []
@@ -287,7 +312,7 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
 
 
 def sound(table: str, items: Iterable[Item]) -> Iterator[Page]:
-    """Pages up to one that cannot be read, which is an error once it comes first."""
+    """Decode pages up to one that is corrupt; raise `CorruptData` only if that is the first page."""
     for position, item in enumerate(items):
         try:
             page = read_page(item, table)

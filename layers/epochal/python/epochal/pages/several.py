@@ -1,12 +1,12 @@
-"""Appends to several named streams at once, and decisions on what was read of others: one commit (`commit`).
+"""Appends to several streams at once, and decisions that depend on further streams, as one commit (`commit`).
 
-Under an idempotency key a record is written with it, which says what each stream got. So the record is there if and
-only if the append was made: no search is needed, nor is anything undetermined, whatever is pruned since. Where a stream
-is not as expected, the record is asked for before that is told.
+Under an idempotency key, the commit also writes a record, which says what was appended to each stream. So the record
+exists if and only if the append was made: no stream is searched, and no result is undetermined, even after a prune. If
+a stream is not as expected, the record is read before the conflict is returned.
 
-    made      for each stream in the order of names: first index, events (numbers), the etag that was left (16 bytes)
-    events    only of a decision: an append tells how many by its contents
-    etag      0 where there is no stream: a decision has streams that it has only read
+    made      for each stream in the order of names: first index, number of events, new etag (16 bytes)
+    events    the number of events is only in the record of a decision; the contents of an append determine it
+    etag      0 if there is no stream, since a decision may read streams that do not exist
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ T = TypeVar("T")
 
 _ETAG_BYTES: Final = 16
 _NO_ETAG: Final = "00" * _ETAG_BYTES
-"""Where there is no stream; no page has it, since its time is above 0."""
+"""Etag in a record for a stream that does not exist; no page has it, since the time of a page is above 0."""
 
 StreamRead = tuple[str, Known[Page]]
-"""A stream, and what is known of its last page."""
+"""Name of a stream, and what is known of its last page."""
 
 StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
-"""The streams that are not as expected; or what an earlier call has left."""
+"""Result other than a commit: the streams that are not as expected, or the outcome of an earlier call."""
 
 
 def append_all(
@@ -218,7 +218,7 @@ class SeveralKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsPart:
-    """What a commit has of named streams: appends as they are expected, where others are as they were read."""
+    """The part of a commit for named streams: appends at expected versions, and streams that were read."""
 
     table: str
     batches: Mapping[str, Packed]
@@ -398,7 +398,7 @@ def append_once(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAttempts:
-    """See `layout.once.Attempts`."""
+    """The requests that a batch under an idempotency key can be tried with (`layout.once.Attempts`)."""
 
     table: str
     batch: Packed
@@ -420,11 +420,11 @@ class PageAttempts:
         return cast("Answer[Page]", part.results(ended)[0])
 
     def is_new(self, known: Known[Page]) -> bool | None:
-        """See `appending.is_new`."""
+        """Whether the known last page is not newer than the key's moment; None if the key has no moment."""
         return is_new(known, self.batch.above)
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-        """See `appending.result_under_key`."""
+        """Look for an append of the batch's events under its key from index `since` on; None if none."""
         return result_under_key(self.batch, head, since, later=repeatable)
 
     def unfold_on(
@@ -464,7 +464,7 @@ class PageAttempts:
         return ended.writes[stream].token if isinstance(ended, Made) else ended
 
     def is_pruned(self, head: Page, since: int) -> Steps[bool]:
-        """Whether pages that may have had an append of events under the key are pruned."""
+        """Whether events from index `since` on are pruned that may have been appended under the key."""
         verdict = yield from was_applied(KeyedAppend.of(self.batch, since, later=True), [head])
         return isinstance(verdict, Unknowable)
 

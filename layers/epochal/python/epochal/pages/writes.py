@@ -1,6 +1,7 @@
-"""The writes of an append, as plans, and the token that each leaves behind: pure arithmetic on FORMATS §8.
+"""The writes that append a batch to the last page, and one attempt to make such a write.
 
-One attempt to append on what is known of the last page: the write that goes out, and what blocked it.
+A planned write includes the token of the page after it, which is computed from FORMATS §8 without a read. An attempt
+returns the write that was applied, or what blocked it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, U
 from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
 
 ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
-"""Expectations of no place: on whatever comes back the append goes on."""
+"""Expected versions that a stream meets at any version, so that an append is retried on the newer last page."""
 
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
@@ -47,7 +48,7 @@ _P = TypeVar("_P", bound="Planned | None")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A write of a stream's last page, and what it leaves.
+    """A write of a stream's last page, and the token of the page after it.
 
     Attributes:
         write: the write itself.
@@ -150,7 +151,7 @@ def removing(etag: str) -> bytes:
 
 
 def kept_by_next(page: Page) -> bytes:
-    """Return what the page after a full one has of its unfolds: a reference if large, else themselves."""
+    """Return the unfolds that the page after a full one stores: a reference to large ones, else a copy."""
     large = page.unfolds_at is None and len(page.unfolds) >= REFER_FROM
     return refer_to(page.index) if large else page.unfolds
 
@@ -261,7 +262,7 @@ def left_by(page: Page, version: int, stamp: bytes) -> Token:
 
 
 def _counters(left: PageState, version: int) -> tuple[Set, ...]:
-    """Return the updates of a page's version, time and, if it is full, its closing mark."""
+    """Make the updates of a page's version and time, and of `x` if the page is full."""
     full = (Set("x", number(1)),) if left.full else ()
     return (Set("n", number(version)), Set("r", number(left.time)), *full)
 
