@@ -428,7 +428,7 @@ def test_a_generation_is_built_beside_the_live_one_and_takes_its_place(engine: E
     all_.swap("counts", 2)
     assert viewed(engine) == [("x", 2)]
     assert all_.live("counts").generation == 2
-    with pytest.raises(InvalidInput, match="2 is live already"):
+    with pytest.raises(InvalidInput, match="must not be 1: 2 is live already, and a swap only goes forward"):
         all_.swap("counts", 1)
 
     all_.drop("counts", 1)
@@ -442,6 +442,19 @@ def test_a_generation_is_built_beside_the_live_one_and_takes_its_place(engine: E
     all_.swap("counts", 3)
     assert set(inspect(engine).get_view_names()) == {"counts", "new"}, "none of tables that it has no more"
     all_.drop("counts", 2)
+    assert viewed(engine) == [("x", 1)]
+
+
+def test_a_generation_without_tables_does_not_become_the_live_one(engine: Engine) -> None:
+    all_, first = models(engine), opened(engine)
+    first.apply(delivery("A-1", 0, "x"), counting(first))
+    all_.swap("counts", 1)
+    for generation in (2, 3):
+        with pytest.raises(
+            InvalidInput, match=f"generation: {generation} of counts has no table counts_{generation}: create"
+        ):
+            all_.swap("counts", generation)
+    assert all_.live("counts").generation == 1
     assert viewed(engine) == [("x", 1)]
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from epochal.errors import Contended, InvalidInput, TooLarge
+from epochal.errors import Contended, InvalidInput, Refused, TooLarge
 from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
+from epochal.lazy_dataclasses import replace
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Transact
+from epochal.plan.ops import Op, Scan, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
@@ -234,8 +235,75 @@ def test_a_generation_is_made_beside_the_live_one_and_takes_its_place() -> None:
     assert found.live("counts").get("x") == 1
     assert found.swap("counts", 2).get("x") == 2
     assert found.live("counts").get("x") == 2
-    with pytest.raises(InvalidInput, match="2 is live already"):
+    with pytest.raises(
+        InvalidInput, match="generation: must not be 1: 2 is live already, and a swap only goes forward"
+    ):
         found.swap("counts", 1)
+
+
+@pytest.mark.parametrize("keys", [None, {}, {"by": str}])
+def test_a_generation_in_which_nothing_is_does_not_become_the_live_one(keys: Any) -> None:
+    found = models()
+    found.open("counts", 1, keys=keys).apply(delivery("A-1", 0, "x"), count)
+    found.open("counts", 30, keys=keys).apply(delivery("A-1", 0, "x"), count)
+    found.open("counts-3", 1, keys=keys).apply(delivery("A-1", 0, "x"), count)
+    for generation in (2, 3):
+        found.open("counts", generation, keys=keys)
+        with pytest.raises(
+            InvalidInput,
+            match=f"generation: {generation} of counts holds nothing: let its reaction catch up first",
+        ):
+            found.swap("counts", generation)
+    assert found.live("counts").generation == 1
+    found.open("counts", 2, keys=keys).apply(delivery("A-1", 0, "x"), lambda *_: None)
+    assert found.swap("counts", 2).generation == 2, "its documents may be none"
+    assert found.swap("counts", 2).generation == 2
+    assert found.live("counts").generation == 2
+
+
+def test_the_first_generation_may_be_made_live_before_there_is_anything() -> None:
+    assert models().swap("counts", 1).generation == 1
+
+
+def test_a_generation_that_is_being_dropped_does_not_become_the_live_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("epochal.read_models.keys.LOOKED_AT", 1)
+    found = models()
+    found.open("counts", 2).apply(delivery("A-1", 0, "x", "y", "z"), count)
+    assert found.drop("counts", 2).next is not None
+    with pytest.raises(InvalidInput, match="generation: counts@2 is being dropped"):
+        found.swap("counts", 2)
+
+
+def test_a_swap_looks_for_a_generation_by_one_read_if_it_has_keys() -> None:
+    requests: list[Op] = []
+    found = models()
+    for generation in (1, 2):
+        found.open("counts", generation, keys={}).apply(delivery("A-1", 0, "x"), count)
+    driver = found.driver
+
+    def recording(op: Op) -> Any:
+        requests.append(op)
+        return driver.execute(op)
+
+    ReadModels(driver=replace(driver, execute=recording), table="read-models").swap("counts", 2)
+    assert [type(op).__name__ for op in requests] == ["Get", "Get", "Put"]
+
+
+def test_a_program_that_may_not_scan_swaps_at_its_own_word() -> None:
+    found = models()
+    driver = found.driver
+
+    def denying(op: Op) -> Any:
+        if isinstance(op, Scan):
+            raise Refused("dynamodb:Scan", "no policy allows it")
+        return driver.execute(op)
+
+    assert (
+        ReadModels(driver=replace(driver, execute=denying), table="read-models").swap("counts", 2).generation
+        == 2
+    )
 
 
 @pytest.mark.parametrize(("name", "generation"), [("", 1), ("a@b", 1), ("a#b", 1), ("a", 0)])
