@@ -532,6 +532,7 @@ def test_a_generation_is_dropped_in_parts_with_all_that_it_has_and_nothing_else_
 @pytest.mark.parametrize("forged", ["x", "!!", "W10=", "WzEsMl0="])
 def test_a_forged_place_of_a_drop_is_refused(forged: str) -> None:
     models = store()
+    change(models.open("loans", 2), a=1)
     models.swap("loans", 2)
     with pytest.raises(InvalidInput, match="after"):
         models.drop("loans", 1, after=forged)

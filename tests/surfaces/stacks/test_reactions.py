@@ -378,11 +378,11 @@ def test_what_its_keys_are_like_is_what_the_library_writes() -> None:
     tables = MemoryTables({READ_MODELS.kind: READ_MODELS})
     models = ReadModels(driver=Driver(execute=tables.execute, meter=Meter()), table=READ_MODELS.kind)
     for name in ("delays", "delays-2"):
-        models.swap(name, 12)
         model = models.open(name, 12, keys={"by": str})
         event = FeedEvent(stream="Flight-1", index=0, type="Departed")
         delivery = Delivery(group="g", partition=0, stream="Flight-1", events=(event,))
         assert model.apply(delivery, lambda documents, event: documents.put(event.type, 1)) == 1
+        models.swap(name, 12)
     written = {item["pk"]["S"] for item in tables.items(READ_MODELS.kind)}
     own = {key for key in written if any(fnmatchcase(key, each) for each in ("delays", "delays@*"))}
     assert {re.split("[#/]", key)[0] for key in own} == {"delays", "delays@12"}

@@ -147,6 +147,7 @@ def test_a_read_model_takes_each_event_once_while_tasks_race_for_its_documents()
         assert (await model.get("Opened"), await model.get("Lost", 0)) == (8, 0)
         assert await waiting
         assert await model.place("Door-7") == 2
+        await models.open("counts", 2).apply(deliveries[0], _count)
         assert isinstance(await models.swap("counts", 2), AsyncReadModel)
         assert (await models.live("counts")).model.generation == 2
 

@@ -22,15 +22,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from epochal.codec import json
-from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
+from epochal.errors import Contended, CorruptData, InvalidInput, Refused, TooLarge
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.model.plain_json import find_names_not_text
-from epochal.plan.conditions import Absent, Condition, equals
+from epochal.plan.conditions import Absent, BeginsWith, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
-from epochal.plan.ops import Delete, Done, Get, Put, Transact
+from epochal.plan.ops import Delete, Done, Get, Put, Scan, Transact
 from epochal.plan.values import Item, Key, item_size, number, read_number, read_text, text
 from epochal.reactions.reaction import Delivery
 from epochal.settings import Settings
@@ -54,6 +54,12 @@ POLL_SECONDS: Final = 0.05
 
 FULL: Final = TRANSACTION_ITEMS - 10
 """Items after which a delivery is committed in part: one event more rarely touches ten."""
+
+
+def backward_swap(generation: int, live: int) -> InvalidInput:
+    """Build the error of a swap to a generation before the live one."""
+    rule = f"must not be {generation}: {live} is live already, and a swap only goes forward"
+    return InvalidInput("generation", rule)
 
 
 def reached(
@@ -547,14 +553,20 @@ class ReadModels:
 
         Wait until its reaction has caught up, or readers go back in time.
 
+        That something of the generation is there takes one read if it has keys. Otherwise the table is scanned up to
+        its first item; a program that may not scan is believed.
+
         Raises:
-            InvalidInput: a later one is live already.
+            InvalidInput: a later one is live already, or nothing has been folded into this one.
         """
-        model = self.open(name, generation)
+        model, is_built = self.open(name, generation), False
         while True:
             live = self._live(name)
             if live is not None and live > generation:
-                raise InvalidInput("generation", f"{live} is live already")
+                raise backward_swap(generation, live)
+            if not is_built and generation != (live or 1):
+                self._check_built(name, generation)
+            is_built = True
             before: Condition = Absent("n") if live is None else equals("n", number(live))
             put = Put(table=self.table, item={**_alias(name), "n": number(generation)}, condition=before)
             if isinstance(self.driver.ask(put), Done):
@@ -580,6 +592,26 @@ class ReadModels:
         of = f"{model.name}@{generation}"
         self._heads.pop(of, None)
         return replace(self.driver, at_once=SIDE_BY_SIDE).run(drop(self.table, of, after))
+
+    def _check_built(self, name: str, generation: int) -> None:
+        """Raise `InvalidInput` unless there is anything of a generation, and it is not being dropped."""
+        from epochal.read_models.keys import head_key  # noqa: PLC0415  as for `drop`
+
+        of = f"{name}@{generation}"
+        head = self.driver.ask(Get(table=self.table, key=head_key(of))).item
+        if head is not None:
+            if "z" in head:
+                raise InvalidInput("generation", f"{of} is being dropped")
+            return
+        try:
+            pages = self.driver.pages(Scan(table=self.table, where=BeginsWith("pk", f"{of}#")))
+            is_built = any(page.items for page in pages)
+        except Refused:  # functions of reactions may not scan
+            return
+        if not is_built:
+            raise InvalidInput(
+                "generation", f"{generation} of {name} holds nothing: let its reaction catch up first"
+            )
 
     def _live(self, name: str) -> int | None:
         """Read which generation is live; None if none has been made so."""

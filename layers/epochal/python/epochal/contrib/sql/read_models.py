@@ -41,7 +41,7 @@ from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.reactions.reaction import Delivery
-from epochal.read_models.documents import reached
+from epochal.read_models.documents import backward_swap, reached
 
 with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
     from sqlalchemy import (
@@ -61,6 +61,7 @@ with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
         event,
         func,
         insert,
+        inspect,
         null,
         select,
         update,
@@ -402,7 +403,7 @@ class SqlReadModels:
         up, or readers go back in time. If a swap is interrupted, repeat it.
 
         Raises:
-            InvalidInput: a later generation is live already.
+            InvalidInput: a later generation is live already, or tables of this one do not exist.
         """
         model = self.open(name, generation)
 
@@ -410,11 +411,12 @@ class SqlReadModels:
             """Return the live generation, or this one if none is live.
 
             Raises:
-                InvalidInput: a later generation is live already.
+                InvalidInput: a later generation is live already, or tables of this one do not exist.
             """
             live = _live(connection, name)
             if live is not None and live > generation:
-                raise InvalidInput("generation", f"{live} is live already")
+                raise backward_swap(generation, live)
+            _check_tables(connection, model)
             return self.open(name, live or generation)
 
         def make_live(connection: Connection) -> None:
@@ -464,6 +466,15 @@ def _live(connection: Connection, name: str) -> int | None:
     """Read the number of a model's live generation, or None if none has been made live."""
     found = connection.execute(select(_LIVE.c.generation).where(_LIVE.c.model == name)).scalar_one_or_none()
     return None if found is None else int(found)
+
+
+def _check_tables(connection: Connection, model: SqlReadModel) -> None:
+    """Raise `InvalidInput` unless all tables of a generation exist."""
+    inspector = inspect(connection)
+    for table in model.tables.values():
+        if not inspector.has_table(table.name, schema=table.schema):
+            rule = f"{model.generation} of {model.name} has no table {table.name}: create() it first"
+            raise InvalidInput("generation", f"{rule}, and let its reaction catch up")
 
 
 def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
