@@ -6,13 +6,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import carrier_interpreter, interpreter
+from epochal.dynamo.interpreter import carrier_interpreter, interpreter, place_of
 from epochal.errors import EpochalError
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.failures import Lost, RequestFailure, RequestNotApplied, Unreached
@@ -97,8 +98,9 @@ def told(execute: Execute, table: str) -> list[tuple[str, object]]:
 
 @pytest.mark.ddbl
 def test_every_reply_is_the_same(ddbl_tables: Tables) -> None:
-    carrier = light(ddbl_tables.endpoint)
-    ours = told(carrier_interpreter(carrier), ddbl_tables.create(TIPS))
+    carrier, there = light(ddbl_tables.endpoint), ddbl_tables.client.meta
+    where = partial(place_of, there.region_name, there.endpoint_url)
+    ours = told(carrier_interpreter(carrier, where), ddbl_tables.create(TIPS))
     assert ours == told(interpreter(ddbl_tables.client), ddbl_tables.create(TIPS))
     carrier.close()
 

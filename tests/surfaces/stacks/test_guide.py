@@ -62,6 +62,7 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
         region="eu-west-1",
         replica_region="eu-central-1",
         feed_kinesis_shards=1,
+        latency_ms=800,
     )
     found = {
         each["Properties"]["AlarmName"].removeprefix("epochal-prod-"): each["Properties"]["AlarmDescription"]
@@ -80,6 +81,7 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
 def general(name: str) -> str:
     """An alarm's name as the runbook has it, with a word for each kind of thing that there are several of."""
     name = re.sub(rf"^({'|'.join(FUNCTIONS)})-(fails|throttled)$", r"<function>-\2", name)
+    name = re.sub(rf"^({'|'.join(FUNCTIONS)})-slow$", "function-slow", name)
     of_tables = "(?:reads|writes|indexes)-throttled|replica-lags"
     name = re.sub(rf"^({TABLES})-({of_tables})$", r"<table>-\2", name)
     name = re.sub(r"^reaction-(board|timers)-", "reaction-<name>-", name)

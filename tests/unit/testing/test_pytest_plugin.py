@@ -68,6 +68,6 @@ def test_tests_may_be_marked_as_deployed(pytester: pytest.Pytester) -> None:
 def test_a_run_that_uses_no_fixture_imports_nothing_for_them() -> None:
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     others, own = map(ast.literal_eval, ran.stdout.splitlines())
-    listing = ("contrib", "declaration", "errors", "extensions", "lazy_dataclasses", "plugins")
+    listing = ("contrib", "deferred", "errors", "extensions", "lazy_dataclasses", "named_objects")
     assert others == []
     assert own == sorted(["epochal", "epochal.pytest_plugin", *(f"epochal.{each}" for each in listing)])
