@@ -1,25 +1,25 @@
-"""One commit: last pages of streams are written, others must not have moved, and more goes with them; all or nothing.
+"""One commit: writes to several streams, with checks of others and writes to other items, all or nothing.
 
-    write     a stream's last page is extended; or another is begun, once that one is closed
-    fence     a page that is open has the same revision; behind one that is full, or where there is none, is nothing
-    record    of an id or a key
-    also      what the caller's program writes to tables of its own, or wants to hold there
+    write     extends the last page of a stream; or begins a new page, once the last one is closed
+    fence     checks that an open page has the same revision, or that no page follows a full one or exists at all
+    record    is written for an id or a key
+    also      are the program's writes to its own tables, and its conditions there
 
-One write alone is a conditional write; more are a transaction. What comes back:
+A single write is a conditional write; several are a transaction. The reply is one of these:
 
-    done
-    overflow      again, and pages that were extended are left
-    refused       what stood in the way comes with it
-      ├ the key's record is there                      made before: the record says what it left
-      ├ a page holds our stamp                         made: a response was lost
-      ├ a response was lost, and no page can tell      undetermined
-      ├ what has moved matters to the caller           an end
-      ├ a condition of the caller's own fails          unmet; unavailable, where a lost try may still arrive
-      └ none of these                                  again
+    done          the commit is applied
+    overflow      the commit is retried with new pages instead of extended ones
+    refused       the items that refused it come back
+      ├ the key's record exists                        an earlier call applied it: the record contains the result
+      ├ a page has our stamp                           it is applied: a response was lost
+      ├ a response was lost, and no page can tell      it is undetermined
+      ├ the change matters to the caller               the commit ends with the caller's result
+      ├ a condition of the program's own fails         it is unmet; or unavailable, if a lost try may still arrive
+      └ none of these                                  the commit is retried on the pages that came back
 
-Since all is written or nothing, what one page tells is true of all (`evidence.OwnWrite`), and of what the program
-writes besides: that goes out again only where no page has had the stamp. A write that nothing stood in the way of is
-sent again as it is.
+Since all is written or nothing, evidence from one page holds for all (`evidence.OwnWrite`), and for the program's own
+writes: they are sent again only if no page has had the stamp. A write that was not itself refused is sent again
+unchanged.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ from epochal.plan.values import Item
 T = TypeVar("T")
 
 Heads = Mapping[str, Page | None]
-"""The last pages of streams, as they were read."""
+"""Last pages of streams by name, as they were read; None for a stream that does not exist."""
 
 Writes = Mapping[str, Planned]
-"""What goes out to each stream, in the order of the transaction."""
+"""Planned write of each stream by name, in the order of the transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Commit(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """The result that the writes were committed; unless `certain`, nobody can tell any more whether they were."""
+    """The result that a commit was applied; if not `certain`, nobody can tell whether it was."""
 
     writes: Writes
     certain: bool = True
@@ -124,7 +124,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The writes of one try: of pages, fences, records and the program's own tables, in the order of its reply."""
+    """All writes and checks of one try, in the order of the reply: pages, fences, records, own tables."""
 
     writes: Writes
     checks: Mapping[str, Check]
@@ -296,7 +296,9 @@ def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
 
 
 def _too_small(plan: Plan, reply: Overflow) -> set[str]:
-    """Return the streams whose last page does not take its batch; all that were extended, if the reply names none.
+    """Return the streams that must begin a new page, since extending the last one exceeds its size limit.
+
+    They are all streams whose last page was extended.
 
     Raises:
         TooLarge: no page can be left for a new one, or an item of the program's own would be too large.
@@ -326,7 +328,10 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
 
 
 def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
-    """Split a refusal: that of the store's own writes, and the items that failed the program's conditions, by place."""
+    """Split a refusal: that of the store's own writes, and items that failed the program's conditions.
+
+    These items are returned by their place among the program's writes.
+    """
     first = len(plan.all) - len(plan.also)
     returned = zip(refusal.items[first:], refusal.failed[first:], strict=True)
     stood = {place: item for place, (item, failed) in enumerate(returned) if failed}

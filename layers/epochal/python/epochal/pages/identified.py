@@ -167,7 +167,7 @@ def _result(batch: Packed, first: int, verdict: Verdict) -> Settled | None:
 
 
 def _in_hand(head: Page) -> list[Page]:
-    """Return a last page and those read with it, newest first, down to one that has lost events to a prune."""
+    """Return the last page and those read with it, newest first, up to the first with pruned events."""
     pages = [head]
     for page in reversed(head.before):
         if pages[-1].base > pages[-1].index or page.version != pages[-1].index:

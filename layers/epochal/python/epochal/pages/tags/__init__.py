@@ -1,1 +1,1 @@
-"""Tagged events as pages: a tag is a stream (FORMATS §8)."""
+"""Tagged events in the pages layout: each tag is a stream (FORMATS §8)."""

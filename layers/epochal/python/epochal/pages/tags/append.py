@@ -1,24 +1,25 @@
-"""Appending tagged events, if nothing that matches a query has been appended since a position: one commit (`commit`).
+"""Appending tagged events, also under a condition that no new event matches a query, as one commit (`commit`).
 
-A tag is a stream of pages. What an append gives to each tag is a write, the tags that fence its condition are fences,
-and ids that the caller chose are records. All pages get it under one stamp, above the last of each: that is its place
-in the order of events.
+A tag is a stream of pages. An append writes to the stream of each of its tags, checks the tags that fence its
+condition, and writes a record for each id that the caller chose. All pages get the same stamp, above the last one of
+each: it is the place of the append in the order of all events.
 
-    an id's record is there            appended before: the contents must agree
-    a fence moved, with a new match    conflict, with the matching events
-    anything else                      again, on the pages that came back
+    an id's record exists                the events were appended before: the contents must be the same
+    a fence moved and has a new match    a conflict, with the matching events
+    anything else                        a retry on the pages that came back
 
-Tags are never pruned, and a page that holds a stamp holds it for good. So whether a try was made is always told.
+Tags are never pruned, and a page keeps every stamp. So it can always be told whether a try was applied.
 
-An append of tagged events, and what each of its tags' pages gets of it.
+The pages of an event's tags store its body as follows:
 
-    the first tag of an event   its body, always
-    its other tags              the body too; or, where all that a page would get is large, only where it is
+    the first tag of an event   the body
+    its other tags              a copy of the body; or, if the page would get much, a reference to the first tag's page
 
-A body on a second page costs what it takes there, two write units a KB and storage; a reference costs each reader of
-that tag another read. So small ones are copied, which most are, and a tag is read without a second request.
+A copy costs two write units per KB, and storage; a reference costs each reader of that tag another read. So small
+bodies, which most are, are copied, and a tag is read without a second request.
 
-Events by ids that callers chose: each has a record of where it is, written with it, so that it is appended once.
+The record of an id that a caller chose says where the event is. It is written with the event, so that the event is
+appended only once.
 """
 
 from __future__ import annotations
@@ -79,15 +80,15 @@ from epochal.plan.ops import Put, Refusal, Steps
 from epochal.plan.values import Item
 
 MOST_READ: Final = 20_000
-"""Events of a tag that a condition without a position reads: 1,300 read units, and a second of CPU. Were there no end,
-each append would become slower with the tag, and time out one day."""
+"""Largest number of a tag's events that a condition without a position reads: 1,300 read units, and a second of CPU.
+Without this limit, appends would become slower as the tag grows, and time out one day."""
 
 TagsEnd = Appended | Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
-    """What is known of a tag's last page, and how far the tag has got with it."""
+    """What is known of a tag's last page, and the end of the tag with that page."""
 
     page: Known[Page]
     reached: Reached
@@ -96,7 +97,7 @@ class _Head:
 def append(
     site: TagStreams, batch: TaggedBatch, condition: Condition | None = None
 ) -> Steps[Appended | Conflict]:
-    """Append `batch`.
+    """Append tagged events, unless a new event matches the condition; return the result or the conflict.
 
     Raises:
         InvalidInput: an id exists with other contents, or only some of the ids exist; the position is of another query,
@@ -112,12 +113,15 @@ def append(
 
 @dataclass(slots=True, kw_only=True)
 class TagsPart:
-    """What a commit has of tags, in the middle of its tries.
+    """The part of a commit for tags, with its state between tries.
 
     Attributes:
-        shares: what each tag gets.
-        position: up to which nothing is in the condition's way.
-        heads: the last page of every tag concerned.
+        site: the table of tags.
+        batch: the events that are appended.
+        shares: the part of the batch that each tag gets, by tag.
+        condition: the append condition; None if there is none.
+        position: position up to which no event conflicts with the condition.
+        heads: what is known of the last page of each tag that is written or checked, by tag.
     """
 
     site: TagStreams
@@ -129,7 +133,7 @@ class TagsPart:
 
     @classmethod
     def of(cls, site: TagStreams, batch: TaggedBatch, condition: Condition | None) -> TagsPart:
-        """Of an append; the last pages that its position tells are known."""
+        """Make the part of a commit that appends a batch under a condition, whose position names last pages."""
         shares = {share.tag: share for share in shares_of(site, batch)}
         position = _beginning(batch, condition)
         tags = dict.fromkeys((*shares, *position.seen))
@@ -138,7 +142,7 @@ class TagsPart:
 
     @property
     def commit(self) -> Commit[TagsEnd]:
-        """As a commit."""
+        """Commit that writes to the tags of the events and checks the other tags of the condition."""
         writes = tuple(map(stream_of, self.shares))
         fences = tuple(stream_of(tag) for tag in self.position.seen if tag not in self.shares)
         return Commit(
@@ -156,13 +160,19 @@ class TagsPart:
         )
 
     def share(self, stream: str, writes: Writes) -> Packed:
-        """What a tag gets, where the bodies are on these pages of tags, and these streams are its events' homes."""
+        """Return the batch for the stream of a tag, given the planned writes to the streams before it.
+
+        From these it takes the pages of bodies on other tags, and the indices of events in named streams.
+        """
         pages = {tag: index_of(planned.token) for tag, planned in _of_tags(writes).items()}
         homes = {each: planned.first for each, planned in writes.items() if not each.startswith(TAG_STREAMS)}
         return self.shares[_tag_of(stream)].on(self.batch, pages, homes)
 
     def matters(self, moved: Heads) -> Steps[TagsEnd | None]:
-        """New events, on the pages that moved, that match the condition."""
+        """Return the conflict if the tags that moved have a new event that matches the condition.
+
+        Or return the earlier append, if the ids of the batch exist; None if the commit may go on.
+        """
         self.heads |= {
             _tag_of(stream): _Head(page=page, reached=reached_by(page)) for stream, page in moved.items()
         }
@@ -175,7 +185,7 @@ class TagsPart:
         return None
 
     def records(self, writes: Writes) -> Sequence[Put]:
-        """Of the ids that the caller chose: where their events will be."""
+        """Make the writes of the records of ids that the caller chose, with the places of their events."""
         puts: list[Put] = []
         for tag, share in self.shares.items():
             first = writes[stream_of(tag)].first
@@ -186,11 +196,11 @@ class TagsPart:
         return puts
 
     def before(self, _writes: Writes, _refusal: Refusal) -> Steps[TagsEnd | None]:
-        """The events as they are stored, if their ids are there."""
+        """Return the earlier append of the batch, if its ids exist; None otherwise."""
         return (yield from self._stored_before())
 
     def made(self, writes: Writes) -> Appended:
-        """What is told of it, with the events that have tags, where they are."""
+        """Make the result of the applied append: the events with tags, the new position and the counts."""
         own = tuple(tag for tag in own_tags(self.batch.events) if tag in self.shares)
         planned = _of_tags(writes)
         events = self.batch.recorded(next(iter(writes.values())).stamp)
@@ -211,7 +221,7 @@ class TagsPart:
         return Appended(events=stored, position=self.position, replayed=True) if stored else None
 
     def _moved(self, writes: Mapping[str, Planned], tags: Sequence[str]) -> Position:
-        """The condition's position, past the append; without a condition, where the append is in its `tags`."""
+        """Return the position of `tags` after the append; its `heads` have the other tags of the commit."""
         now = {tag: head.reached for tag, head in self.heads.items()}
         for tag, planned in writes.items():
             last = stamped_place(planned.stamp, self.shares[tag].numbers[-1])
@@ -226,12 +236,12 @@ def _tag_of(stream: str) -> str:
 
 
 def _of_tags(writes: Writes) -> Writes:
-    """Those of them that are to tags, by the tag."""
+    """Return the writes to streams of tags, by tag."""
     return {_tag_of(stream): write for stream, write in writes.items() if stream.startswith(TAG_STREAMS)}
 
 
 def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
-    """Where the condition counts from: without a position every match is in its way."""
+    """Return the position after which a match is a conflict; without `after` it is the beginning."""
     if condition is None:
         return Position()
     fence, after = condition.fence, condition.after
@@ -250,7 +260,7 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
 
 
 def _known(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
-    """The last pages of those tags of which a position tells them."""
+    """Return the last pages of these tags that a position names."""
     reached = {} if told is None else {**told.heads, **told.seen}
     return {
         tag: _Head(page=head.token, reached=head)
@@ -260,7 +270,10 @@ def _known(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
 
 
 def _tells(reached: Reached) -> bool:
-    """Whether a position says which page is the last, or that there is none: it may come from outside."""
+    """Whether a tag's end in a position names the last page, or says that there is none.
+
+    A position may come from outside, so its token is checked.
+    """
     token = reached.token
     if token is None:
         return not reached.count
@@ -270,7 +283,10 @@ def _tells(reached: Reached) -> bool:
 def _in_the_way(
     site: TagStreams, condition: Condition, position: Position, heads: Mapping[str, _Head]
 ) -> Steps[Conflict]:
-    """Matches between a position and how far the tags have got, as many as are wanted."""
+    """Read the new matches between a position and the heads; return them as a conflict.
+
+    A conflict without events has the position up to which there is no match.
+    """
     until = {tag: heads[tag].reached for tag in position.seen}
     moved = [tag for tag, reached in position.seen.items() if reached != until[tag]]
     if not moved:
@@ -293,24 +309,24 @@ def _in_the_way(
 
 
 REFERRED_FROM: Final = 1_024
-"""Bytes of a frame, compressed, from which on its bodies are only referred to where that can be."""
+"""Bytes of a compressed frame from which a tag stores references to bodies on other tags' pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedBatch:
-    """One append: all or nothing.
+    """The tagged events of one append, all or nothing.
 
     Attributes:
-        events: at least one; an id only where the caller chose it.
-        bodies: of each, its data and its metadata as they are stored.
-        now: the writer's clock.
-        append_id: 16 fresh bytes, and
-        etag: 32 fresh hex digits: the same over all tries.
-        dated: the time of one of them is its own, and that of the writer's clock.
-        homes: the named stream that each is appended to, and its place among what that gets. Such an event may have no
-            tags, and is only there then.
-        also: goes with them, and
-        beside: tells it from what else may go with events of these ids: 8 bytes, or none.
+        events: the events, at least one; an event has an id only if the caller chose it.
+        bodies: stored data and metadata of each event.
+        now: time of the writer's clock.
+        append_id: 16 random bytes, the same for all tries.
+        etag: 32 random hex digits, the same for all tries.
+        dated: whether an event has a timestamp of its own that equals the writer's clock.
+        homes: for each event, the named stream that it is appended to and its place among that stream's new events;
+            empty without named streams. With a home, an event without tags is stored in its home only.
+        also: writes to the program's own tables in the same transaction.
+        beside: digest of `also`, 8 bytes, stored in the records of the ids; empty without `also`.
     """
 
     events: tuple[Event, ...]
@@ -325,11 +341,11 @@ class TaggedBatch:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Those that the caller chose."""
+        """Ids that the caller chose."""
         return tuple(event.id for event in self.events if event.id is not None)
 
     def recorded(self, stamp: bytes) -> tuple[Recorded, ...]:
-        """The events as the append of this stamp stores them."""
+        """Return the events as an append with this stamp stores them."""
         time = time_of(stamp)
         moment = format_ticks(time if time - self.now <= (0 if self.dated else AHEAD) else self.now)
         return tuple(
@@ -350,12 +366,13 @@ class TaggedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagShare:
-    """What one tag gets of an append.
+    """The part of an append that the stream of one tag gets.
 
     Attributes:
-        numbers: of the events that it gets.
-        firsts: the first tag of each of them.
-        whole: these with their bodies; None where they have homes, whose indices are in them.
+        tag: the tag.
+        numbers: numbers of its events within the append.
+        firsts: first tag of each of these events, whose page has the body.
+        whole: batch of these events with all bodies; None if they have homes, whose indices are not known yet.
     """
 
     tag: str
@@ -364,11 +381,11 @@ class TagShare:
     whole: Packed | None
 
     def on(self, batch: TaggedBatch, pages: Mapping[str, int], homes: Mapping[str, int]) -> Packed:
-        """What is written.
+        """Return the batch for the tag's stream, with references instead of bodies if it is large.
 
         Args:
-            pages: of the first tags' streams, the index of the page that gets the bodies.
-            homes: of named streams, the index of the first event that they get.
+            pages: by first tag, the index of the page that gets the bodies.
+            homes: by named stream, the index of the first event that it gets.
         """
         complete = self.whole or _whole(batch, self.tag, self.numbers, homes)
         if len(complete.content.data) < REFERRED_FROM or set(self.firsts) == {self.tag}:
@@ -382,7 +399,7 @@ class TagShare:
 
 
 def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
-    """What each tag gets, those that have a body only after those whose streams these are in."""
+    """Split a batch into the parts of its tags; parts that others refer to for bodies come first."""
     numbers = dict[str, list[int]]()
     tags = [
         site.tags_of(event.type, event.tags) if event.tags or not batch.homes else ()
@@ -443,10 +460,10 @@ def _stored(
 
 
 def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
-    """A batch of ids as it is stored, if it is there already and equal; none of it, nothing.
+    """Return the stored events of a batch whose ids exist already; empty if no id exists.
 
     Raises:
-        InvalidInput: an id exists with other contents; some exist, and others do not.
+        InvalidInput: an id exists with other contents, or only some of the ids exist.
     """
     if not batch.ids:
         return ()
@@ -466,7 +483,7 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded,
 
 
 def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, Recorded]]:
-    """Events by ids that callers chose; those that never were are missing."""
+    """Read events by ids that callers chose; ids without an event are missing in the result."""
     return (yield from _of_records(site, (yield from _records(site, ids))))
 
 
@@ -497,35 +514,37 @@ def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Reco
 
 
 def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag | None, Page | None]]:
-    """What a tag has at an index, and the last page that begins there or before."""
+    """Read the event of a tag's stream at an index; return it with the last page that begins by then."""
     reply = yield query(site.table, stream, 0, index, forward=False, limit=1)
     page = next((read_page(item, site.table) for item in reply.items), None)
     held = () if page is None else entries_of(page.span)
     return next((entry for entry in held if entry.index == index), None), page
 
 
-# Appends to named streams whose events carry tags, or that a query may forbid: one commit (`commit`) of both callers.
+# Appends to named streams of events with tags, or under a condition, as one commit (`commit`) of streams and tags.
 #
-# A named stream is the home of its events: there they have their index, and there they are pruned, archived, deleted.
-# The streams of their tags have them too, bodies and all, as those of any tagged event, and say where the home is. So
-# a query is read without looking at homes, and shows what it has shown whatever becomes of these.
+# A named stream is the home of its events: there they have their index, and there they are pruned, archived or deleted.
+# The streams of their tags store them too, with their bodies, and name the home. So a query is read without the homes,
+# and its results stay the same when a home is pruned or deleted.
 #
-#     streams   are written first: what their events' tags get has the index in the home
-#     tags      are written with them, or fence the condition
-#     key       one record, for the streams alone, whatever the tags are: it says what each stream got
+#     streams   are planned first, since the events in the tags' streams contain the index in the home
+#     tags      are written in the same transaction, or checked for the condition
+#     key       has one record, which says what each named stream got, and nothing about tags
 #
-# All pages get one stamp. Where an append's events have tags it is never undetermined: tags' pages tell for good.
+# All pages get the same stamp. An append of events with tags is never undetermined, since tags are never pruned.
 
 _MixedEnd: TypeAlias = StreamsEnd | TagsEnd | Made | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedResult:
-    """What came of it.
+    """The result of an append to named streams and to tags.
 
     Attributes:
-        streams: all are written, or all unknown; or those in the way are rejected. None, where a query is in the way.
-        tags: what is told of them. None where the append was not made, or by an earlier call.
+        streams: result by stream: all written, or all unknown, or only those that refused the append. Empty if `tags`
+            is a conflict, or an earlier append.
+        tags: result for the tags; None if streams refused the append, if its outcome is unknown, or if an earlier call
+            under its key made it.
     """
 
     streams: Mapping[str, Written | Unknown | Rejected[Page]]
@@ -542,14 +561,15 @@ def append_mixed(
     reads: Mapping[str, Known[Page]] | None = None,
     decided: bool = False,
 ) -> Steps[MixedResult | Unmet]:
-    """Append to every stream, and to the tags of all events; or nowhere.
+    """Append events to their streams and to the streams of their tags, all or nothing.
 
     Args:
-        appends: batches of one append, no two to one stream.
-        tagged: the events of all of them, in order, with their homes.
-        key: that the batches are known by. One batch that is keyed without it is searched for in its stream.
-        reads: what is known of other streams, which must be as they are known.
-        decided: the key is of a decision on all of these streams, whatever it leads to.
+        appends: batches of one append, each to another stream, with the expected versions.
+        tagged: the events of all batches, in order, with their homes.
+        condition: the append condition; None if there is none.
+        key: idempotency key of the append. Without it, a single keyed batch is searched for in its stream.
+        reads: what is known of further streams; the append is refused if one of them has changed.
+        decided: whether the key is that of a decision on all of these streams, with any outcome.
 
     Raises:
         TooLarge: too many streams, tags and fences; the events of one fit no item, or all of them no transaction.
@@ -574,14 +594,14 @@ def append_mixed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixed:
-    """A commit of named streams and of tags."""
+    """A commit that writes to named streams and to tags."""
 
     streams: StreamsPart
     tags: TagsPart
 
     @property
     def commit(self) -> Commit[_MixedEnd]:
-        """As one commit. Raises `TooLarge` where it has more items than a transaction."""
+        """Commit of both parts in one transaction. Raises `TooLarge` if it has too many items."""
         streams, tags = self.streams.commit, self.tags.commit
         writes, fences = (*streams.writes, *tags.writes), (*streams.fences, *tags.fences)
         items = len(writes) + len(fences) + streams.keyed + len(tags.also)
@@ -609,11 +629,14 @@ class Mixed:
         )
 
     def batch(self, stream: str, writes: Writes) -> Packed:
-        """What a stream gets, or a tag, where the streams get theirs at these indices."""
+        """Return the batch for a stream or the stream of a tag, given the writes planned before it."""
         return self.streams.batches.get(stream) or self.tags.share(stream, writes)
 
     def matters(self, moved: Heads) -> Steps[_MixedEnd | None]:
-        """Streams first: where these are not as expected, matches of a query are not looked for."""
+        """Return the result that ends the commit after streams moved; None if it may go on.
+
+        Named streams are checked first. Only if they are as expected is the query read.
+        """
         named = {*self.streams.expected, *self.streams.reads}
         own, key = {stream: head for stream, head in moved.items() if stream in named}, self.streams.key
         ended: _MixedEnd | None
@@ -627,7 +650,7 @@ class Mixed:
         return ended
 
     def before(self, writes: Writes, refusal: Refusal) -> Steps[_MixedEnd | None]:
-        """What the key's record says; where that is what these writes leave, they were made."""
+        """Return the outcome in the key's record after a refusal; `Made` if the record is of these writes."""
         ended = yield from self.streams.before(writes, refusal)
         if not isinstance(ended, DecidedBefore) or any(
             outcome.replayed or outcome.token.etag != writes[stream].token.etag
@@ -638,7 +661,7 @@ class Mixed:
         return Made(writes=writes)
 
     def told(self, came: _MixedEnd) -> MixedResult:
-        """What is told of how it ended."""
+        """Convert the result of the commit to the result of the append."""
         match came:
             case Made(certain=False, writes=writes):
                 return MixedResult(
@@ -659,14 +682,19 @@ class Mixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StreamKey(SeveralKey):
-    """The key of an append to one stream, under which the stream alone may have been appended to, too: the record of
-    that has not what was made, and the stream is searched for it.
+    """The key of an append to one stream with tags, which may have been used without tags before.
+
+    The record of an append without tags does not contain its result, so the stream is searched for it.
     """
 
     batch: Packed
 
     def alone(self, table: str, heads: Heads) -> Steps[DecidedBefore | Unknown | None]:
-        """What was appended to the stream alone under a key that tells a moment, or one whose record bounds tries."""
+        """Look for an append to the stream without tags under the key; None if there is none.
+
+        The search begins where the key's record says, or at the first event if the stream has been written to since the
+        key's moment. Without either there is no search.
+        """
         head = heads.get(self.batch.stream)
         first = self.seen[-1].first if self.seen else None
         if head is not None and is_new(head, self.batch.above) is False:
@@ -678,7 +706,10 @@ class _StreamKey(SeveralKey):
         return DecidedBefore(streams={self.batch.stream: result}) if isinstance(result, Written) else result
 
     def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
-        """See `SeveralKey.told`; None where the stream alone has not been appended to yet."""
+        """Return the outcome that the key's record contains, or that a search of the stream finds.
+
+        None if the record is of an append without tags that has not been made.
+        """
         if found.made:
             return (yield from super(_StreamKey, self).told(table, found))  # noqa: UP008  slots
         check_contents(found, self.append_id)

@@ -1,31 +1,31 @@
-"""Events of tags' pages, and where the bodies are that a page only refers to.
+"""The events on the pages of tags: their labels, and the bodies that a page only refers to.
 
-The body of an event is on the page of its first tag; the pages of its other tags may say where. Both were written at
-once, but a read may find one of them before the other: a body that is not there is asked for again, once no append to
-its page is under way.
+The body of an event is on the page of its first tag; the pages of its other tags may contain a reference to it. All
+were written in one transaction, but a read may see one page before another. So a missing body is read again, once no
+append to its page is under way.
 
-What a tagged event says of itself, in the place of its metadata (FORMATS §8). This outlives the code.
+A tagged event has a label, which is stored in the place of its metadata (FORMATS §8). This outlives the code.
 
     flags (1 byte)   number   tags   id (16)   user   page   home   metadata: encoding (1 byte), bytes
 
-    number    of the event within its append
-    tags      how many, and each: those besides the tag whose stream the page is of
-    flags     1 the id is a caller's   2 there is a user   4 the body is elsewhere   8 there are metadata
-              16 the data are text   32 so are the metadata   64 it has a home (2, 16 and 32 are read and not written)
-    page      where the body is: on the page of the first tag's stream that begins at this index
-    home      a named stream that it was appended to, and its index there
+    number    number of the event within its append
+    tags      number of tags, then each tag, without the tag of the page's own stream
+    flags     1 a caller chose the id   2 there is a user   4 the body is on another page   8 there are metadata
+              16 the data are text   32 the metadata are text   64 there is a home (2, 16 and 32 are no longer written)
+    page      index at which the page with the body begins, in the stream of the first tag
+    home      named stream that the event was appended to, and its index there
 
-In its home an event has its metadata where all events have them, and a label of its own beside them, with all its tags
-and without page and home.
+In its home, an event has its metadata in the usual place, and beside them a label with all its tags, without page and
+home.
 
-An id that the store chose is not stored: it follows from the append's stamp and the number.
+An id that the store chose is not stored: it is computed from the append's stamp and the event's number.
 
-Where tags are: each is a stream of pages, named so that no stream of a user's can be it.
+Each tag is a stream of pages, whose name no stream of a user can have:
 
-$tag-<tag>        events that carry the tag; those without any are in `$tag-`
-$tag-$type:<type> events of the type, and
-$tag-$all         all events: only where the store was opened for it
-$event-<uuid>     i = 0: where the event is whose id a caller chose (s its first tag's stream, n its index)
+    $tag-<tag>          events with the tag; events without tags are in `$tag-`
+    $tag-$type:<type>   events of the type, if the store was opened for it
+    $tag-$all           all events, if the store was opened for it
+    $event-<uuid>       i = 0: record of an id that a caller chose (s: stream of the event's first tag, n: index there)
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ class EventOfTag:
     """An event in a tag's stream.
 
     Attributes:
-        tag: whose stream it is.
-        stamp: of the append.
+        tag: tag of the stream.
+        index: index of the event in that stream.
+        stamp: stamp of the append.
+        event: the event as it is stored there.
     """
 
     tag: str
@@ -102,7 +104,7 @@ class EventOfTag:
 
     @property
     def reached(self) -> Reached:
-        """How far a tag has been read with this event."""
+        """End of a read of the tag whose last event is this one."""
         return Reached(self.index + 1, self.place)
 
     @property
@@ -255,18 +257,21 @@ _ALL: Final = 127
 
 _ID_BYTES: Final = 16
 _NUMBER_DIGITS: Final = 5
-"""Of a place: an append has fewer events than these can tell apart."""
+"""Digits of the event's number in a place: enough for the events of one append."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What is said of an event.
+    """The label of a tagged event, which is stored in the place of its metadata.
 
     Attributes:
-        others: its tags, without that of the stream.
-        id: a caller's.
-        page: where its body is, if that is not here.
-        home: the named stream that it is in, and its index there.
+        number: number of the event within its append.
+        others: tags of the event, without that of the stream.
+        id: id that the caller chose; None if the store chose it.
+        user: user of the event, in labels of earlier versions.
+        page: index of the page with the event's body; None if the body is beside the label.
+        home: named stream of the event, and its index there; None if it has none.
+        meta: encoded metadata of the event.
     """
 
     number: int
@@ -380,7 +385,7 @@ def id_record(table: str, event_id: str, tag: str, index: int, beside: bytes = b
 
 
 def beside_of(item: Item) -> bytes:
-    """Return what an id's record says of the writes to a caller's tables that went with its event."""
+    """Return the digest of the writes to a caller's tables in an id's record; empty if there were none."""
     return bytes(item["a"]["B"]) if "a" in item else b""
 
 

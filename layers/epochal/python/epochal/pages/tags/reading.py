@@ -1,18 +1,13 @@
-"""Reading by tag: one chain of pages for each tag that fences the query, merged by the events' places.
+"""Reading the events that match a query: the streams of the tags that fence it, merged by the places of their events.
 
-A tag's last page is read first, or with all of a short chain; what is before it no longer changes. So an append never
-shows in parts through one tag. The tags are read one after the other: what one of them shows, another that was read
-before may not (`layout.queries`).
+The last page of a tag is read first, or all pages of a short stream at once; earlier pages no longer change. So a read
+of one tag never shows a part of an append. The tags are read one after another, so a tag may show an append that a tag
+that was read before does not show yet (`layout.queries`).
 
-Events for entries, with their bodies, as long as there is room.
-
-What the store asks of the layout about one query (see `layout.queries`).
-
-What a query matches, a bounded part at a time, forward and newest first.
-
-All parts belong to one read: the heads were read once, and each part goes from where the last one ended towards them.
-A part reads so many of each tag. Where a tag has more, the part ends at the earliest such cut, or newest first at
-the highest: beyond it, tags could not be put in order.
+A query is read in parts of bounded size, oldest or newest events first. All parts belong to one read: the heads are
+read once, and each part continues where the one before ended. A part reads a limited number of events of each tag. If
+a tag has more, the part ends at the earliest place where a tag was cut (newest first, at the latest such place): beyond
+it, the events of the tags could not be put in order. Bodies on other pages are read as long as the part has room.
 """
 
 from __future__ import annotations
@@ -48,15 +43,17 @@ from epochal.plan.ops import Items, Query, Scan, Steps
 from epochal.plan.values import Item, number, text
 
 Cursors = Mapping[str, Cursor]
-"""Where the reads of tags have got to that have begun; a tag that is missing has not."""
+"""Cursors of reads by tag; a tag without a cursor has not been read yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageReads:
-    """What one query matches (see `layout.query_reads.TaggedReads`).
+    """Reads of the events that match one query (see `layout.query_reads.TaggedReads`).
 
     Attributes:
-        cursors: of the tags that a read begins with, whose pages came with its position.
+        site: the table of tags.
+        fenced: the query, with the tags that fence it.
+        cursors: cursors by tag, with the pages that were read together with the read's position.
     """
 
     site: TagStreams
@@ -268,7 +265,7 @@ def _last(site: TagStreams, tag: str) -> Query:
 
 
 PART_BYTES: Final = 4 * 1024 * 1024
-"""Bodies that are elsewhere are read in batches, until they come to this."""
+"""Bytes of events after which a part reads no further batch of events."""
 
 
 def take(
@@ -406,10 +403,10 @@ def _left(entries: Sequence[EventOfTag], base: Reached, bound: str) -> Reached:
     return next((entry.reached for entry in reversed(entries) if entry.key <= bound), base)
 
 
-# Listing what there is: a tag's events since one of them, and which tags there are.
+# Listings: the tags in the table, and the events of a tag after a place.
 #
-# Sortable ids increase with the index in a tag, so where to begin is found as one finds a page in a book: from the end,
-# in steps that double, then between two pages that are known. Who follows the end finds it with one request.
+# Places increase with the index in a tag, so the page to begin at is found by a search from the end, in steps that
+# double, and then by bisection. A reader that follows the end of a tag finds the page with one request.
 
 
 def tags_page(site: TagStreams, group: str | None) -> Scan:
