@@ -1,21 +1,21 @@
-"""Pruning and deleting: pages are emptied, oldest first, and never removed.
+"""Prunes and deletes streams, and copies events to an archive before.
 
-A writer that still holds a token of a full page begins the next one where nothing is: were that page removed, it would
-be begun again, and the stream forked for good. An emptied page is some sixty bytes.
+Pages are emptied, oldest first, but never removed: a writer with a token of a full page begins the next page if no item
+is there. If that page had been removed, it would be begun again, and the stream would have a permanent fork. An emptied
+page takes some sixty bytes.
 
-    wholly below the mark     its frames go, and its unfolds, unless they are the stream's: the last page names it
-    partly below              frames wholly below go, and the mark says what is gone of the next
-    the last page             the same, if it is as it was read; its unfolds stay
+    a page below the mark     loses its frames, and its unfolds unless the last page refers to them
+    a page across the mark    loses the frames below the mark; its low-water mark says what is pruned of the next one
+    the last page             the same, if it has not changed since it was read; it keeps its unfolds
 
-A write that ends or changes a stream takes the place of the next append: on a full page a tombstone would be overtaken
-by an append that knows the page as it was, so it is a page of its own.
+A delete conflicts with the next append, as both write the same item. If the last page is full, the tombstone is a page
+of its own: on the full page, it would not stop an append with an earlier token of that page.
 
-The first page says where the first event is, so that nobody has to walk through pages that are empty.
+The first page stores the index of the first event, so that readers can skip the empty pages.
 
-Copying events to an archive, a table of the same layout, before they are pruned.
-
-The archive has the same pages, without unfolds: a page is copied whole, and again once it has grown. So a copy may have
-more than it was asked for. Copying resumes where the archive's version says, whoever copied last.
+An archive is a table of the same layout. It has the same pages without unfolds. A page is copied whole, and again once
+it has grown, so the archive may have more events than requested. Copying continues at the archive's version, whoever
+copied last.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from epochal.plan.ops import Done, Put, Set, Steps, Update
 from epochal.plan.values import number
 
 PIECE: Final = 99
-"""Pages after which a call reads further ones."""
+"""One query reads at most this many pages and one more."""
 
 WRITES: Final = 500
-"""Pages emptied by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
+"""Largest number of pages that one call empties: some seconds of requests, well within a bounded request (DESIGN
+§5.16)."""
 
 
 def prune(
@@ -49,8 +50,8 @@ def prune(
     """Prune the events below `before`; return the progress, or None if there is no such stream.
 
     Args:
-        before: beyond the stream's version it means all that there is.
-        etag: fresh; what pages are marked with derives from it.
+        before: index of the first event that is kept; beyond the stream's version, all events are pruned.
+        etag: random hex digits, from which the stamps of the changed pages are made.
     """
     head = yield from load_head(table, stream)
     if head is None:
@@ -63,8 +64,8 @@ def delete(
 ) -> Steps[PruneProgress | Rejected[Page]]:
     """Prune a whole stream, with its unfolds; leave a tombstone, or an open stream if `leave_open`.
 
-    Deleting a deleted stream goes on with the pages that are left. `Rejected` where the stream does not exist or is not
-    what was `expected`.
+    A delete of a deleted stream empties its remaining pages. `Rejected` is returned if the stream does not exist or
+    does not have the expected version.
     """
     head = yield from load_head(table, stream)
     while head is not None and not _ended(head, leave_open=leave_open):
@@ -88,8 +89,8 @@ def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
     """Write the first page of a stream in the form that a prune of all its events leaves.
 
     Args:
-        batch: its unfolds, with the version that they are of.
-        index: of the first event that there will be; those below are gone.
+        batch: the stream's unfolds, with the version that they are of.
+        index: index of the first event that will be appended; events below it count as pruned.
     """
     unfolds = batch.unfolds or ()
     page = Page(

@@ -1,11 +1,11 @@
-"""What a program writes to tables of its own in the transaction of an append: all of it with the events, or nothing.
+"""Writes to a program's own tables in the transaction of an append: they are made with the events, or not at all.
 
-    put, update, delete     of one item each
-    check                   that a condition holds on an item that is not written
-    when=                   `Absent`, `Present`, `BeginsWith`, `compare`; `All`, `AnyOf` and `Not` of these
+    put, update, delete     write one item each
+    check                   requires a condition on an item that is not written
+    when=                   takes `Absent`, `Present`, `BeginsWith` or `compare`; or `All`, `AnyOf` and `Not` of these
 
 Values are Python's: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or bytes.
-Conditions and changes are values too, and not DynamoDB's expressions: so tables in memory evaluate them alike.
+Conditions and changes are objects, not DynamoDB's expressions, so that tables in memory can evaluate them, too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LEVELS: Final = 32
 DIGITS: Final = 38
 LEAST_EXPONENT: Final = -130
 MOST_EXPONENT: Final = 125
-"""DynamoDB's limits: levels of lists and mappings in an attribute, digits and exponents of numbers."""
+"""DynamoDB's limits for levels of lists and mappings in an attribute, and for digits and exponents of numbers."""
 
 ATTRIBUTE_BYTES: Final = 65_535
 """Largest bytes of an attribute's name."""
@@ -96,11 +96,11 @@ def update(
     """Make a write that changes attributes of an item, or creates the item.
 
     Args:
-        sets: attributes that get a value.
-        adds: numbers that attributes are raised by; an absent one counts as 0.
-        extends: what lists get at their end; an absent one is empty.
-        removes: attributes that go.
-        when: as of `put`.
+        sets: new values of attributes.
+        adds: numbers that are added to attributes; an absent attribute counts as 0.
+        extends: members that are added at the end of lists; an absent attribute counts as an empty list.
+        removes: names of attributes that are removed.
+        when: condition on the existing item, as for `put`.
 
     Raises:
         InvalidInput: as `put`; a value of the key is empty; nothing changes, an attribute changes twice, or one of the

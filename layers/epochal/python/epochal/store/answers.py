@@ -1,4 +1,4 @@
-"""What a layout answers to an append, as the outcome that callers get."""
+"""Converts the answers of a layout to the outcomes of appends that callers get."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Appends to several streams, of events with tags, under a query, or with items of the caller's own: one transaction.
+"""Appends in one transaction: to several streams, of tagged events, under a query, or with writes to other tables.
 
-What a user hands in becomes batches of streams, and what the tags of all their events get; what the layout answers
-becomes the outcome of each stream, and of the tags. `Streams` has these operations, and most appends need none of this.
+The functions encode the caller's appends as batches of streams and of tags, and convert the layout's answer to an
+outcome for each stream and for the tags. `Streams` imports this module only for such appends; most need none of it.
 """
 
 from __future__ import annotations

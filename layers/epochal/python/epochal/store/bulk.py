@@ -1,20 +1,22 @@
-"""Many appends in one call, each for itself: each has its own expectation, key and answer, and keeps no other.
+"""Many independent appends in one call: each has its own expected version, key and outcome.
 
-    to other streams    side by side
-    to one stream       in their order, as if each had been made alone after the one before it; those that can go out
-                        together do, as one write with a frame for each
+    to different streams    in parallel
+    to one stream           in their order, with the same results as one after another; consecutive appends are joined
+                            in one write, with a frame for each, where that is possible
 
-What goes out together is found by playing the appends on what is known of the stream's end:
+Each append is compared with the known end of the stream and the appends before it, to decide how it is made:
 
-    as expected                  it goes out after those before it
-    not as expected              it is in conflict with the version that those before it leave, once these are written
-    under a key                  the key's record is put first (`layout.once`); where there is one already, or the
-                                 append is not as expected, it goes out alone: it may have been made before
-    tags, a condition, unfolds
-    or ids of events             alone
+    version as expected              it is joined to the appends before it
+    version not as expected          it gets a conflict with the version after these, once they are written
+    under an idempotency key         the key's record is put first (`layout.once`); if there is a record already, or
+                                     the version is not as expected, the append is made alone, since an earlier call
+                                     may have made it
+    with tags, a condition,
+    unfolds or ids of events         it is made alone
 
-The write is on exactly what is known. Refused, the rest is played again on what came back; appends under a key then go
-out alone, since another process may have made them. An answer that was lost is settled for all of the write.
+A joint write is conditional on exactly the known head. After a refusal, the remaining appends are compared with the
+head that came back; appends under a key are then made alone, since another process may have made them. If the response
+to a joint write is lost, one check finds out whether all of its appends were made.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ from epochal.store.streams import Streams
 T = TypeVar("T")
 
 MAX_APPENDS: Final = 500
-"""Largest number of appends in one call: a request over HTTP has no more, and all of them are in memory."""
+"""Largest number of appends in one call, as in a request over HTTP; all of them are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ class Bulk:
 
         Appends to the same stream are made in order.
 
-        An error of one is its answer, and is not raised. The capacity of a write is shared among its appends.
+        The error of an append is returned as its answer, not raised. The appends of a joint write share its capacity.
 
         Raises:
             InvalidInput: an element is no append, or there are more than 500; nothing was written.

@@ -1,7 +1,7 @@
-"""What a program says of its appends: metadata of all that is appended within a block, however deep below it the append
-is, and keys of calls that it repeats.
+"""Metadata that a block adds to all events appended within it, and idempotency keys for calls that are repeated.
 
-A block belongs to the thread, or to the asynchronous task, that entered the block (`contextvars`).
+A block also covers appends in functions that are called within it. It belongs to the thread, or to the asynchronous
+task, that entered it (`contextvars`).
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def metadata(
         with metadata(user="ada", correlation_id=request_id):
             doors.handle("Door-UA1545", board("Ada"))
 
-    Blocks may be nested: an inner one adds to the outer, and wins. What an event says itself wins over both. What a
-    call repeats under an idempotency key, or by the ids of tagged events, may differ in the metadata of its block; the
-    first ones stay. Aggregates keep no metadata.
+    Blocks may be nested: an inner block adds to the outer one, and takes precedence over it. An event's own metadata
+    takes precedence over both. A call that is repeated under an idempotency key, or with the ids of tagged events, may
+    be in a block with other metadata; the stored events keep the first metadata. Aggregates keep no metadata.
 
     Args:
-        correlation_id: of events that have none, 1 to 1,024 bytes.
-        causation_id: likewise.
+        correlation_id: correlation id for events that have none, 1 to 1,024 bytes.
+        causation_id: causation id for events that have none, 1 to 1,024 bytes.
         members: JSON values, which `meta` gets as members of an object.
 
     Raises:

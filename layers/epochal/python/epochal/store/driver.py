@@ -1,9 +1,9 @@
-"""Driving a layout's steps: perform each operation, wait out throttling and outages, remember what may have happened.
+"""The driver, which performs the operations of a layout's steps, with retries during throttling and outages.
 
-A failed request is tried again with full jitter until the time allowed is over. Once a response has been
-lost, a refusal of the retry may be the echo of our own write; the reply says so (`Refusal.ambiguous`), and
-the layout finds out. Where nothing more can be asked, as when credentials have expired meanwhile, the error says
-that a write may have been applied. Nothing here knows what is stored.
+A failed request is retried with full jitter until the time allowed is over. After a lost response, the first try may
+have been applied and be the reason why the retry is refused. Then the reply is marked (`Refusal.ambiguous`), and the
+layout finds out. If no further request is possible, for example because credentials have expired, the error says that a
+write may have been applied. The driver knows nothing of what is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epochal.settings import REQUEST_SECONDS
 
 
 POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=ThreadPoolExecutor)
-"""Function that makes an executor for so many calls in parallel."""
+"""Function that makes an executor for a given number of calls in parallel."""
 
 
 class Turn(Protocol):
@@ -121,7 +121,7 @@ class Patience:
 
 
 SIDE_BY_SIDE: Final = 16
-"""Requests under way at once, for programs that write many small items: half of a client's connections."""
+"""Number of parallel requests for programs that write many small items: half of a client's connections."""
 
 DEFAULT: Final = Patience()
 """The patience for HTTP requests: retries end with the time that a request may take."""

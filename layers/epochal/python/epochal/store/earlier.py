@@ -1,4 +1,7 @@
-"""A stream as it was, at a version or at a moment. Few look back, so it is loaded by those who do."""
+"""Loads the state of a stream at an earlier version or moment.
+
+It is a module of its own since few programs need it, and those that do not load faster without it.
+"""
 
 from __future__ import annotations
 

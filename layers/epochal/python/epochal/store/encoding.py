@@ -1,4 +1,4 @@
-"""Users' events and unfolds to stored ones and back."""
+"""Encodes users' events and unfolds for storage, and decodes stored ones."""
 
 from __future__ import annotations
 
@@ -254,11 +254,11 @@ def verified(claim: Claim, content: bytes) -> bytes:
 
 EVENTS_INLINE: Final = 240 * 1024
 UNFOLDS_INLINE: Final = 140 * 1024
-"""Largest bytes of bodies that an append leaves in the head. Together they fit an item, whatever the head holds
-already."""
+"""Largest number of bytes of unfolds' bodies that an append stores in the head; the largest bodies go to the bucket
+until the rest fits. So an item has room for them, whatever the head contains already."""
 
 _FIELDS: Final = 100
-"""Bytes that an event takes besides its bodies, type and ids: what FORMATS §1 gives names and fixed sizes to."""
+"""Bytes that an event takes besides its bodies, type and ids: for the names and fixed-size fields of FORMATS §1."""
 
 MAX_KEY_BYTES: Final = 4_096
 """Largest bytes of an idempotency key. Only its hash is stored."""

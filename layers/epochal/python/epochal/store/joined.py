@@ -1,15 +1,15 @@
-"""Writers of one process who append to the same stream at the same moment go out as one write, a frame each.
+"""Joins concurrent appends of one process to the same stream in one write, with a frame for each.
 
-    nobody is writing       the caller leads: it writes for all callers that wait, itself first
-    somebody is             the caller waits; once that write is answered, the first that waits leads
+    no write is under way       the caller leads: it writes its own append and those of all callers that wait
+    a write is under way        the caller waits; after that write, the first waiting caller leads the next one
 
-So nobody waits for others to come, and no thread is left behind: a stream on which appends follow each other slowly is
-written as if each had been made alone. Appends keep the order in which they were handed in. Each is told what came of
-it, and what is wrong with one is wrong with that one alone: it is encoded before it waits, and a write that is too
-much as a whole is made again one by one. Callers are threads, or tasks of an event loop (`epochal.store.driver`).
+So no append is delayed to wait for others, and no background thread is needed: appends that do not overlap are made
+alone. Appends keep the order of their calls, and each caller gets its own outcome. An invalid append fails alone: it is
+encoded before it waits, and a joint write that is refused as invalid is repeated one append at a time. Callers are
+threads, or tasks of an event loop (`epochal.store.driver`).
 
-It is for telemetry, where many append to one stream and none expects anything of it. A writer who decides on a state
-has nothing to gain: of several decisions on one state all but one would be refused.
+This is meant for telemetry, where many writers append to one stream at any version. A writer that decides on a state
+gains nothing: of several decisions on one state, all but one would be refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JOINED_BYTES: Final = 32 * 1024
 """Largest bytes of events in one write, unless a single append has more. Each KB costs a unit, joined or not."""
 
 JOINED_APPENDS: Final = 100
-"""Largest number of appends in one write, which so many callers wait for."""
+"""Largest number of appends in one write, and so of callers that wait for it."""
 
 _ENDED: Final = "the caller who wrote for others has ended"
 

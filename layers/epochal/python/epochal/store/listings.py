@@ -1,6 +1,6 @@
-"""Listing what a store of tagged events holds, however it is stored: everything, by tag, by group, and counts.
+"""Lists the events, tags and groups of a store of tagged events, with their numbers, in any layout.
 
-A subclass says how its layout does that. Pages are read as they are consumed.
+A subclass implements the listings for its layout. Pages are read as they are consumed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAGE: Final = 500
 that."""
 
 Progress = Callable[[int], None]
-"""Called with how much has been read so far, page by page; never twice at once, but maybe on another thread."""
+"""Function that is called after each page with the number read so far; one call at a time, maybe on other threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,14 +178,14 @@ class Listings(ABC):
 
 
 class ListedStore(Protocol):
-    """A plug-in's store that brings its own listings."""
+    """The store of a plug-in that has its own listings."""
 
     @property
     def listings(self) -> Listings: ...  # noqa: D102  as it has them
 
 
 def listings_of(store: TaggedStore) -> Listings:
-    """Return what lists the events and tags of a store."""
+    """Return the listings of a store: the store's own ones, or those of a table of pages."""
     if isinstance(store, TaggedEvents):
         return TaggedListings(store=store)
     return cast("ListedStore", store).listings

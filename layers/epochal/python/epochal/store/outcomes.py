@@ -1,7 +1,7 @@
-"""Outcomes of appends: those of several streams as one, those that are conflicts as errors, and the pause after one.
+"""Combines the outcomes of several streams, makes errors of conflicts, and pauses after a conflict.
 
-An unread answer is a lost write, so a call that could not write raises where its twin, `try_…`, answers. Functions look
-at outcomes of one stream, and never need this.
+A caller that ignores a returned conflict loses a write. So `append` raises an error where `try_append` returns the
+conflict. Callers of `try_append` on one stream do not load this module, unless they write to other tables, too.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ _SHORT: Final = 2
 def back_off(driver: Driver, refused: int, since: float) -> bool:
     """Wait longer after each refusal, before deciding again; return whether the head received is usable.
 
-    Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.
+    The pause grows with the duration of the refused append: where requests are slow, other writers need longer, too.
 
     Args:
         refused: number of refusals in a row.

@@ -1,4 +1,4 @@
-"""The plug-in of pages, the layout of Epochal's own, which a new store has."""
+"""Registers the pages layout, Epochal's own, which new stores use."""
 
 from __future__ import annotations
 

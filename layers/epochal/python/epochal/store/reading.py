@@ -1,13 +1,13 @@
-"""Reading events: pages as they are needed, bodies decoded, an archive where the table was pruned.
+"""Reads the events of a stream page by page, with pruned events from an archive, and decodes their bodies.
 
-Nothing is left out in silence. Where events are gone, pruned and in no archive, a walk through the stream says so, and
-what a caller gets is made of that:
+No event is left out silently. A hole is a range of events that are pruned and in no archive. The methods of `Reader`
+report it as follows:
 
-    events    an error; without an archive a stream may begin with a hole, which is how one that was pruned looks,
-              unless the read is asked to begin at an index in it
-    page      ends before the hole, and the next page names it; one that ends backward above the beginning does itself
-    onward    the hole, for a state to be made or refused
-    found     nothing: the caller counts the indices
+    events    raises an error; but without an archive, a read of a pruned stream may begin after a hole, unless the read
+              was asked to begin at an index in it
+    page      ends before the hole, and the next page names it; a last backward page names the hole below it
+    onward    yields the hole, so that the caller can use it or refuse it
+    found     omits it: the caller compares the indices
 
 A stream that was deleted has no events, whatever its archive holds.
 """
@@ -272,7 +272,8 @@ class Reader:
         codec: decodes bodies.
         fetch: whether bodies in the bucket are fetched.
         archive: reader of the archive; None where there is none.
-        consistent: False reads events before a head that is known at half the cost, where a replica has all of them.
+        consistent: False reads the events before a known head with eventually consistent reads, at half the cost; if
+            these lack events, consistent reads follow.
         unopened: whether events that may be large are returned as `UnopenedEvent`s.
     """
 

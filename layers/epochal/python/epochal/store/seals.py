@@ -1,16 +1,16 @@
-"""Seals: what lets a token that comes from outside begin a page without a read (FORMATS §8).
+"""Seals: signatures of tokens, so that a token from outside can begin a new page without a read (FORMATS §8).
 
-An extension names the exact state that it changes, so a false token is refused. A page is begun at a place where
-nothing is, and only its token tells that the stream ends there: believed, a forged one would leave a hole in the
-stream, or a fork, for good. So the token of a full page carries an HMAC, by a key that is an item of the table and that
-no answer tells:
+The condition of an append to an open page names the exact state of the page, so a false token is refused. But a new
+page is begun where no item exists, and only the token says that the stream ends there: a forged token would leave a
+permanent hole or fork in the stream. So the token of a full page carries an HMAC. Its key is an item of the table,
+which no response of the API contains:
 
     p       i   k
-    $seal   0   32 random bytes, put once, by the first append that seals. Never changed
+    $seal   0   32 random bytes, put once, by the first append that seals a token, and never changed
 
-A seal is of one table, by its name, one stream and one state. So it says nothing in a restored table, which has another
-name, and nothing of another stream. Who may read the table's items can forge one; a caller of the API cannot. A token
-without a seal, or with one of another key, is what any token from outside is: the last page is read first.
+A seal is valid for one table name, one stream and one state. So it is invalid in a restored table, which has another
+name, and for another stream. Whoever may read the table's items can forge a seal; a caller of the API cannot. With a
+token without a valid seal, the last page is read before an append.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KEY_BYTES: Final = 32
 _SEAL_BYTES: Final = 16
 
 ASK_AGAIN: Final = 60 * PER_SECOND
-"""Time after which a reader that has found no key looks for one again."""
+"""Time after which a reader that found no key looks for one again."""
 
 _KEY: Final[Key] = {"p": text(SEALS), "i": number(0)}
 
@@ -112,7 +112,7 @@ def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[
 
 
 PATIENCE: Final = 1.0
-"""Largest seconds of a wait for the key. Without the key the next append reads once."""
+"""Largest number of seconds to wait for the key. Without the key, the next append reads the last page first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""The store of named streams: append, load, read, prune and delete, whatever layout their table has.
+"""The store of named streams, which appends to streams, and loads, reads, prunes and deletes them, in any layout.
 
-One `Streams` serves many threads. It holds no state of its own besides what it was given: what a writer needs
-for its next append it gets back as a token.
+A `Streams` may be shared among threads. It keeps no state between calls: a writer gets the token for its next append
+with the outcome of the last one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tagged events: queries, and appends that the store itself makes conditional. Both are strongly consistent.
+"""The store of tagged events, with queries and with appends that a query can forbid. Both are strongly consistent.
 
-`TaggedStore` is any store of them, and a subclass says how its layout appends and reads. `TaggedEvents` has them as
-pages: a tag is a stream, an append to several tags one transaction.
+`TaggedStore` is the base class; a subclass implements the appends and reads of its layout. `TaggedEvents` is the store
+in the pages layout: each tag is a stream, and an append to several tags is one transaction.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class TaggedStore(ABC):
     @property
     @abstractmethod
     def type_heads(self) -> TypeHeads:
-        """The reserved tags that a condition by type alone can rest on; or whether there are any."""
+        """Reserved tags by which a condition can name types without a tag; or whether there are such tags."""
 
     def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """Return events by id, once no append of them is under way: all events of an append, or none."""
@@ -583,7 +583,7 @@ def _plain(body: bytes) -> Encoded:
 def keyed_id(key: str, number: int) -> str:
     """Compute the id of the event with a number in the append under a key.
 
-    The derivation is promised: repeats must find the events.
+    The id must never be computed differently: repeats must find the events.
     """
     digest = hashlib.sha256(f"{key}\0{number}".encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=5))

@@ -1,10 +1,10 @@
-"""Importing a history into tagged events: for migrations. Not atomic as a whole, and made to be run again.
+"""Imports a history into tagged events, for migrations. An import is not atomic as a whole, and can be run again.
 
-    atomic      each batch is one append, with all that belongs to it
-    resumable   whatever ended a run, running it again writes what is missing: ids tell what is there
-    in order    batches follow each other, so each tag's events come in the order of the history
-    kept        ids and timestamps always; sortable ids as the tables have it: where one cannot be kept, the event gets
-                one that follows, and the report counts it (decision 71)
+    atomic      each batch is one append
+    resumable   after any failure, another run writes the events that are missing, which it recognizes by their ids
+    in order    batches are written one after another, so each tag has its events in the order of the history
+    kept        ids and timestamps are always kept; a place is kept if the tables can keep it. If not, the event gets
+                the next possible place, and the report counts it (decision 71)
 
 It runs beside appends, but only one import of the same events at a time.
 """
@@ -32,7 +32,7 @@ _OPENED: Final = b'{"copied":true,'
 
 
 def marked(event: Event) -> Event:
-    """Return the event marked as a copy, if it sets a timer; other events as they are."""
+    """Mark the event as a copy, if it sets a timer; return any other event unchanged."""
     if event.type != TIMER_SET or isinstance(event.data, Claim) or event.data != unmarked(event.data):
         return event
     return replace(event, data=event.data.replace(b"{", _OPENED, 1))
@@ -45,8 +45,8 @@ def unmarked(body: bytes) -> bytes:
 
 
 FUTURE: Final = 24 * 60 * 60 * PER_SECOND
-"""How far a history may be ahead of our clock. Later appends to a tag exceed its last id, so one id from far in the
-future would date all of them."""
+"""How far the places of a history may be ahead of this clock. Each append to a tag gets a later place than the last
+one, so a place far in the future would date all later appends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A stream's head as it was read: its bodies are opened when a caller asks for them, since they may be large."""
+"""A stream's head whose bodies are decoded only when a caller asks for them, since they may be large."""
 
 from __future__ import annotations
 
