@@ -138,7 +138,7 @@ def own_result(batch: Packed, refused: Blocked) -> Settled | None:
         return None
     match OwnWrite.of_joined(batch, planned, lost=refused.lost).judge(refused.page):
         case Applied() as applied:
-            # The write says better than the page what it has left, if that was overwritten since.
+            # If other writes followed, only the planned write still has the token that this one left.
             token = applied.page.token() if applied.is_latest else planned.token
             return Written(first=applied.first, version=applied.end, token=token)
         case Unknowable():
@@ -167,8 +167,8 @@ def result_under_key(
     if not isinstance(verdict, Applied):
         verdict = yield from was_applied(sought, [head])
     if isinstance(verdict, Applied):
-        # Without a lost answer it is another's, even if that has the key, the moment and so the stamp. Two decisions
-        # under one key at one moment have one stamp, whatever each of them has decided.
+        # Without a lost answer the append is another process's, even if it has the same key and time, and so the same
+        # stamp. Two decisions under one key at one time have the same stamp, even if they decide differently.
         planned = refused.planned if refused is not None and refused.lost else None
         own = planned is not None and planned.stamp == verdict.stamp and not is_decision(batch)
         return verdict.written(replayed=not own)

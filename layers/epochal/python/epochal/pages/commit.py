@@ -204,7 +204,7 @@ def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]
             table=table, key=page_key(stream, state.index), condition=unchanged(state, known.version)
         )
     if known is not None and not is_own(table, stream, known):
-        # It names a place only, and may be forged: that nothing is there says what it shall only where a page ends.
+        # A token of a full page may be forged: no page begins at its version, but maybe none ends there, either.
         return Blocked(page=(yield from load_head(table, stream)))
     return Check(table=table, key=page_key(stream, version_of(known)), condition=Absent("i"))
 
@@ -285,7 +285,7 @@ def _planned(
         times = {time_of(write.stamp) for write in writes.values()}
         if len(times) == 1 or not wanted.one_stamp:
             return Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
-        # A page had to be closed first, which took a stamp of its own.
+        # A page had to be closed first, so the write after it has a later stamp. Give all writes that one.
         above = Ticks(max(times) - 1)
 
 
@@ -347,7 +347,7 @@ def _was_applied(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[Verdi
     enough, if it is of a stream that is never pruned.
     """
     if not refusal.ambiguous:
-        # No answer was lost: what others have sent at the same moment may look the same.
+        # No answer was lost, so no try was applied. A write of another process at the same time may look the same.
         wanted.sent.clear()
     if wanted.keyed:
         return NotApplied()
@@ -365,7 +365,7 @@ def _was_applied(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[Verdi
             verdicts.append(_judge(wanted.table, write, item, lost=lost))
     verdict = verdict_of_all(verdicts) if verdicts or lost else NotApplied()
     if isinstance(verdict, Applied) and len(plan.all) > 1:
-        # DynamoDB may still be at it: a caller that learns that it was made finds it in every stream.
+        # DynamoDB may still be applying the transaction: wait until the caller would see it in every stream.
         yield from settled((wanted.table, write.key) for write in plan.writes.values())
     return verdict
 

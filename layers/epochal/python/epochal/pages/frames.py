@@ -275,7 +275,7 @@ def read_events(
     try:
         for _ in range(count):
             flags, end = content[offset], offset + 2 + content[offset + 1]
-            if end - offset < _MORE and end < len(content):  # as nearly all types
+            if end - offset < _MORE and end < len(content):  # as in nearly all events
                 kind, offset = content[offset + 2 : end].decode(), end
             else:
                 kind, offset = text_at(content, offset + 1)
@@ -503,7 +503,7 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
     """
     try:
         byte = data[at]
-        if byte < _MORE:  # as nearly all are
+        if byte < _MORE:  # as for nearly all numbers
             return byte, at + 1
         value, shift = byte & 0x7F, 0
         while byte >= _MORE:

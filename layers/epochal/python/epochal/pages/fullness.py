@@ -64,11 +64,11 @@ def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: 
     if left.size >= ITEM_BYTES - ROOM:
         return True
     usual = max(_LEAST, joined or left.carried / max(1, left.appends))
-    # To say that it is full takes bytes of its own, which now and then are the ones that cost another unit.
+    # The mark of a full page takes bytes, too, which sometimes cost another unit.
     mark = write_units(left.size + _MARK) - write_units(left.size)
     caution = 0 if joined else _CAUTION * _spread(left, before)
     further = write_units(int(left.size + usual + caution) + _MARK)
-    # Where only a name was of the unfolds before, these will stay as those have.
+    # If the page before had only a reference, its unfolds were kept, and these will be, too.
     stay = kept or (before is not None and 0 < before.unfolds < _NAMED)
     return further - _rate(left, usual, kept=stay) > mark
 
@@ -90,7 +90,7 @@ def _spread(left: Token, before: Token | None) -> float:
 def _rate(left: Token, usual: float, *, kept: bool) -> float:
     """Compute the least average write units of an append over a page's life, at `usual` bytes each."""
     bare = max(0, left.size - left.carried)
-    if kept and left.unfolds >= REFER_FROM:  # the next page would only name this one
+    if kept and left.unfolds >= REFER_FROM:  # the next page would only refer to this one
         bare = max(0, bare - left.unfolds)
     spent = (bare + _ITEM) * _UNITS_PER_BYTE
     best, carried, appends = float("inf"), 0.0, 0
@@ -98,7 +98,7 @@ def _rate(left: Token, usual: float, *, kept: bool) -> float:
         carried += usual
         appends += 1
         units = write_units(int(bare + carried))
-        if units > best:  # and so will be all that follow
+        if units > best:  # and later appends cost more still
             break
         spent += units
         best = min(best, spent / appends)

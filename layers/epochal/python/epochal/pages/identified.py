@@ -123,7 +123,7 @@ def earlier_result(batch: Packed, head: Page | None, since: int, *, anywhere: bo
     if anywhere:
         return (yield from _result_anywhere(batch, _in_hand(head), since))
     end = since + batch.count
-    # Those of one append are on one page.
+    # The events of one append are on one page.
     most = LOOKED_BACK if end == head.version else 1
     sought = SameIds(ids=batch.ids, first=since, end=end, anywhere=False, most=most)
     return _result(batch, since, (yield from was_applied(sought, _in_hand(head))))

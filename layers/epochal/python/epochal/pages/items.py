@@ -286,7 +286,7 @@ def _check(page: Page) -> None:
         raise CorruptData("fewer events in f than from i to n, and l does not say why")
     if page.low_water < 0:
         raise CorruptData("l below 0")
-    # The first page may say of the whole stream what is pruned; every other speaks for itself.
+    # Only the low-water mark of the first page may be of the whole stream; that of any other is of the page itself.
     if page.index and page.low_water > page.version:
         raise CorruptData("l beyond n")
     if page.deleted and not page.full:
@@ -422,7 +422,7 @@ class PageSpan:
         page, index = self.page, self.base + offset
         place = index - page.version + page.count
         if page.count == len(page.frames) and place >= 0:
-            # A frame for each event, as most writers append: nothing is opened twice, so nothing need be kept.
+            # Each event has a frame of its own, as of most writers, so no decoded frame need be kept.
             return page.read_frame(place)[0]
         event = self._opened.get(index)
         return self._open(index) if event is None else event

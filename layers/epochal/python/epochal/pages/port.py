@@ -57,7 +57,7 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         end=end,
         told=stored,
         where=WHERE,
-        moved=None,  # whether `w` is there at all is no question for a filter
+        moved=None,  # only the absence of `w` tells an append, which a filter cannot test
         stored=stored,
         aged=aged,
         written=written,
@@ -92,7 +92,7 @@ def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     reading = ("Query", "GetItem", "BatchGetItem")
     actions = {
         "append": (*reading, "PutItem", "UpdateItem", "ConditionCheckItem"),
-        # Whatever its appends are conditional on, they move.
+        # Its appends check no page that they do not also write.
         "timers": (*reading, "PutItem", "UpdateItem"),
         "replay": (*reading, "Scan"),
         "feed": reading,
@@ -265,6 +265,6 @@ PORT: Final = Port(
     source=_source,
     categories=CategoriesBy(_category_of),
     stored_items=stored_items,
-    # The last page is found by a query.
+    # The last page of a stream is found by a query.
     archive=Archive(table=ARCHIVE, copying=("Query", "PutItem"), reading=("Query",)),
 )

@@ -163,14 +163,14 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
             if keeps and page.unfolds:
                 holding = min(holding, page.index)
             low = max(low, min(page.version, mark))
-            # The last page may grow, so that the next one does not begin where it ends now.
+            # The last page may grow, so its present end may not be the beginning of the next page.
             index = page.version if page.index != head.index and page.version <= mark else index
         if written == writes:
             break
-    # A page that still has unfolds is met again, when they count no more.
+    # The first page points no further than a page with unfolds in use, so that a later prune can remove these.
     yield from _tell(table, first, min(index, holding), above=first.version)
     if low >= mark:
-        # A reader that begins behind it learns as much as one from the beginning; later pages have the mark, too.
+        # A reader that begins at the head learns the mark, too; later pages copy it from the head.
         yield from _tell(table, head, mark if mark <= head.index else 0)
     return PruneProgress(low_water=low, deleted=written, done=low >= mark)
 
@@ -264,9 +264,9 @@ def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | 
         page = yield from _holding(table, stream, reached)
         if page is None or page.span.base > reached:
             if version_of((yield from load_head(into, stream))) > reached:
-                continue  # another has copied and pruned them meanwhile
+                continue  # another process has copied and pruned them meanwhile
             raise _lost(stream, reached, page)
-        # Where another copier was faster, nothing happens, and what it has done is read.
+        # If another process was faster, the write is refused, and the next round reads what that process copied.
         yield _copy(into, page, target)
 
 

@@ -64,7 +64,7 @@ class Cursor:
             return None
         if not self.events:
             return min(SHORT, limit)
-        # Two more: pages differ, and a kilobyte more costs less than a request more.
+        # Two more than the average suggests: pages differ, and a kilobyte costs less than another request.
         return min(limit, limit * self.pages // self.events + 2)
 
     def passing(self, pages: Sequence[Page], at: int, mark: int) -> Cursor:
@@ -145,7 +145,7 @@ def whole(head: Page) -> Steps[Page]:
             return head
         holder = next((page for page in head.before if page.index == unfolds_at and page.full), None)
         if holder is None:
-            # By a query, since not all who read streams may get items.
+            # This is a query, since not all readers of streams may use GetItem.
             reply = yield query(head.table, head.stream, unfolds_at, unfolds_at)
             holder = next((read_page(item, head.table) for item in reply.items), None)
         if holder is not None and holder.unfolds:
@@ -168,7 +168,7 @@ def begin(
         limit: number of events to read, which limits the pages that are requested.
     """
     if forward and not start:
-        # A page has an event at least; one more shows that a stream of few pages ends there.
+        # A page has at least one event. One page more shows whether a short stream ends there.
         return (yield from _begin_at_first(table, stream, SHORT if limit is None else min(SHORT, limit + 1)))
     head = yield from load_head(table, stream)
     return None if head is None else stand(head, start, forward=forward)
@@ -246,7 +246,7 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     stream, end = cursor.head.stream, cursor.head.index
     part = _onward(cursor, cursor.ahead)
     if cursor.at >= end and part is None:
-        # The last page has all that is left, so that what follows asks for pages before it alone.
+        # All events left are on the last page, so the queries below are only for earlier pages.
         return _onward(cursor, (cursor.head,))
     if part is None and cursor.located:
         most = cursor.pages_of(limit)

@@ -195,10 +195,10 @@ class SeveralKey:
     def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore]:
         """Return the outcome that the key's record contains, once every stream shows its events.
 
-        A token is of the page that the append left, also if others have written to it since.
+        Each token is of the page as the append left it, even if others have written to the page since.
 
         Raises:
-            CorruptData: a stream lacks it: a replica was sent the record, and not all of what it is of.
+            CorruptData: a stream lacks its events, as in a table that was copied without them.
         """
         check_contents(found, self.append_id)
         source, firsts, tokens = ByteReader(found.made), dict[str, int](), dict[str, Token]()
@@ -382,7 +382,7 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
     return result or ended
 
 
-# What `layout.once` tries with a batch under an idempotency key.
+# The attempts that `layout.once` makes with a batch under an idempotency key.
 
 
 def append_once(
@@ -451,7 +451,7 @@ class PageAttempts:
             page, item = refusal.items
             stored = None if item is None else read_record(item)
             if stored is None and not refusal.failed:
-                # Only the caller's own conditions are said to have failed; but the record is there if all was written.
+                # The reply names only the caller's own conditions. If the commit was applied, the record exists.
                 stored = yield from load_record(self.table, record)
             if stored is None or stored == seen:
                 return None

@@ -177,7 +177,7 @@ def append_tagged_on(
         ConditionUnmet: a condition of `also` does not hold.
     """
     outcome = append_on(store, known, appends, AppendOptions(also=also), key)
-    if isinstance(outcome, Conflict):  # of which no query is the cause, since there is none
+    if isinstance(outcome, Conflict):  # caused by `also`, since there is no query
         raise condition_error(outcome)
     return outcome
 

@@ -185,7 +185,7 @@ def _place_of(execute: ops.Execute) -> int:
     owner: object = getattr(execute, "__self__", execute)
     try:
         return _PLACES.setdefault(owner, next(_NUMBERS))
-    except TypeError:  # of a kind that nobody can refer to weakly
+    except TypeError:  # the object allows no weak references
         return next(_NUMBERS)
 
 
@@ -393,7 +393,7 @@ class Driver:
                 self._wait(tries, limit, failure, unknown)
                 continue
             except EpochalError as error:
-                # The error says that nothing was written, which is true of this try alone.
+                # The error says that nothing was written, but that is true of this try only.
                 if unknown:
                     raise Unavailable(str(error), maybe_applied=True) from error
                 raise

@@ -469,7 +469,7 @@ def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:
         if event.tags:
             _feed(digest, "tags", "\0".join(sorted(set(event.tags))).encode(), b"", None)
     if append.unfolds is not None:
-        digest.update(b"unfolds")  # replacing them by none differs from keeping them
+        digest.update(b"unfolds")  # replacing the unfolds by none differs from keeping them
     for unfold in append.unfolds or ():
         _feed(digest, unfold.type, unfold.data, unfold.meta, unfold.timestamp)
     return digest.digest()[:8]

@@ -217,11 +217,11 @@ def check_group(group: str) -> None:
         raise InvalidInput("group", "ends before the first : of its tags")
 
 
-# Listings of tagged events as pages: all strongly consistent, but for which tags there are.
+# Listings of tagged events in the pages layout. All are strongly consistent, except the list of tags.
 #
-# everything        the stream of all events, where the store was opened with `everything`
-# by tag            the tag's stream, from an event on that a place names
-# tags              by a scan of the table, which has every tag's first page: no index lists them
+# all events        are read from the stream of all events, if the store was opened with `everything`
+# events of a tag   are read from the tag's stream, after a place
+# tags              are found by a scan of the table for the first pages of tags, since no index lists them
 
 U = TypeVar("U")
 
@@ -351,6 +351,6 @@ class TaggedListings(Listings):
         while cursor is not None and not cursor.at_end:
             cursor, entries = driver.run(entries_after(site, cursor, after, page - read % page))
             read += len(entries)
-            # Their bodies may be elsewhere, and large.
+            # The bodies may be on other pages, and large.
             for start in range(0, len(entries), BATCH_KEYS):
                 yield shown(entries[start : start + BATCH_KEYS])

@@ -325,7 +325,7 @@ class Reader:
         """
         cursor = self.layout.stand(head, start, forward=direction == "forward")
         for event in _walk(self, cursor, start, limit).events_and_holes():
-            if isinstance(event, Recorded):  # as nearly all are
+            if isinstance(event, Recorded):  # as nearly always
                 yield event
             else:
                 yield event if isinstance(event, Hole) else _readable(event)
@@ -413,7 +413,7 @@ class Reader:
         Without an archive the stream may begin with a hole, unless `start` lies in it.
         """
         for event_or_hole in walk.events_and_holes():
-            if isinstance(event_or_hole, Recorded):  # as nearly all are
+            if isinstance(event_or_hole, Recorded):  # as nearly always
                 yield event_or_hole
             elif not isinstance(event_or_hole, Hole):
                 yield _readable(event_or_hole)
@@ -498,7 +498,7 @@ class _Walk:
             yield _hole(index, row[0].index) if forward else _hole(row[0].index + 1, index)
             yield row
             index = row[-1].index + forward
-            del row  # or it would be held until the next one is read
+            del row  # otherwise it stays in memory until the next one is read
         yield _hole(index, self.cursor.head.version) if forward else _hole(0, index)
 
     def _part(self, at: int) -> Generator[Sequence[Found], None, int]:
@@ -522,7 +522,7 @@ class _Walk:
             if forward:
                 yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
             row = plain and _plain(stream, chunk)
-            plain = bool(row)  # the events of a stream are much alike
+            plain = bool(row)  # if one row was plain, the next probably is, too
             together = not framed or not any(
                 span.holds_large(offsets)  # type: ignore[attr-defined]  # as above
                 for span, offsets in (() if row else chunk)

@@ -359,7 +359,7 @@ class TaggedStore(ABC):
         try:
             outcome = self.driver.run(self._append(events, condition, also))
             if isinstance(outcome, Conflict) and not outcome.unmet and self.appended(key):
-                # The matching events came after those of the key, but were found before all of those were visible.
+                # The matching events were appended after those of the key, but read before all of those were visible.
                 # Now they are visible and their ids are taken, so that this append writes nothing.
                 outcome = self.driver.run(self._append(events, None, also))
             if isinstance(outcome, Conflict) or not outcome.replayed:

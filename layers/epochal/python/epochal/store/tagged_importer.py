@@ -187,11 +187,11 @@ class Importer(ABC):
         return chosen
 
 
-# Importing a history into pages.
+# Imports a history into the pages layout.
 #
-# atomic      a batch has events of up to 200 KB, which share a frame on each of their tags' pages
-# kept        timestamps to 100 ns; sortable ids never: an append has one place, and its events follow one another there
-# counted     as renumbered are events whose new place is not at the time at which they happened
+# batches     have up to 200 KB of events, which share a frame on each of their tags' pages
+# kept        are timestamps, to 100 ns, but never places: the events of an append have consecutive places
+# renumbered  are events whose new place does not have the time at which they happened
 
 BATCH_BYTES: Final = 200_000
 """Largest bytes of a batch's events: half of an item, before compression."""

@@ -248,7 +248,7 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
     if after is None:
         return Position(seen={tag: Reached() for tag in fence.all_tags}, items=fence.marks)
     check_covered(after, fence)
-    # A chain of appends, each after the position of the one before, would gather the heads of all their tags.
+    # Keep only heads of tags in use: a chain of appends, each after the last position, would gather ever more heads.
     tags = {tag for event in batch.events for tag in event.tags}.union(
         *(item.tags for item in fence.query.items)
     )
@@ -489,7 +489,7 @@ def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, Record
 
 def _records(site: TagStreams, ids: Iterable[str]) -> Steps[list[Item]]:
     items: list[Item] = []
-    # Where a record is, its event is too, once no append of them is under way.
+    # If a record exists, its event is visible, too, once no append of them is under way.
     for read in settled((site.table, id_key(own_id)) for own_id in dict.fromkeys(ids)):
         reply = yield read
         items += [item for item in reply.items if item is not None]
@@ -502,7 +502,7 @@ def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Reco
         event_id, stream, index = read_id_record(item)
         entry, last = yield from _entry(site, stream, index)
         if entry is None:
-            # The append may be under way still, though its record is there: it writes to this page, or to the next.
+            # The append may still be under way, although its record exists. It writes to this page or to the next one.
             places = (0,) if last is None else (last.index, last.version)
             yield from settled((site.table, page_key(stream, place)) for place in dict.fromkeys(places))
             entry, _ = yield from _entry(site, stream, index)

@@ -54,7 +54,7 @@ from epochal.plan.ops import Put, Steps
 from epochal.plan.values import Item, Key, binary, number, text
 
 
-# No slots: what is derived once is kept.
+# No slots, so that cached properties can be stored.
 @dataclass(frozen=True, kw_only=True)
 class EventOfTag:
     """An event in a tag's stream.
@@ -249,7 +249,7 @@ def _with_user(meta: Body, user: str) -> Body:
 
 
 _ID: Final = 1
-_USER: Final = 2  # read, not written: a user is among the metadata
+_USER: Final = 2  # only read: a user is now stored among the metadata
 _ELSEWHERE: Final = 4
 _META: Final = 8
 _HOME: Final = 64

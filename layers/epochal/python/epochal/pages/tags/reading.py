@@ -142,7 +142,7 @@ class PageReads:
         base = begun(fenced, {} if after is None else after.seen)
         cursors: Cursors = {}
         if rest is None:
-            # Any place but the beginning: that the last pages are read.
+            # With an end other than the beginning, `begin` reads the last pages instead of the first ones.
             position, first_read = yield from self.begin({tag: Reached(1) for tag in fenced.all_tags})
             cursors = first_read.cursors
         else:
@@ -323,7 +323,7 @@ def _upward(
         if index != until and index.count:
             raise altered(tag, field)
         return _Slice((), whole=True)
-    # The last event that was reached comes along: it shows that it was.
+    # The last event before the range is read, too: it shows that the end in the position is genuine.
     cursor = cursor or stand(_ending(site, tag, until), max(0, index.count - 1))
     entries: list[EventOfTag] = []
     size = 0
@@ -358,7 +358,7 @@ def _downward(
     entries: list[EventOfTag] = []
     size = 0
     while not back.at_end and (not entries or entries[0].index > least):
-        # The lowest is left for the next part: it shows where that begins.
+        # The lowest event is left for the next part, which begins there.
         if len(entries) > 1 and (len(entries) > most or size >= SLICE_BYTES):
             break
         back, more = yield from _step(site, tag, back, max(1, most + 1 - len(entries)), field)
