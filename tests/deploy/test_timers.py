@@ -21,6 +21,7 @@ from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
+from tests.deploy.conftest import UNPAID
 from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
 from tests.support.permissions import on
 from tests.surfaces.stacks.test_timers import FIRING
@@ -116,7 +117,8 @@ def test_what_is_far_off_is_a_schedule_that_wakes_the_function_and_is_gone(
 
 
 def test_a_tick_fires_what_no_wake_up_came_for(furnished: LocalDeployment, streams: Streams) -> None:
-    """Its wake-up is purged before it comes."""
+    """Its wake-up is purged before it comes. So is that of the order that nobody pays, unless that has come by then."""
+    until(lambda: "$timer-fired" in types(streams, f"checkout-{UNPAID}"))
     sqs, functions = furnished.endpoint.clients("sqs", "lambda")
     mapping = functions.list_event_source_mappings(FunctionName=NAME)["EventSourceMappings"][0]["UUID"]
     with _disabled(functions, mapping):
