@@ -37,8 +37,8 @@ from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units
+from epochal.reactions.definition import reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import SERVICE_NAME
 from epochal.store.driver import Driver, Meter

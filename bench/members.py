@@ -32,8 +32,8 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.interpreter import open_deployment as opened
 from epochal.errors import GroupMissing
 from epochal.hosting.group_wakeups import wake_group
+from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups
 from epochal.store.driver import Meter

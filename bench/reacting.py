@@ -26,8 +26,8 @@ from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import interpreter
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 
 OF_BARE = 0.7

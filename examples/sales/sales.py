@@ -26,7 +26,7 @@ from epochal import Delivery, reaction
 from epochal.contrib.sql.read_models import SqlReadModel, SqlReadModels
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.definition import Reaction
 
 OWED: Final = text("""
     SELECT c.name, count(*) AS orders, sum(o.cents) AS cents

@@ -11,8 +11,8 @@ from typing import Any, cast
 from epochal import Event, FeedEvent, Unfold, reaction
 from epochal.deployment import Deployment
 from epochal.model.moments import parse_time, unix_seconds
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed

@@ -35,8 +35,8 @@ from epochal.pages.reading import query
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter

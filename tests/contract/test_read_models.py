@@ -14,7 +14,7 @@ from epochal.errors import TooLarge
 from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.plan.ops import Execute, Scan
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.asking import Page
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.read_models.keys import SecondaryKey

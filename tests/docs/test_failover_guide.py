@@ -28,7 +28,7 @@ from epochal.errors import CorruptData
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.definition import Reaction
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochal.feed.events import FeedEvent
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 from examples.flights import dataset
 from examples.flights.happenings import by_moment, in_order

@@ -17,7 +17,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.index.groups import group_stream, load
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.memory import MemoryTables
 from tests.simulation.index_checks import Reading, perform
 from tests.simulation.scheduler import Killed

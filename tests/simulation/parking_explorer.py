@@ -34,9 +34,9 @@ from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
 from epochal.plan.values import Units
+from epochal.reactions.definition import Delivery, OnFailure, Reaction, Start
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, OnFailure, Reaction, Start
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups
 from epochal.store.streams import Streams

@@ -40,8 +40,8 @@ from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter, Patience

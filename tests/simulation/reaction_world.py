@@ -24,9 +24,9 @@ from epochal.feed.stream_records import Record
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
+from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import POOL, Driver
 from epochal.store.streams import Streams

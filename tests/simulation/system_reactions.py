@@ -16,9 +16,9 @@ from epochal.feed.reader import FeedReader
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Execute
+from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import Driver
 from tests.simulation.fifo import Context, FifoQueue, Function

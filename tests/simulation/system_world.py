@@ -37,7 +37,7 @@ from epochal.layout.registry import layout_names, source_of
 from epochal.layout.source import Source
 from epochal.layout.tables import store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
-from epochal.reactions.reaction import OnFailure, Reaction
+from epochal.reactions.definition import OnFailure, Reaction
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.memory import Faults

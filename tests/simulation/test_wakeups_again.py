@@ -11,7 +11,7 @@ import pytest
 from epochal.errors import Unavailable
 from epochal.hosting.wakeup_queue import Queue, steered_wake_ups
 from epochal.plan.ops import Op
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from tests.simulation.wakeup_world import Life, WakeUpWorld
 
 WITHIN = 60.0

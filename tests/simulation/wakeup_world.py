@@ -23,7 +23,7 @@ from epochal.hosting.metrics import Metrics
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue
 from epochal.plan.ops import Op
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from tests.core.feed.feeds import Feeds, no_fault
 from tests.core.reactions.world import Told, World
 from tests.simulation.fifo import Answer, Context, FifoQueue

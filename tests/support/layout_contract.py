@@ -31,8 +31,8 @@ from epochal.layout.tables import INDEX
 from epochal.plan.effects import holds
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.plan.values import Item
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter

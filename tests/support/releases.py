@@ -27,8 +27,8 @@ from epochal.feed.stream_records import Record
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item
+from epochal.reactions.definition import Delivery, Reaction, reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, Meter

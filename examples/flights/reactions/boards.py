@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from epochal import Delivery, FeedEvent, reaction
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.definition import Reaction
 from epochal.read_models.documents import ReadModel
 
 DEPARTURES: Final = "departures-board"

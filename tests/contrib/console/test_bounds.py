@@ -16,7 +16,7 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import Units
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 from tests.support.filling import fill
 

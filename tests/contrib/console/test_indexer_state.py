@@ -16,7 +16,7 @@ from epochal.deployment import Deployment
 from epochal.hosting.indexer_state import IndexerState
 from epochal.index.indexer_failures import record_failures
 from epochal.index.wire_batch import Ids
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 
 PAGES = ("/", "/reactions")

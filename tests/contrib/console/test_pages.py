@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from epochal import Event, Query, QueryItem, Unfold, reaction
 from epochal.contrib.console.page import body
 from epochal.feed.conversations import DEEPEST
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 from tests.support.failed_runs import DUE, LAST, block
 

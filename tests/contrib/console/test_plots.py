@@ -14,7 +14,7 @@ from epochal.contrib.console.page import LOOKS, Lags, Services, over_time, plot
 from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.hosting.services import Metric
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 
 NOON = 1_700_000_000 // 86_400 * 86_400 + 43_200

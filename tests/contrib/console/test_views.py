@@ -20,7 +20,7 @@ from epochal.feed.events import FeedEvent
 from epochal.feed.stream_records import Record
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 

@@ -21,7 +21,7 @@ from epochal.errors import Refused, Unavailable
 from epochal.feed.results import PartitionTail
 from epochal.index.live_members import Sign, write_sign
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.testing.feeds import MemoryFeed
 
 ORIGIN = "http://127.0.0.1:7000"

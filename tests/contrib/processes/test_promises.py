@@ -11,9 +11,9 @@ import pytest
 from epochal.contrib.processes import Publish
 from epochal.contrib.publish.cloudevents import Message
 from epochal.model.events import Event, Unfold
+from epochal.reactions.definition import Reaction
 from epochal.reactions.filter_coverage import unmet_filters
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Reaction
 from epochal.scheduling import call_off
 from tests.contrib.processes.world import CODEC, Charged, GaveUp, Outside, Placed, Shipped, World, checkout
 

@@ -31,9 +31,9 @@ from epochal.deciders.on_streams import Decider
 from epochal.deciders.upcasting import Upcast, upcast
 from epochal.errors import CorruptData
 from epochal.layout.tables import READ_MODELS, store_tables
+from epochal.reactions.definition import Delivery, reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed

@@ -29,8 +29,8 @@ from epochal.deciders.on_streams import Decider
 from epochal.layout.registry import source_of
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
+from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed

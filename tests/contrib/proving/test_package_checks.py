@@ -19,8 +19,8 @@ from epochal.contrib.proving.updating import SETTING, changed_setting
 from epochal.contrib.publish.proofs import publications_of, publish
 from epochal.contrib.publish.publication import PUBLISH, Publication
 from epochal.contrib.sql.proofs import sql_swap
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.contrib.proving.stage import Stage, deployed_as, function
 

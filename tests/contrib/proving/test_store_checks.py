@@ -24,8 +24,8 @@ from epochal.contrib.timers.engine import Engine, engine_of
 from epochal.contrib.timers.protocol import Sent, Wake
 from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables

@@ -22,7 +22,7 @@ from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
 from epochal.feed.events import FeedEvent
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.stores import MemoryBodies
 
 BYTES = LIMITS["webhook"].message

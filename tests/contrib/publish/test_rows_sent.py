@@ -16,7 +16,7 @@ from epochal.contrib.publish.rows import ROW_AT, together
 from epochal.contrib.transfer.rows import COLUMNS
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.events import FeedEvent
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies
 

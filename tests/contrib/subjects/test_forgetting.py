@@ -35,7 +35,7 @@ from epochal.deciders.codecs import json_codec
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
-from epochal.reactions.reaction import Delivery, reaction
+from epochal.reactions.definition import Delivery, reaction
 from epochal.store.driver import Driver, Meter
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

@@ -12,7 +12,7 @@ from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Event
 from epochal.model.moments import parse_time
 from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed

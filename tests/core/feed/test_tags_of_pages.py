@@ -18,7 +18,7 @@ from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete
-from epochal.reactions.reaction import Delivery, reaction
+from epochal.reactions.definition import Delivery, reaction
 from epochal.store.encoding import BodyCodec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies, memory_tagged_events

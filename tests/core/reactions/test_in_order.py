@@ -9,8 +9,8 @@ import pytest
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.layout.changes import Span
+from epochal.reactions.definition import Delivery
 from epochal.reactions.page_tasks import Task, tasks_of
-from epochal.reactions.reaction import Delivery
 from epochal.reactions.reactor import Ran
 from tests.core.reactions.world import World, is_save
 

@@ -15,8 +15,8 @@ from epochal.index.group_state import GroupState
 from epochal.index.groups import MAX_PARKED, LoadedState
 from epochal.layout.changes import Span
 from epochal.plan.ops import Op
+from epochal.reactions.definition import Delivery
 from epochal.reactions.page_tasks import TaskResults, after_tasks, may_park, tasks_of
-from epochal.reactions.reaction import Delivery
 from tests.core.reactions.world import Told, World, is_save
 
 

@@ -10,7 +10,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.index.group_state import GroupState
 from epochal.plan.ops import Op
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.reactions.steering import Groups
 from tests.core.reactions.world import Told, World, is_save
 

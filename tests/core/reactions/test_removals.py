@@ -13,7 +13,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.reactions import handling, page_tasks
-from epochal.reactions.reaction import Reaction, Selector
+from epochal.reactions.definition import Reaction, Selector
 from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 

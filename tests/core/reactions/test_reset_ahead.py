@@ -12,7 +12,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
 from epochal.index.group_state import GroupState
 from epochal.plan.ops import Get, Op, Query
-from epochal.reactions.reaction import Delivery, Start
+from epochal.reactions.definition import Delivery, Start
 from epochal.reactions.steering import Groups
 from tests.core.feed.feeds import Feeds
 from tests.core.reactions.world import Told, World

@@ -9,10 +9,10 @@ from typing import Any
 from epochal.index.group_state import GroupState
 from epochal.index.groups import group_stream
 from epochal.plan.ops import Op, Put, Update
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.failures import OnFailed
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.core.feed.feeds import Feeds
 from tests.support.inline import Inline

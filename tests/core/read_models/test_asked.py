@@ -17,7 +17,7 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.layout.tables import READ_MODELS
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.asking import FoundDocument, Page, question
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.read_models.keys import ALL, DeclaredKey, SecondaryKey, document_of

@@ -14,7 +14,7 @@ from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.lazy_dataclasses import replace
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Scan, Transact
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
 from tests.core.feed.feeds import Feeds

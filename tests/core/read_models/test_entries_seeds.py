@@ -18,7 +18,7 @@ from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key, written
 from epochal.store.driver import Driver, Meter

@@ -15,7 +15,7 @@ from epochal.model.events import Event
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.steering import Groups
 from epochal.scheduling import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed

@@ -20,7 +20,7 @@ from epochal.layout.source import Source
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
-from epochal.reactions.reaction import Reaction, Start
+from epochal.reactions.definition import Reaction, Start
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 

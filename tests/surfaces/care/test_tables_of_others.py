@@ -27,7 +27,7 @@ from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
-from epochal.reactions.reaction import Delivery, reaction
+from epochal.reactions.definition import Delivery, reaction
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed

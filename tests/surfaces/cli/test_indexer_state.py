@@ -16,7 +16,7 @@ from epochal.index.indexer_failures import record_failures
 from epochal.index.series import register
 from epochal.index.wire_batch import Ids
 from epochal.plan.ops import Op, Reply, Scan
-from epochal.reactions.reaction import Delivery, reaction
+from epochal.reactions.definition import Delivery, reaction
 from epochal.testing.memory import MemoryTables
 from tests.support.terminal import Terminal
 

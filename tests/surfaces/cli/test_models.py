@@ -14,7 +14,7 @@ from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from tests.core.reactions import world
 from tests.core.reactions.test_parking import *  # noqa: F403  each of its tests is collected here, too
 from tests.surfaces.hosting.test_wakeups import *  # noqa: F403  likewise

@@ -13,8 +13,8 @@ import pytest
 
 from epochal.hosting.deadline import Deadline, in_timer
 from epochal.hosting.reaction_function import ReactionFunction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.core.reactions.world import Told, World
 from tests.surfaces.hosting.test_wakeups import Context, function, message

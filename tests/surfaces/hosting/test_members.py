@@ -21,7 +21,7 @@ from epochal.index.group_state import Sharing, Unit
 from epochal.index.live_members import Sign, write_sign
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.steering import Groups
 from epochal.testing.feeds import MemoryFeed
 from tests.core.reactions.world import Told, World

@@ -16,7 +16,7 @@ from epochal.index.live_members import Sign, write_sign
 from epochal.index.series import Series
 from epochal.plan.ops import Get, Op, Reply, Steps
 from epochal.reactions import steering
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.reactions.steering import GroupProcess, Groups
 from tests.core.reactions.world import Told, World, is_save
 

@@ -10,9 +10,9 @@ from epochal.index.live_members import Sign, write_sign
 from epochal.index.parking_causes import Cause
 from epochal.index.series import register
 from epochal.index.wire_batch import Ids
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Answer, Api
 from tests.support.failed_runs import block

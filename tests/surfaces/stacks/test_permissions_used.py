@@ -49,9 +49,9 @@ from epochal.pages.port import heal_pages
 from epochal.plan import ops
 from epochal.plan.failures import Lost
 from epochal.plan.tables import TableSpec
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents, ReadModels
 from epochal.scheduling import in_

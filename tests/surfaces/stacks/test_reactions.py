@@ -23,7 +23,7 @@ from epochal.cdk.stages import STAGES
 from epochal.cdk.store import Store
 from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import ReadModels
 from epochal.settings import variable
 from epochal.store.driver import Driver, Meter

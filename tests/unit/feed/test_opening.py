@@ -13,8 +13,8 @@ from epochal.feed import hydration, ordered
 from epochal.feed.results import FeedItem
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store import encoding
 from epochal.store.reading import Direction

@@ -38,9 +38,9 @@ from epochal.layout.registry import layout_named
 from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
+from epochal.reactions.definition import Delivery, reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import POOL, Driver, Meter
 from epochal.store.listings import listings_of

@@ -29,7 +29,7 @@ from epochal.model.events import Event
 from epochal.model.moments import parse_time
 from epochal.model.tags import Query, QueryItem, parse_place, read_position
 from epochal.model.versions import StreamAppend, parse_token
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

@@ -11,9 +11,9 @@ import pytest
 
 from epochal.index.groups import group_stream, load
 from epochal.model.events import Event
+from epochal.reactions.definition import Delivery, Reaction, reaction
 from epochal.reactions.filter_coverage import Name, describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.testing.feeds import MemoryFeed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epochal import Delivery, Event, reaction
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.definition import Reaction
 from epochal.testing.feeds import MemoryFeed
 
 Seen = list[tuple[str, int, str, bytes | object]]

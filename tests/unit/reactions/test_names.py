@@ -12,7 +12,7 @@ from epochal import Delivery, Event, json_codec, reaction
 from epochal.cli.react import by_name
 from epochal.contrib.processes.process import process
 from epochal.errors import InvalidInput
-from epochal.reactions.reaction import Handler, Reaction
+from epochal.reactions.definition import Handler, Reaction
 from epochal.testing.feeds import MemoryFeed
 
 HERE = __name__

@@ -14,7 +14,7 @@ from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Put, Update
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from tests.core.feed.feeds import Feeds, streams_of
 from tests.core.reactions.world import Told, World, is_save
 

@@ -21,7 +21,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.model.tags import Query, QueryItem
-from epochal.reactions.reaction import Delivery, Selector, reaction
+from epochal.reactions.definition import Delivery, Selector, reaction
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Snapshotted, Tally
 

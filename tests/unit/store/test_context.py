@@ -16,7 +16,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from epochal.testing.feeds import MemoryFeed

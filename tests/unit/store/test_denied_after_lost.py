@@ -33,7 +33,7 @@ from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
-from epochal.reactions.reaction import reaction
+from epochal.reactions.definition import reaction
 from epochal.read_models.documents import Documents
 from epochal.store.joined import JoinedAppends
 from epochal.testing.feeds import MemoryFeed

@@ -30,7 +30,7 @@ from epochal.pages.identified import LOOKED_BACK
 from epochal.pages.items import read_page
 from epochal.pages.tags.entries import read_label
 from epochal.plan.ops import Op, Query, Reply
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.definition import Reaction
 from epochal.store.driver import Driver, Meter
 from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from epochal.model.versions import Conflict as Conflict
     from epochal.model.versions import StreamAppend as StreamAppend
     from epochal.model.versions import Undetermined as Undetermined
-    from epochal.reactions.reaction import Delivery as Delivery
-    from epochal.reactions.reaction import Selector as Selector
-    from epochal.reactions.reaction import reaction as reaction
+    from epochal.reactions.definition import Delivery as Delivery
+    from epochal.reactions.definition import Selector as Selector
+    from epochal.reactions.definition import reaction as reaction
     from epochal.scheduling import call_off as call_off
     from epochal.scheduling import in_ as in_
     from epochal.scheduling import later as later
@@ -74,7 +74,7 @@ _NAMES = {
         "StreamAppend",
         "Undetermined",
     ),
-    "reactions.reaction": ("Delivery", "Selector", "reaction"),
+    "reactions.definition": ("Delivery", "Selector", "reaction"),
     "deciders.codecs": ("json_codec",),
     "store.context": ("metadata", "new_key"),
     "store.streams": ("Streams",),

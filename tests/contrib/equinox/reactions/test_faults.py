@@ -14,7 +14,7 @@ from epochal.model.events import Event
 from epochal.model.stream_names import StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number
-from epochal.reactions.reaction import reaction
+from epochal.reactions.definition import reaction
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies
 from tests.contrib.equinox.feeds import TipFeeds

@@ -16,8 +16,8 @@ from epochal.feed.stream_history import StreamHistory
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.reactions.definition import Delivery, Handler, Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Delivery, Handler, Reaction
 from epochal.reactions.reactor import PAGE_EVENTS, Reactor
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -31,11 +31,11 @@ from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, replace
 from epochal.model.quantities import quantity
 from epochal.reactions.composite import composite_of
+from epochal.reactions.definition import Reaction, duplicate_name_error
 from epochal.reactions.failures import Attempt, OnFailed
 from epochal.reactions.filter_coverage import Name, describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Reaction, duplicate_name_error
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
 from epochal.reactions.traces import trace_of

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from epochal.hosting.leases import GRACE_SECONDS
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

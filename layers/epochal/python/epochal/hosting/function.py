@@ -24,8 +24,8 @@ from epochal.hosting.wakeup_queue import Queue
 from epochal.model.kinds import must_be
 from epochal.named_objects import load_object
 from epochal.reactions.composite import Composite, composite_of
+from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
-from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.traces import trace_of
 from epochal.settings import Settings, service_name, variable

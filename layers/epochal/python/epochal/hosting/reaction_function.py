@@ -29,10 +29,10 @@ from epochal.index.group_state import GroupState, Unit
 from epochal.index.parking_causes import MAX_CAUSE
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass
+from epochal.reactions.definition import Delivery
 from epochal.reactions.failures import Failure
 from epochal.reactions.filter_coverage import unmet_filters
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery
 from epochal.reactions.reactor import Ran, Reactor
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from epochal.http.metering import driver_for
 from epochal.http.operation import Request, Response
 from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import asdict, replace
-from epochal.reactions.reaction import NAME
+from epochal.reactions.definition import NAME
 from epochal.reactions.steering import Groups, reset_view, standing_view, start_of
 from epochal.store.driver import Meter
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Self
 
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 
 if TYPE_CHECKING:
     from epochal.reactions.event_loop import EventLoop

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from epochal.feed.events import FeedEvent
-    from epochal.reactions.reaction import Reaction
+    from epochal.reactions.definition import Reaction
     from epochal.store.streams import Streams
 
 MARK: Final = "__composite__"

@@ -17,8 +17,8 @@ from epochal.index.parking_causes import Cause, forget_cause, keep_cause, read_c
 from epochal.index.wire_batch import Ids
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
+from epochal.reactions.definition import Delivery, Reaction, Start
 from epochal.reactions.failures import Failure
-from epochal.reactions.reaction import Delivery, Reaction, Start
 from epochal.store.driver import Driver
 
 POLL_SECONDS: Final = 0.1

@@ -16,9 +16,9 @@ from epochal.feed.events import FeedEvent
 from epochal.feed.reader import FeedReader
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.reactions.definition import Delivery, Reaction, caused_by
 from epochal.reactions.failures import Attempt, Failure, OnFailed, failure_of
 from epochal.reactions.page_tasks import Task
-from epochal.reactions.reaction import Delivery, Reaction, caused_by
 from epochal.store.driver import Patience
 
 PAUSES: Final = Patience(first=0.2, longest=5.0)

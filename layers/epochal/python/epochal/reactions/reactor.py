@@ -22,12 +22,12 @@ from epochal.layout.changes import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.reactions.calls import Around, Calls
+from epochal.reactions.definition import Delivery
 from epochal.reactions.failures import Failure, OnFailed
 from epochal.reactions.filter_coverage import FilterCoverage, Name, initial_unmet
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Streak, TaskProgress, Work
 from epochal.reactions.page_tasks import PageTasks, Task, TaskResults, after_tasks, may_park, tasks_of
-from epochal.reactions.reaction import Delivery
 
 PAGE_EVENTS: Final = 1_000
 """Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""

@@ -36,8 +36,8 @@ from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.stream_names import TIMERS
+from epochal.reactions.definition import Reaction, Start
 from epochal.reactions.group_member import Member, stand_in
-from epochal.reactions.reaction import Reaction, Start
 from epochal.reactions.reset_effect import ResetEffect
 
 PAGE: Final = 200

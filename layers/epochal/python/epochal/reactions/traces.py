@@ -19,7 +19,7 @@ MAX_TRACE: Final = 2_000
 _DELIVERING: Final = tuple(
     str(Path(__file__).with_name(name)) for name in ("handling.py", "calls.py", "event_loop.py")
 )
-_REACTION: Final = str(Path(__file__).with_name("reaction.py"))
+_REACTION: Final = str(Path(__file__).with_name("definition.py"))
 
 
 def trace_of(error: BaseException) -> str:

@@ -32,7 +32,7 @@ from epochal.plan.conditions import Absent, BeginsWith, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
 from epochal.plan.ops import Delete, Done, Get, Put, Scan, Transact
 from epochal.plan.values import Item, Key, item_size, number, read_number, read_text, text
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.settings import Settings
 from epochal.store.driver import SIDE_BY_SIDE, Driver
 

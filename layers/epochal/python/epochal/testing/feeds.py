@@ -21,11 +21,11 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be
 from epochal.model.moments import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.reactions.composite import Composite, composite_of
+from epochal.reactions.definition import Reaction, duplicate_name_error
 from epochal.reactions.failures import Attempt, Failure
 from epochal.reactions.filter_coverage import describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Reaction, duplicate_name_error
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.traces import trace_of
 from epochal.read_models.documents import ReadModels

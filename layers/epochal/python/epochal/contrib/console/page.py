@@ -21,7 +21,7 @@ from epochal.hosting.services import Measure
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import Claim
 from epochal.plan.values import Key
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.definition import Reaction
 
 LOOKS: Final = 150
 """Lags that are kept of a group: five minutes of refreshes every two seconds."""

@@ -20,9 +20,9 @@ from epochal.index.group_state import GroupState
 from epochal.layout.registry import layout_named, partition_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.reactions.definition import Start
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Start
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import GroupFigures, start_of
 

@@ -32,7 +32,7 @@ from epochal.model.stream_names import category_of
 from epochal.model.versions import NOTHING
 from epochal.plugins import layouts
 from epochal.reactions.calls import Calls
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.store.bulk import Bulk
 from epochal.store.context import Context
 from epochal.store.encoding import AMBIENT

@@ -36,7 +36,7 @@ from epochal.model.bodies import content_of
 from epochal.model.events import Event
 from epochal.model.kinds import must_be, must_be_done
 from epochal.model.stream_names import stream_name
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.scheduling import At, call_off, event_of, event_record, later
 from epochal.store.streams import Streams
 

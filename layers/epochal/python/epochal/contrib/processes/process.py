@@ -71,7 +71,7 @@ from epochal.model.kinds import (
     must_be_whole,
 )
 from epochal.reactions.composite import MARK, Composite, OnPassed, composite_of
-from epochal.reactions.reaction import Reaction, check_sources, check_start, code_name
+from epochal.reactions.definition import Reaction, check_sources, check_start, code_name
 from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams
 

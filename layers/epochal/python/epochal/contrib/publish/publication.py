@@ -25,7 +25,7 @@ from epochal.feed.events import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.named_objects import load_object
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies
 

@@ -40,7 +40,7 @@ from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import backward_swap, reached
 
 with brought_by("sql", "read models in a SQL database", "sqlalchemy"):

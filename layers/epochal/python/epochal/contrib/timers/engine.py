@@ -40,7 +40,7 @@ from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
 from epochal.model.stream_names import TAG_STREAMS, TIMER_SET
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.definition import Delivery, Reaction
 from epochal.scheduling import query_of, timer_of
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams

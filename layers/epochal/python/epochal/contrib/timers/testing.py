@@ -16,7 +16,7 @@ from epochal.store.driver import Driver, Meter
 if TYPE_CHECKING:
     from epochal.deployment import Deployment
     from epochal.reactions.composite import Composite
-    from epochal.reactions.reaction import Reaction
+    from epochal.reactions.definition import Reaction
     from epochal.testing.feeds import MemoryFeed
 
 _A_MOMENT: Final = PER_SECOND // 1000
