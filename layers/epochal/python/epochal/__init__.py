@@ -1,7 +1,9 @@
 """Epochal: a serverless event store on DynamoDB.
 
-What most programs need can be imported from here; everything else from its room. Names are resolved when they are first
-used, so that a function that imports one room does not pay for the others.
+What most programs need can be imported from here. The rest is offered by the package that is about it: `epochal.aio`,
+`epochal.deciders`, `epochal.reactions`, `epochal.read_models`, `epochal.feed`, `epochal.store`, `epochal.testing`,
+`epochal.errors` and `epochal.cdk`, and `epochal.contrib.<name>` for each optional package. Names are resolved when they
+are first used, so that a function that imports one package does not pay for the others.
 """
 
 from __future__ import annotations
@@ -21,14 +23,18 @@ if TYPE_CHECKING:
     from epochal.deciders.projections import Projection as Projection
     from epochal.deciders.projections import projection as projection
     from epochal.deciders.upcasting import upcast as upcast
+    from epochal.dynamo.stores import Place as Place
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
     from epochal.errors import ConflictError as ConflictError
+    from epochal.errors import Contended as Contended
     from epochal.errors import EpochalError as EpochalError
+    from epochal.errors import InvalidInput as InvalidInput
     from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
     from epochal.errors import StreamDeleted as StreamDeleted
+    from epochal.errors import Unavailable as Unavailable
     from epochal.feed.events import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.index.checkpoints import at as at
@@ -44,7 +50,9 @@ if TYPE_CHECKING:
     from epochal.model.versions import AtVersion as AtVersion
     from epochal.model.versions import Conflict as Conflict
     from epochal.model.versions import StreamAppend as StreamAppend
+    from epochal.model.versions import Token as Token
     from epochal.model.versions import Undetermined as Undetermined
+    from epochal.model.versions import parse_token as parse_token
     from epochal.reactions.definition import Delivery as Delivery
     from epochal.reactions.definition import Selector as Selector
     from epochal.reactions.definition import reaction as reaction
@@ -57,8 +65,16 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "deciders.upcasting": ("upcast",),
-    "dynamo.stores": ("open_feed", "open_read_models", "open_streams", "open_tagged_events"),
-    "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
+    "dynamo.stores": ("Place", "open_feed", "open_read_models", "open_streams", "open_tagged_events"),
+    "errors": (
+        "ConflictError",
+        "Contended",
+        "EpochalError",
+        "InvalidInput",
+        "OutcomeUndetermined",
+        "StreamDeleted",
+        "Unavailable",
+    ),
     "feed.events": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
     "index.checkpoints": ("at",),
@@ -72,7 +88,9 @@ _NAMES = {
         "NO_STREAM",
         "STREAM_EXISTS",
         "StreamAppend",
+        "Token",
         "Undetermined",
+        "parse_token",
     ),
     "reactions.definition": ("Delivery", "Selector", "reaction"),
     "deciders.codecs": ("json_codec",),
@@ -92,4 +110,4 @@ __getattr__ = deferred_names(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

@@ -401,3 +401,12 @@ def brought_by(extra: str, what: str, *packages: str) -> Iterator[None]:
             raise
         how = f"{what} need {error.name}, which the extra brings: pip install 'epochal[{extra}]'"
         raise ModuleNotFoundError(how, name=error.name) from error
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name, value in globals().items() if _is_error(value))
+
+
+def _is_error(value: object) -> bool:
+    """Return whether a value of this module is one of its error classes."""
+    return isinstance(value, type) and issubclass(value, EpochalError)

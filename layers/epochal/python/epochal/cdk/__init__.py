@@ -34,3 +34,7 @@ def __getattr__(name: str) -> Any:
     """Import a name of this package when it is first used."""
     with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
         return _resolve(name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,1 +1,119 @@
 """Decisions: states folded from typed events, and the loop that decides on them until its append is stored."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from epochal.deferred import deferred_names
+
+if TYPE_CHECKING:
+    from epochal.deciders.access import LATEST_KNOWN_EVENT as LATEST_KNOWN_EVENT
+    from epochal.deciders.access import UNOPTIMIZED as UNOPTIMIZED
+    from epochal.deciders.access import Access as Access
+    from epochal.deciders.access import Transmuted as Transmuted
+    from epochal.deciders.access import custom as custom
+    from epochal.deciders.access import multi_snapshot as multi_snapshot
+    from epochal.deciders.access import rolling_state as rolling_state
+    from epochal.deciders.access import snapshot as snapshot
+    from epochal.deciders.cache import Cache as Cache
+    from epochal.deciders.cache import CachedState as CachedState
+    from epochal.deciders.codecs import EventCodec as EventCodec
+    from epochal.deciders.codecs import Sealing as Sealing
+    from epochal.deciders.codecs import Stored as Stored
+    from epochal.deciders.codecs import StoredEvent as StoredEvent
+    from epochal.deciders.codecs import json_codec as json_codec
+    from epochal.deciders.loading import ALLOW_LAG as ALLOW_LAG
+    from epochal.deciders.loading import ASSUME_EMPTY as ASSUME_EMPTY
+    from epochal.deciders.loading import REQUIRE_LOAD as REQUIRE_LOAD
+    from epochal.deciders.loading import AllowStale as AllowStale
+    from epochal.deciders.loading import Load as Load
+    from epochal.deciders.loop import Answer as Answer
+    from epochal.deciders.loop import Later as Later
+    from epochal.deciders.loop import WithAlso as WithAlso
+    from epochal.deciders.model_snapshots import ModelSnapshots as ModelSnapshots
+    from epochal.deciders.on_queries import Decided as Decided
+    from epochal.deciders.on_queries import Decisions as Decisions
+    from epochal.deciders.on_queries import Model as Model
+    from epochal.deciders.on_stream_and_query import transact_with as transact_with
+    from epochal.deciders.on_streams import AllTransacted as AllTransacted
+    from epochal.deciders.on_streams import Decider as Decider
+    from epochal.deciders.on_streams import Deciders as Deciders
+    from epochal.deciders.on_streams import Party as Party
+    from epochal.deciders.on_streams import Transacted as Transacted
+    from epochal.deciders.on_streams import transact_all as transact_all
+    from epochal.deciders.on_streams import transact_all_result as transact_all_result
+    from epochal.deciders.projections import Projection as Projection
+    from epochal.deciders.projections import projection as projection
+    from epochal.deciders.upcasting import Change as Change
+    from epochal.deciders.upcasting import Upcast as Upcast
+    from epochal.deciders.upcasting import upcast as upcast
+
+_NAMES = {
+    "access": (
+        "Access",
+        "LATEST_KNOWN_EVENT",
+        "Transmuted",
+        "UNOPTIMIZED",
+        "custom",
+        "multi_snapshot",
+        "rolling_state",
+        "snapshot",
+    ),
+    "cache": (
+        "Cache",
+        "CachedState",
+    ),
+    "codecs": (
+        "EventCodec",
+        "Sealing",
+        "Stored",
+        "StoredEvent",
+        "json_codec",
+    ),
+    "loading": (
+        "ALLOW_LAG",
+        "ASSUME_EMPTY",
+        "AllowStale",
+        "Load",
+        "REQUIRE_LOAD",
+    ),
+    "loop": (
+        "Answer",
+        "Later",
+        "WithAlso",
+    ),
+    "model_snapshots": ("ModelSnapshots",),
+    "on_queries": (
+        "Decided",
+        "Decisions",
+        "Model",
+    ),
+    "on_stream_and_query": ("transact_with",),
+    "on_streams": (
+        "AllTransacted",
+        "Decider",
+        "Deciders",
+        "Party",
+        "Transacted",
+        "transact_all",
+        "transact_all_result",
+    ),
+    "projections": (
+        "Projection",
+        "projection",
+    ),
+    "upcasting": (
+        "Change",
+        "Upcast",
+        "upcast",
+    ),
+}
+
+__all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
+
+__getattr__ = deferred_names(__name__, _NAMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

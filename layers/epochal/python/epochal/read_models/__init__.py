@@ -4,3 +4,53 @@ documents  the read models of a store: fold events into documents, and get them
 keys       values of documents by which a model is queried
 asking     pages of documents in the order of a key, and counts
 """
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from epochal.deferred import deferred_names
+
+if TYPE_CHECKING:
+    from epochal.read_models.asking import FoundDocument as FoundDocument
+    from epochal.read_models.asking import Page as Page
+    from epochal.read_models.documents import Documents as Documents
+    from epochal.read_models.documents import Fold as Fold
+    from epochal.read_models.documents import FoldRemoval as FoldRemoval
+    from epochal.read_models.documents import ReadModel as ReadModel
+    from epochal.read_models.documents import ReadModels as ReadModels
+    from epochal.read_models.keys import DeclaredKey as DeclaredKey
+    from epochal.read_models.keys import Dropped as Dropped
+    from epochal.read_models.keys import ModelKeys as ModelKeys
+    from epochal.read_models.keys import SecondaryKey as SecondaryKey
+    from epochal.read_models.keys import Value as Value
+
+_NAMES = {
+    "asking": (
+        "FoundDocument",
+        "Page",
+    ),
+    "documents": (
+        "Documents",
+        "Fold",
+        "FoldRemoval",
+        "ReadModel",
+        "ReadModels",
+    ),
+    "keys": (
+        "DeclaredKey",
+        "Dropped",
+        "ModelKeys",
+        "SecondaryKey",
+        "Value",
+    ),
+}
+
+__all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
+
+__getattr__ = deferred_names(__name__, _NAMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

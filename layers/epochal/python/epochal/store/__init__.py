@@ -21,3 +21,79 @@ These are built on:
     driver             performs operations with retries, and remembers writes whose outcome is unknown
     plugin             registers the pages layout
 """
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from epochal.deferred import deferred_names
+
+if TYPE_CHECKING:
+    from epochal.store.bulk import Bulk as Bulk
+    from epochal.store.bulk import BulkAppend as BulkAppend
+    from epochal.store.context import metadata as metadata
+    from epochal.store.context import new_key as new_key
+    from epochal.store.driver import Meter as Meter
+    from epochal.store.driver import Patience as Patience
+    from epochal.store.joined import JoinedAppends as JoinedAppends
+    from epochal.store.listings import GroupCount as GroupCount
+    from epochal.store.listings import Listings as Listings
+    from epochal.store.listings import Progress as Progress
+    from epochal.store.listings import listings_of as listings_of
+    from epochal.store.reading import Direction as Direction
+    from epochal.store.reading import Hole as Hole
+    from epochal.store.reading import Page as Page
+    from epochal.store.reading import Pruned as Pruned
+    from epochal.store.reading import StreamState as StreamState
+    from epochal.store.streams import Streams as Streams
+    from epochal.store.tagged import TaggedEvents as TaggedEvents
+    from epochal.store.tagged import TaggedStore as TaggedStore
+    from epochal.store.tagged_importer import ImportedEvent as ImportedEvent
+    from epochal.store.tagged_importer import TaggedImporter as TaggedImporter
+
+_NAMES = {
+    "bulk": (
+        "Bulk",
+        "BulkAppend",
+    ),
+    "context": (
+        "metadata",
+        "new_key",
+    ),
+    "driver": (
+        "Meter",
+        "Patience",
+    ),
+    "joined": ("JoinedAppends",),
+    "listings": (
+        "GroupCount",
+        "Listings",
+        "Progress",
+        "listings_of",
+    ),
+    "reading": (
+        "Direction",
+        "Hole",
+        "Page",
+        "Pruned",
+        "StreamState",
+    ),
+    "streams": ("Streams",),
+    "tagged": (
+        "TaggedEvents",
+        "TaggedStore",
+    ),
+    "tagged_importer": (
+        "ImportedEvent",
+        "TaggedImporter",
+    ),
+}
+
+__all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above
+
+__getattr__ = deferred_names(__name__, _NAMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -105,3 +105,7 @@ def check_options(options: Options) -> None:
         limit = field.name.startswith("calving_max") and getattr(chosen, field.name) != field.default
         if limit and not chosen.is_fixed:
             raise InvalidInput("calving", f"must be fixed with {field.name}, which means nothing without")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -135,3 +135,7 @@ class AdapterOptions:
         "Days after which snapshots beyond these expire; 0 deletes them at once",
         ("append",),
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -330,3 +330,7 @@ class EpochalDCBSubscription(Polled[DCBSequencedEvent], DCBSubscription[EpochalD
             return iter(())
         self._last_position = found.head
         return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

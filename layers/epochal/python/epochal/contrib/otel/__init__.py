@@ -13,3 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["instrument", "uninstrument"]
 
 __getattr__ = deferred_names(__name__, {"tracing": __all__})
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

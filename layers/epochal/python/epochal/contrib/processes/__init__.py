@@ -34,3 +34,7 @@ __all__ = [
     "process",
     "process_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

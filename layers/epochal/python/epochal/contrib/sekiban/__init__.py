@@ -111,3 +111,7 @@ class SekibanOptions:
     states_prefix: str = of_tables(
         PREFIX, Text(), "Where large states lie in the bucket", _BOTH, chosen=False
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
