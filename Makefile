@@ -57,7 +57,8 @@ check: $(VENV)/.dev ## an answer in two minutes: static checks, the quick tests 
 .PHONY: pure
 pure:
 	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" \
-		--ignore tests/surfaces/stacks tests/core tests/surfaces tests/contrib tests/unit tests/doors tests/docs tests/examples tests/simulation
+		--ignore tests/surfaces/stacks tests/core tests/surfaces tests/contrib tests/layouts tests/public tests/frozen \
+		tests/project tests/doors tests/docs tests/examples tests/simulation
 
 test: tested node_modules/.dev $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \

@@ -3,7 +3,7 @@
 - A folder tells what its tests need (`tests/support/kinds.py`), and each test is marked with it.
 - Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported;
   but for `make contract PLACE=aws`, which asks first.
-- Tests of `core`, `surfaces`, `contrib` and `unit` open no sockets.
+- Tests of `core`, `surfaces`, `contrib`, `layouts`, `public`, `frozen` and `project` open no sockets.
 - DynamoDB Local, the embedded AWS and its deployment start once per process, when the first test asks for them, and
   stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
 - Where several processes share the tests (`pytest -n 2`), a file stays in one of them, and so do folders that share

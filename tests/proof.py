@@ -62,7 +62,7 @@ COSTS: Final = Promise(
 
 PROPERTIES: Final = tuple(
     str(path.relative_to(ROOT))
-    for folder in ("core", "surfaces", "contrib", "unit")
+    for folder in ("core", "surfaces", "contrib", "layouts", "public", "frozen", "project")
     for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
     if "@given(" in path.read_text()
 )
@@ -95,16 +95,16 @@ REST: Final = Promise(
         "tests/contrib/console/test_bounds.py",
         "tests/contrib/transfer/importing/test_bad_lines.py",
         "tests/contrib/equinox/layout/test_replay.py",
-        "tests/unit/project/test_core.py",
-        "tests/unit/project/test_kinds.py",
+        "tests/project/test_core.py",
+        "tests/project/test_kinds.py",
         "tests/surfaces/stacks/test_deletion.py",
-        "tests/unit/project/test_remaining_tests.py",
-        "tests/unit/project/test_setup.py",
+        "tests/project/test_remaining_tests.py",
+        "tests/project/test_setup.py",
         "tests/surfaces/stacks/test_baseline.py",
         "tests/surfaces/stacks/test_updates.py",
-        "tests/unit/store/test_bulk.py",
-        "tests/unit/store/test_model_snapshots.py",
-        "tests/unit/store/test_selected_events.py",
+        "tests/layouts/store/test_bulk.py",
+        "tests/layouts/store/test_model_snapshots.py",
+        "tests/layouts/store/test_selected_events.py",
         *PROPERTIES,
     ),
 )

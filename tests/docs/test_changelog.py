@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.public import library_names
+from tests.public import library_names
 
 TEXT = (Path(__file__).resolve().parents[2] / "CHANGELOG.md").read_text("utf-8")
 TABLE = TEXT.partition("\n| before | now |\n|---|---|\n")[2].partition("\n\n")[0]

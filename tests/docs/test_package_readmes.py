@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.unit.public import command_names
+from tests.public import command_names
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "epochal" / "python" / "epochal"

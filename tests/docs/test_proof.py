@@ -42,8 +42,8 @@ def test_what_is_left_to_the_proof_in_a_file_that_it_does_not_run_is_refused(
 
 
 def test_a_test_that_is_named_and_does_not_exist_is_an_error() -> None:
-    with pytest.raises(FileNotFoundError, match="tests/unit/gone"):
-        list(proof.files("`tests/simulation`, `tests/unit/gone` (nothing)"))
+    with pytest.raises(FileNotFoundError, match="tests/core/gone"):
+        list(proof.files("`tests/simulation`, `tests/core/gone` (nothing)"))
 
 
 def test_a_failed_attempt_is_told_and_a_promise_without_attempts_does_not_hold() -> None:

@@ -23,12 +23,12 @@ from epochal.errors import InvalidInput
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
 from epochal.plan.ops import Execute, Op, Query, Reply
 from epochal.plan.values import Item
+from tests.layouts.stores import JOURNAL as SITE
+from tests.layouts.stores import persist_elsewhere
 from tests.simulation.dcb_world import piecemeal
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import Simulation, played
 from tests.simulation.world import NOON, driver_on
-from tests.unit.feed.layouts import JOURNAL as SITE
-from tests.unit.feed.layouts import persist_elsewhere
 
 ALICE = AggregateId(type="user", value="alice")
 EQUAL = AggregateEvent(type="Renamed", data=b"{}")

@@ -33,7 +33,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
-from tests.unit.feed.layouts import JOURNAL, persist_elsewhere, tag_site
+from tests.layouts.stores import JOURNAL, persist_elsewhere, tag_site
 
 LAYOUTS = ("tips", "pages", "journal", "dcb")
 

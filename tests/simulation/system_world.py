@@ -41,6 +41,7 @@ from epochal.reactions.definition import OnFailure, Reaction
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.memory import Faults
+from tests.layouts.stores import JOURNAL, tag_site
 from tests.simulation.dcb_world import Tables
 from tests.simulation.fifo import FifoQueue, FifoTopic, publishing
 from tests.simulation.group_checks import Group
@@ -53,7 +54,6 @@ from tests.simulation.system_weather import Weather
 from tests.simulation.system_writers import STREAMS, Writers
 from tests.simulation.table_streams import Shard, TableStream
 from tests.simulation.world import NOON, Calm, bytes_of, driver_on
-from tests.unit.feed.layouts import JOURNAL, tag_site
 
 SKEW = 10**12
 """Nanoseconds that a clock may be wrong by, either way."""

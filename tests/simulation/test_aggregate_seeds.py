@@ -11,9 +11,9 @@ from functools import cache
 from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
 from epochal.plan.ops import BatchGet, Op, Reply
 from epochal.store.driver import Driver, Meter
+from tests.layouts.stores import persist_elsewhere
 from tests.simulation.aggregate_simulation import ALICE, EQUAL, SITE, STATE, Aggregates, replay
 from tests.simulation.seeds import ranges
-from tests.unit.feed.layouts import persist_elsewhere
 
 SIZE, COUNT = 100, 24
 

@@ -23,12 +23,21 @@ from epochal.pages.layout import Pages
 from epochal.plan.conditions import Absent, AnyOf, Present
 from epochal.plan.ops import Check, Execute, Steps
 from epochal.store.streams import Streams
+from tests.layouts.deciders.tally import (
+    CODEC,
+    DECIDER,
+    STRATEGIES,
+    Added,
+    Refused,
+    Tallies,
+    Tally,
+    TallyEvent,
+)
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.page_verdicts import never_applied
 from tests.simulation.scheduler import Process, failing, run
 from tests.simulation.world import NOON, bytes_of, driver_on
-from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Refused, Tallies, Tally, TallyEvent
 
 A, B = "Tally-a", "Tally-b"
 FIRST = 6

@@ -43,6 +43,7 @@ from epochal.store.tagged import TaggedStore
 from tests.contrib.event_store_adapter.test_deciders import Added as Number
 from tests.contrib.event_store_adapter.test_deciders import Sum
 from tests.contrib.event_store_adapter.test_deciders import evolve as add_up
+from tests.layouts.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Tallies, Tally
 from tests.simulation import dcb_world, tag_world
 from tests.simulation.aggregate_simulation import ALICE, SITE
 from tests.simulation.aggregate_simulation import Aggregates as AggregateTables
@@ -53,7 +54,6 @@ from tests.simulation.scheduler import Process, failing, run
 from tests.simulation.seeds import ranges
 from tests.simulation.world import NOON, SECOND, bytes_of, driver_on, key_of
 from tests.support.stream_layouts import WAYS
-from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Tallies, Tally
 
 TAGGED = replace(CODEC, encode=lambda event: replace(CODEC.encode(event), tags=("money",)))
 SEEDS = 300

@@ -16,12 +16,7 @@ from epochal.deciders.folding import Loaded
 from epochal.deciders.loading import ALLOW_LAG, Loader
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
-from tests.simulation.mutants import Mutants, Patch
-from tests.simulation.seeds import ranges
-from tests.simulation.world import NOON
-from tests.support.lagging import Lagging
-from tests.support.stream_layouts import WAYS
-from tests.unit.deciders.tally import (
+from tests.layouts.deciders.tally import (
     CODEC,
     DECIDER,
     STRATEGIES,
@@ -33,6 +28,11 @@ from tests.unit.deciders.tally import (
     clear,
     evolve,
 )
+from tests.simulation.mutants import Mutants, Patch
+from tests.simulation.seeds import ranges
+from tests.simulation.world import NOON
+from tests.support.lagging import Lagging
+from tests.support.stream_layouts import WAYS
 
 S = "Tally-1"
 SEEDS = 300

@@ -1,4 +1,4 @@
-"""A small program on the core alone, all of it in memory: `tests/unit/project/test_core.py` runs it.
+"""A small program on the core alone, all of it in memory: `tests/project/test_core.py` runs it.
 
 There it runs in a process that has neither surfaces nor optional packages.
 """

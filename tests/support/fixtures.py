@@ -22,7 +22,9 @@ __all__ = ["pytest_pyfunc_call"]
 """A hook that is made elsewhere."""
 
 TESTS: Final = Path(__file__).resolve().parent.parent
-PURE: Final = tuple(TESTS / folder for folder in ("core", "surfaces", "contrib", "unit"))
+PURE: Final = tuple(
+    TESTS / folder for folder in ("core", "surfaces", "contrib", "layouts", "public", "frozen", "project")
+)
 """Folders whose tests open no sockets."""
 
 

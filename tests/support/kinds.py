@@ -56,7 +56,18 @@ KINDS: Final = (
     Kind(
         name="pure",
         about="nothing",
-        folders=("core", "surfaces", "contrib", "unit", "doors", "docs", "examples"),
+        folders=(
+            "core",
+            "surfaces",
+            "contrib",
+            "layouts",
+            "public",
+            "frozen",
+            "project",
+            "doors",
+            "docs",
+            "examples",
+        ),
         seconds=380,
     ),
 )

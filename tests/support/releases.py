@@ -1,6 +1,6 @@
 """Tables as a release of Epochal wrote them, and what it read there: each later release must read the same.
 
-    python -m tests.support.releases 0.1.0      writes tests/unit/releases/0.1.0.json
+    python -m tests.support.releases 0.1.0      writes tests/frozen/releases/0.1.0.json
 
 Written once, when a release is made, by that release; a file that is there is never written again.
 """
@@ -35,7 +35,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 
-KEPT: Final = Path(__file__).resolve().parents[1] / "unit" / "releases"
+KEPT: Final = Path(__file__).resolve().parents[1] / "frozen" / "releases"
 SPECS: Final = {spec.kind: spec for spec in (*store_tables(), READ_MODELS, SUBJECT_KEYS, FORGET_LOG)}
 SECRET: Final = bytes(range(32))
 ANN: Final = aggregate_id("account", "ann")

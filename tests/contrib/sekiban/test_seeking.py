@@ -15,7 +15,7 @@ from epochal.plan.ops import Delete, Op, Put, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
-from tests.unit.feed.layouts import tag_site
+from tests.layouts.stores import tag_site
 
 SITE = tag_site()
 TAG = "course:1"

@@ -16,7 +16,7 @@ from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, Key, binary, number
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from tests.unit.feed.layouts import ALICE, BOB, Layouts
+from tests.layouts.stores import ALICE, BOB, Layouts
 
 SMALL = EpochLimits(entries=2)
 """Epochs that close often."""

@@ -13,8 +13,8 @@ from epochal.errors import Unavailable
 from epochal.index.checkpoints import Checkpoint, tip_key
 from epochal.plan.ops import Delete, Op, Put, Reply, Scan, Update
 from epochal.store.driver import Driver, Meter
+from tests.layouts.stores import BOB, JOURNAL
 from tests.surfaces.care.damage import Damaged
-from tests.unit.feed.layouts import BOB, JOURNAL
 
 
 @pytest.fixture

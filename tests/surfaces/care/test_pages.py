@@ -27,9 +27,9 @@ from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
+from tests.layouts.stores import Layouts
 from tests.surfaces.care.damage import SMALL, Damaged, told
 from tests.surfaces.care.exporting import export
-from tests.unit.feed.layouts import Layouts
 
 START = 30_000
 STREAM = "Cart-1"

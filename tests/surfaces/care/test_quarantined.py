@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import binary, number, text
 from epochal.testing.stores import memory_deployment, memory_tables
-from tests.unit.feed.layouts import ALICE, HEADS, JOURNAL, START, Layouts
+from tests.layouts.stores import ALICE, HEADS, JOURNAL, START, Layouts
 
 
 @pytest.fixture

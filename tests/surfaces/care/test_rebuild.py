@@ -30,10 +30,10 @@ from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
+from tests.layouts.stores import ALICE, Layouts
 from tests.simulation.scheduler import Killed, mortal
 from tests.surfaces.care.damage import SMALL, Damaged
 from tests.surfaces.care.exporting import PREFIX, export
-from tests.unit.feed.layouts import ALICE, Layouts
 
 SOURCES = ("tips", "journal", "dcb")
 EXPORTED = {"tips": "tips", "journal": "journal", "dcb": "tags"}

@@ -6,8 +6,8 @@ import pytest
 
 from epochal.care.repair import Repairer
 from epochal.plan.ops import Delete, Op, Put, Update
+from tests.layouts.stores import ALICE, BOB, JOURNAL
 from tests.surfaces.care.damage import Damaged, told
-from tests.unit.feed.layouts import ALICE, BOB, JOURNAL
 
 ALL = {
     "tips": {"Cart-0": 6, "Cart-1": 6, "Cart-2": 4},

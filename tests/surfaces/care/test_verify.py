@@ -15,9 +15,9 @@ from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter
+from tests.layouts.stores import ALICE, BOB, JOURNAL, Layouts
 from tests.surfaces.care.damage import SMALL, Damaged
 from tests.surfaces.care.vast import Vast
-from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, Layouts
 
 
 @pytest.fixture

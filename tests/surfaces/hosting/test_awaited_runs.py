@@ -10,8 +10,8 @@ import pytest
 from epochal.reactions.definition import Delivery, Reaction
 from tests.core.reactions import world
 from tests.core.reactions.test_parking import *  # noqa: F403  each of its tests is collected here, too
+from tests.layouts.reactions.test_partition_run import *  # noqa: F403  likewise
 from tests.surfaces.hosting.test_wakeups import *  # noqa: F403  likewise
-from tests.unit.reactions.test_partition_run import *  # noqa: F403  likewise
 
 
 @pytest.fixture(autouse=True)

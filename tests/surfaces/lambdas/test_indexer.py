@@ -24,7 +24,7 @@ from epochal.store.driver import Patience
 from tests.contrib.equinox.feeds import TipFeeds
 from tests.core.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.core.feed.feeds import Feeds, no_fault, streams_of
-from tests.unit.feed.layouts import ALICE, HEADS, Layouts
+from tests.layouts.stores import ALICE, HEADS, Layouts
 
 HANDLER = Path(__file__).parents[3] / "lambdas" / "indexer" / "handler.py"
 

@@ -17,11 +17,11 @@ from epochal.plan.ops import Op, Reply
 from epochal.settings import variable
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
+from tests.layouts.stores import ALICE, BOB
 from tests.surfaces.care.damage import Damaged
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 from tests.surfaces.stacks.test_permissions import EXPECTED, OWN_LOG, Allowed, on
 from tests.surfaces.stacks.test_permissions_used import actions
-from tests.unit.feed.layouts import ALICE, BOB
 
 FUNCTION = "AWS::Lambda::Function"
 

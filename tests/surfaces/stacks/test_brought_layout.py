@@ -17,12 +17,12 @@ from epochal.cdk.parts.layers import InstallerFailed, Platform, brought
 from epochal.cdk.sources import Sources
 from epochal.plugins import GROUP, PLUGINS
 from stacks.deployment import deployment
+from tests.layouts.test_toy_layout import TOY
 from tests.surfaces.stacks.templates import Deployment, context_of_repository
-from tests.unit.layout.test_toy_layout import TOY
 
 ROOT = Path(__file__).parents[3]
 HERE = Platform(python=f"{sys.version_info.major}.{sys.version_info.minor}")
-TOY_MODULE = "tests.unit.layout.test_toy_layout"
+TOY_MODULE = "tests.layouts.test_toy_layout"
 SHELF = f"""
 from epochal.deferred import DeferredModule
 from epochal.plugins import Layout, Plugin

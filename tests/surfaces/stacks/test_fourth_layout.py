@@ -12,10 +12,10 @@ from epochal import plugins
 from epochal.cdk.sources import Sources
 from epochal.settings import Settings, variable
 from stacks.deployment import deployment
+from tests.layouts.test_toy_layout import LISTS, PORT, TOY
 from tests.support.permissions import allowed
 from tests.surfaces.stacks.templates import Deployment, context_of_repository
 from tests.surfaces.stacks.test_permissions import listed, statements
-from tests.unit.layout.test_toy_layout import LISTS, PORT, TOY
 
 FUNCTIONS = {"append": "api", "feed": "api", "indexer": "feed", "auditor": "feed"}
 

@@ -20,10 +20,10 @@ from epochal.cdk.targets import TARGET
 from epochal.plugins import layouts
 from epochal.settings import Settings
 from tests.core.feed.events import sent_change
+from tests.layouts.stores import Layouts
 from tests.support.account import TABLE, Account
 from tests.surfaces.stacks.templates import Deployment, Synthesise
 from tests.surfaces.stacks.test_heads import passes
-from tests.unit.feed.layouts import Layouts
 
 STREAM, MAPPING, ALARM = (
     "AWS::Kinesis::Stream",

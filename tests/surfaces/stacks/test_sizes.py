@@ -20,7 +20,7 @@ from epochal.cdk.targets import TARGET
 from epochal.contrib.lake.cdk import Lake
 from epochal.contrib.publish.cdk import Publish
 from epochal.http.routes import operations
-from tests.unit.layout.test_toy_layout import TOY
+from tests.layouts.test_toy_layout import TOY
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ An import stands at the top of its module. There are three exceptions, and mypy 
 
        __getattr__ = deferred_names(__name__, {"store.streams": ("Streams",)})
 
-A test compares what type checkers see in 2 and 3 with what runs (`tests/unit/project/test_deferred.py`). Text that
+A test compares what type checkers see in 2 and 3 with what runs (`tests/project/test_deferred.py`). Text that
 names an object, such as a user's setting, is no deferred import: see `named_objects`.
 """
 

@@ -2,7 +2,7 @@
 
 Text names an object where no import statement can. A user's setting or option names code of the user, and the lists
 `plugins.LAYOUTS` and `extensions.EXTENSIONS` name packages that may have been deleted. mypy does not check such text;
-`tests/unit/project/test_named_modules.py` resolves all of ours. Imports that only wait are statements (`deferred`).
+`tests/project/test_named_modules.py` resolves all of ours. Imports that only wait are statements (`deferred`).
 """
 
 from __future__ import annotations

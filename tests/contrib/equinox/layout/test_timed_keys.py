@@ -26,8 +26,8 @@ from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from tests.contrib.equinox.layout.test_keys import EXPECTATIONS, now_as
+from tests.layouts.deciders.tally import STRATEGIES, Store, add
 from tests.simulation.world import NOON, SECOND, key_of
-from tests.unit.deciders.tally import STRATEGIES, Store, add
 
 STREAM = "Account-1"
 PAID, OTHER = Event(type="Paid", data=b"7"), Event(type="Opened")

@@ -1,4 +1,4 @@
-"""The promises of forgetting, kept where an event loop waits: the tests of `unit.subjects`."""
+"""The promises of forgetting, kept where an event loop waits: the tests of `contrib.subjects`."""
 
 from __future__ import annotations
 

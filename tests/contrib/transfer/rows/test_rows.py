@@ -16,7 +16,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedItem
 from epochal.model.bodies import Claim
 from epochal.testing.stores import memory_streams
-from tests.unit.feed.layouts import ALICE, Layouts
+from tests.layouts.stores import ALICE, Layouts
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "rows.md"
 
