@@ -50,6 +50,7 @@ KINDS: Final = (
         marks=frozenset({"ddbl", "embedded", "postgres"}),
         seconds=280,
     ),
+    Kind(name="clients", about="connections on this machine, and Node", folders=("clients",), seconds=60),
     Kind(name="browser", about="a headless Chromium (Node)", folders=("browser",), seconds=30),
     Kind(name="simulation", about="simulated worlds", folders=("simulation",), seconds=150),
     Kind(name="synthesis", about="CDK (Node)", folders=("surfaces/stacks",), seconds=100),
