@@ -1,6 +1,7 @@
 // Visits pages of the console in a headless Chromium, and prints what it met as JSON.
 //
-// In, on standard input:  {base, key, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file} or null}
+// In, on standard input:  {base, key, enter: path, pages: {name: path}, flows: {name: {path, script, steps}}, pictures: {name: file} or null,
+//                          width, narrow: pixels (1200, 360), ignored: selector of what is not judged, main_only: whether Tab need not reach all}
 // Out:                    {entered: path, pages: {name: {...}}, flows: {name: {url, text, live, complaints}}}
 //
 // A step is {press: key}, {type: text} or {click: selector}; the last two wait for nothing, {wait: selector} does.
@@ -11,9 +12,9 @@ import { createRequire } from "node:module";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']";
-const VIEW = { width: 1200, height: 850 };
 
 const asked = JSON.parse(readFileSync(0, "utf8"));
+const VIEW = { width: asked.width ?? 1200, height: 850 };
 const browser = await puppeteer.launch({
   args: chromium.args,
   executablePath: process.env.EPOCHAL_CHROMIUM || (await chromium.executablePath()),
@@ -43,25 +44,26 @@ async function visited(name, path) {
   const { page, complaints, status } = await opened(path);
   if (asked.pictures?.[name]) await page.screenshot({ path: asked.pictures?.[name] });
   const text = await textOf(page);
-  const reach = await tabbed(page);
+  const reach = asked.main_only ? null : await tabbed(page);
   await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
   const axe = {};
   await page.evaluate(AXE);
   for (const scheme of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    axe[scheme] = await page.evaluate(judged);
+    axe[scheme] = await page.evaluate(judged, asked.ignored ?? null);
     if (scheme === "dark" && asked.pictures?.[`${name}, dark`]) await page.screenshot({ path: asked.pictures?.[`${name}, dark`] });
   }
-  const overflow = await narrow(page);
+  const cut = await page.evaluate(cutOff);
+  const { overflow, cut: narrowCut } = await narrow(page, asked.pictures?.[`${name}, narrow`]);
   await page.close();
   const plain = await opened(path, false);
   const unscripted = await textOf(plain.page);
   await plain.page.close();
-  return { status, complaints: [...complaints, ...plain.complaints], text, unscripted, reach, axe, overflow };
+  return { status, complaints: [...complaints, ...plain.complaints], text, unscripted, reach, axe, overflow, cut: [...cut, ...narrowCut] };
 }
 
-async function judged() {
-  const { violations } = await axe.run();
+async function judged(ignored) {
+  const { violations } = await axe.run(ignored ? { exclude: [[ignored]] } : document);
   return violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ")}`);
 }
 
@@ -85,12 +87,22 @@ async function tabbed(page) {
   }));
 }
 
-// Pixels that a page is wider than a telephone.
-async function narrow(page) {
-  await page.setViewport({ width: 360, height: 740 });
-  const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+// Pixels that a page is wider than a telephone, and what is cut off there.
+async function narrow(page, picture) {
+  await page.setViewport({ width: asked.narrow ?? 360, height: 740 });
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const cut = await page.evaluate(cutOff);
+  if (picture) await page.screenshot({ path: picture });
   await page.setViewport(VIEW);
-  return wider;
+  return { overflow, cut };
+}
+
+// What reaches beyond the right edge of the window, and cannot be scrolled to.
+function cutOff() {
+  const scrolls = (element) => element && (["auto", "scroll"].includes(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
+  return [...document.querySelectorAll("main *")]
+    .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element.parentElement))
+    .map((element) => element.outerHTML.slice(0, 200));
 }
 
 // Without what only a page with JavaScript offers, and what is drawn of earlier looks.

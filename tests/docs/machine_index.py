@@ -16,17 +16,26 @@ DOCS: Final = ROOT / "docs"
 
 
 def sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The navigation: each section's title, with the titles and files of its pages."""
+    """The navigation: each section's title, with the titles and files of its pages, those of its groups included."""
     nav: list[dict[str, Any]] = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["nav"]
     for entry in nav:
-        for title, pages in entry.items():
-            yield title, [item for page in pages for item in page.items()]
+        for title, content in entry.items():
+            yield title, list(_pages(title, content))
+
+
+def _pages(title: str, content: str | list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    if isinstance(content, str):
+        yield title, content
+    else:
+        for entry in content:
+            for name, pages in entry.items():
+                yield from _pages(name, pages)
 
 
 def first_sentence(page: str) -> str:
     """What a page says first, without its links."""
     for paragraph in re.split(r"\n\s*\n", page):
-        if not paragraph.startswith(("#", "```", "|", "<", "!", ">")):
+        if not paragraph.startswith(("#", "```", "|", "<", "!", ">", "---")):
             text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
             return re.split(r"(?<=[.:])\s", text, maxsplit=1)[0]
     raise ValueError("a page has no sentence")

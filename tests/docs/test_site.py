@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,23 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(co
             r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(https?://[^\">]*)", page.read_text("utf-8")
         )
         assert loaded == [], page
+
+
+def test_the_owner_names_the_address_of_the_site_and_of_the_repository() -> None:
+    plain = tomllib.loads(site.settings({}))["project"]
+    assert not {"site_url", "repo_url", "edit_uri"} & plain.keys()
+    assert plain["copyright"] == f"Epochal {version('epochal')}"
+    named = tomllib.loads(
+        site.settings(
+            {"SITE_URL": "https://docs.example.com", "REPOSITORY_URL": "https://code.example.com/it/"}
+        )
+    )["project"]
+    assert (named["site_url"], named["repo_url"]) == (
+        "https://docs.example.com/",
+        "https://code.example.com/it",
+    )
+    assert "content.action.edit" in named["theme"]["features"]
+    assert named["nav"] == plain["nav"] == NAV
 
 
 @pytest.mark.slow
