@@ -81,6 +81,20 @@ def test_the_first_page_has_the_latest_events_of_all_partitions_with_their_times
     assert "<td>tips</td>" in page
 
 
+def test_the_first_page_has_the_latest_events_of_one_run_of_the_indexer_newest_first(
+    feed: MemoryFeed, opened: Deployment, clock: At
+) -> None:
+    for second in range(40):
+        clock.seconds = NOON + second
+        store = feed.tips if second % 2 else feed.streams
+        store.append(f"Cart-{second}", [Event(type="Noted")])
+    feed.index()
+    page = _page(_client(opened), "/")
+    assert re.findall(r"<time>([^<]+)</time></td><td><a[^>]*>(Cart-\d+)</a>", page) == [
+        ("2013-01-01 12:00:39", f"Cart-{second}") for second in range(39, 24, -1)
+    ]
+
+
 def test_the_first_page_says_how_late_the_feed_is(feed: MemoryFeed, opened: Deployment, clock: At) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     clock.seconds += 300

@@ -238,6 +238,51 @@ def test_backward_from_a_moment_comes_what_is_before_it() -> None:
     assert order
 
 
+def spread(batches: int) -> tuple[MemoryFeed, list[str]]:
+    """Sixty appends to streams of four partitions, indexed in so many batches; their names, newest first."""
+    feed = MemoryFeed(options={"pages_partitions": 4})
+    names = [f"Order-{number:03}" for number in range(60)]
+    for number, name in enumerate(names, 1):
+        feed.streams.append(name, [Event(type="Placed", data=b"{}")])
+        if number % (60 // batches) == 0:
+            feed.index()
+    return feed, names[::-1]
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["events", "places"])
+@pytest.mark.parametrize("batches", [1, 3, 20])
+def test_the_newest_of_one_run_of_the_indexer_come_newest_first(batches: int, data: bool) -> None:
+    feed, names = spread(batches)
+    page = feed.reader.newest(10, data=data)
+    assert [item.stream for item in page.items[:10]] == names[:10]
+    assert all((item.event is not None) == data for item in page.items)
+
+
+@pytest.mark.parametrize("data", [True, False], ids=["events", "places"])
+def test_pages_of_the_newest_of_several_partitions_have_every_event_once(data: bool) -> None:
+    feed, names = spread(3)
+    found, before = list[str](), None
+    while True:
+        page = feed.reader.newest(7, before=before, data=data)
+        of_page = [item.stream for item in page.items]
+        assert of_page == sorted(of_page, reverse=True)
+        found += of_page
+        if page.at_beginning:
+            break
+        before = page.next
+    assert sorted(found, reverse=True) == names
+
+
+def test_the_newest_of_several_layouts_come_in_the_order_of_their_events() -> None:
+    feed = MemoryFeed(options={"pages_partitions": 2})
+    names = [f"Order-{number}" for number in range(12)]
+    for number, name in enumerate(names):
+        store = feed.tips if number % 2 else feed.streams
+        store.append(name, [Event(type="Placed")])
+    feed.index()
+    assert [item.stream for item in feed.reader.newest(5).items[:5]] == names[:-6:-1]
+
+
 # ------------------------------------------------------------------------------------------------- positions
 
 

@@ -60,6 +60,17 @@ def test_what_is_gone_is_shown_where_it_went(filled: Terminal) -> None:
     ]
 
 
+@pytest.mark.parametrize("options", [(), ("--data",)], ids=["places", "events"])
+def test_the_newest_that_were_indexed_together_are_printed_newest_first(options: tuple[str, ...]) -> None:
+    terminal = Terminal(named="tips", layouts=("tips",), partitions=4)
+    names = [f"Cart-{number:03}" for number in range(60)]
+    for name in names:
+        terminal.streams.append(name, [Event(type="Opened")])
+    terminal.index()
+    (page,) = terminal.documents("newest", "--limit", "10", *options)
+    assert [item["stream"] for item in page["items"][:10]] == names[:-11:-1]
+
+
 def test_a_page_begins_at_a_checkpoint_and_ends_with_the_entry_that_reaches_its_limit(
     filled: Terminal,
 ) -> None:

@@ -430,6 +430,17 @@ def test_the_newest_of_all_partitions_come_first_and_a_page_goes_on_before_its_l
     assert api.call("GET", "/feed/newest", query="category=Dog").json["items"] == []
 
 
+@pytest.mark.parametrize("data", ["true", "false"])
+def test_the_newest_that_were_indexed_together_come_newest_first(data: str) -> None:
+    api = Api(store="tips", partitions=4)
+    names = [f"Cat-{number:03}" for number in range(60)]
+    for name in names:
+        api.append(name, "A")
+    api.index()
+    page = api.call("GET", "/feed/newest", query=f"limit=10&data={data}").json
+    assert [item["stream"] for item in page["items"][:10]] == names[:-11:-1]
+
+
 @pytest.mark.slow
 def test_the_newest_and_the_feed_in_order_have_what_an_answer_has_room_for() -> None:
     api = Api()
