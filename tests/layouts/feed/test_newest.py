@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, at, is_tip, parse_position
 from epochal.index.epochs import EpochLimits
+from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.feeds import MemoryFeed
@@ -281,6 +283,51 @@ def test_the_newest_of_several_layouts_come_in_the_order_of_their_events() -> No
         store.append(name, [Event(type="Placed")])
     feed.index()
     assert [item.stream for item in feed.reader.newest(5).items[:5]] == names[:-6:-1]
+
+
+@pytest.mark.parametrize("dated", ["2020-01-01T00:00:00Z", "2500-01-01T00:00:00Z"])
+def test_events_dated_otherwise_than_their_append_do_not_hold_back_their_neighbours(dated: str) -> None:
+    feed = MemoryFeed(options={"pages_partitions": 4})
+    names = [f"Order-{number:03}" for number in range(60)]
+    for number, name in enumerate(names):
+        feed.streams.append(name, [Event(type="Placed", timestamp=None if number % 7 else dated)])
+    feed.index()
+    items = feed.reader.newest(60).items
+    usual = [item.stream for item in items if int(item.stream[6:]) % 7]
+    assert usual == [name for name in names[::-1] if int(name[6:]) % 7]
+    for partition in {partition_of(name, 4, 30_000) for name in names}:
+        own = [item.stream for item in items if partition_of(item.stream, 4, 30_000) == partition]
+        assert own == sorted(own, reverse=True)
+
+
+def test_the_newest_of_a_feed_with_removed_events_keep_their_place() -> None:
+    feed, names = spread(1)
+    for name in names[::5]:
+        feed.streams.delete(name)
+    items = feed.reader.newest(60, data=True).items
+    kept = [item.stream for item in items if not item.gone]
+    assert kept == [name for name in names if name not in names[::5]]
+    assert {item.stream for item in items if item.gone} == {*names[::5]}
+
+
+def test_beyond_a_number_of_events_entries_go_by_their_own_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochal.feed.newest.MOST_READ", 20)
+    feed, names = spread(1)
+    page = feed.reader.newest(60)
+    assert sorted(item.stream for item in page.items) == sorted(names)
+
+
+def test_a_reader_without_stores_has_the_newest_of_every_partition() -> None:
+    feed, names = spread(3)
+    reader = replace(feed.reader, histories=())
+    found, before = list[str](), None
+    while before is None or any(before.values()):
+        page = reader.newest(10, before=before)
+        found += [item.stream for item in page.items]
+        before = page.next
+    assert sorted(found, reverse=True) == names
+    with pytest.raises(InvalidInput, match="data"):
+        reader.newest(10, data=True)
 
 
 # ------------------------------------------------------------------------------------------------- positions

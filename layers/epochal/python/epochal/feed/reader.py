@@ -246,8 +246,15 @@ class FeedReader:
     ) -> NewestPage:
         """Return the newest items of all partitions, newest first: at least `limit` if there are as many.
 
-        It includes all of the index entry that reaches the limit. Between partitions, entries are in the order of their
-        times, so what one run of the indexer has brought comes partition by partition.
+        The first `limit` items are the newest of all. The others complete the index entries of these, since a position
+        is between entries: they may be older than the first items of the next page.
+
+        A partition's items are in the order of the feed. Between partitions the timestamps of events decide, but an
+        event counts as no later than its entry; one that is gone, or dated more than a day before its entry or a minute
+        after it, counts as the event before it in the entry. If more than one partition has events, those of the page
+        and of one more entry of each partition are read for their timestamps, even without `data`: up to 5,000 events,
+        about a read unit for each stream. Beyond that, and for a reader without the stores, all events of an entry have
+        the time of the entry.
 
         Args:
             before: a position, such as a page's `next`: only its partitions, and what is before it.

@@ -8,27 +8,37 @@ from __future__ import annotations
 import heapq
 import time
 from bisect import insort
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from epochal.errors import InvalidInput
+from epochal.feed.events import UnopenedFeedEvent
 from epochal.feed.filters import Predicate, check_filter, span_filter
-from epochal.feed.hydration import bare_items
+from epochal.feed.hydration import WINDOW, HydrateUnopened, bare_items, events_of, with_event
+from epochal.feed.newest import (
+    BackwardEntries,
+    EventTimes,
+    PartitionEntry,
+    TimedEntry,
+    in_order,
+    select,
+    times_of_entry,
+)
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.page_filling import PageBounds, fill
-from epochal.feed.results import FeedItem, ListedStream, NamedStreams, NewestPage, SpanPage, StreamsPage
+from epochal.feed.results import FeedItem, ListedStream, NamedStreams, NewestPage, StreamsPage
 from epochal.feed.span_reader import SpanReader, is_forward
 from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart
 from epochal.index.series import read_series
 from epochal.layout.changes import Span
-from epochal.layout.registry import base_of, partition_of
+from epochal.layout.registry import base_of, partition_of, source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
-from epochal.model.moments import PER_SECOND, Ticks, format_ticks
+from epochal.model.moments import PER_SECOND
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.plugins import NATIVE
 from epochal.store.reading import Direction
@@ -39,19 +49,6 @@ if TYPE_CHECKING:
 LOOK_BACK_SECONDS: Final = 2.0
 """After which an append that does not come is looked for further back, for as long at least: most are indexed in half a
 second."""
-
-
-class _Entry(NamedTuple):
-    """The wanted part of a partition's entry, and when the entry was written."""
-
-    partition: int
-    ticks: int
-    page: SpanPage
-
-    @property
-    def time(self) -> str:
-        """The time as text; empty if it is unknown."""
-        return format_ticks(Ticks(self.ticks)) if self.ticks else ""
 
 
 def _name_filter(categories: Collection[str] | None, prefix: str) -> Predicate:
@@ -68,7 +65,7 @@ def _name_filter(categories: Collection[str] | None, prefix: str) -> Predicate:
     return is_named
 
 
-def _position_after(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
+def _position_after(start: Mapping[int, Checkpoint], entries: Sequence[PartitionEntry]) -> FeedPosition:
     """Return the position after entries of partitions."""
     return FeedPosition({**start, **{entry.partition: entry.page.next for entry in entries}})
 
@@ -76,6 +73,37 @@ def _position_after(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) 
 def _reaches(stream: str, version: int, span: Span) -> bool:
     """Return whether a span is of a stream and reaches a version."""
     return span.stream == stream and span.next >= version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Newest:
+    """The entries that hold the newest items before a position.
+
+    Attributes:
+        start: the position.
+        entries: the entries in the order of their first items.
+        times: reader of the times of their events.
+    """
+
+    start: Mapping[int, Checkpoint]
+    entries: Sequence[TimedEntry]
+    times: EventTimes
+
+    def spans_of(self, partition: int) -> list[Span]:
+        """Return the spans of a partition's entries."""
+        return [
+            span for entry, _ in self.entries if entry.partition == partition for span in entry.page.spans
+        ]
+
+    def bare_items(self) -> list[FeedItem]:
+        """Return the items of all entries without their events."""
+        return [item for entry, _ in self.entries for item in bare_items(entry.page.spans)]
+
+    def page(self, items: Iterable[FeedItem], taken: int | None = None) -> NewestPage:
+        """Build the page of the items of the first `taken` entries, or of all, in the order of their times."""
+        entries = self.entries[:taken]
+        position = _position_after(self.start, [entry for entry, _ in entries])
+        return NewestPage(items=in_order(entries, items), next=position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +123,16 @@ class WholeFeed:
         seconds: float = 10.0,
     ) -> NewestPage:
         """Return the newest items of all partitions, as `FeedReader.newest` does."""
-        start, entries = self._back(limit, before, categories, predicate, seconds)
-        spans = [(entry.partition, span) for entry in entries for span in entry.page.spans]
-        items = {
-            partition: iter(
-                self._items(partition, [span for of, span in spans if of == partition], data=data)
-            )
-            for partition in start
-        }
-        items_in_order = tuple(next(items[partition]) for partition, _ in spans)
-        return NewestPage(items=items_in_order, next=_position_after(start, entries))
+        search = self._back(limit, before, categories, predicate, seconds, data=data)
+        return search.page(*self._opened(search)) if data else search.page(search.bare_items())
+
+    def latest(
+        self, limit: int, before: Mapping[int, Checkpoint], *, seconds: float = 10.0
+    ) -> tuple[tuple[PartitionEntry, FeedItem], ...]:
+        """Return the newest `limit` items before a position, newest first, each with its entry."""
+        search = self._back(limit, before, None, None, seconds, data=False)
+        items = ((entry, item) for entry, _ in search.entries for item in bare_items(entry.page.spans))
+        return in_order(search.entries, items)[:limit]
 
     def newest_within(
         self,
@@ -120,11 +148,11 @@ class WholeFeed:
 
         Bodies in the bucket stay claims.
         """
-        start, entries = self._back(limit, before, categories, None, seconds)
-        hydrate = self.reader.hydrate_unopened if data else None
-        pages = [(entry.partition, entry.page) for entry in entries]
+        search = self._back(limit, before, categories, None, seconds, data=data)
+        hydrate = partial(self._hydrate, search, fetch=False) if data else None
+        pages = [(entry.partition, entry.page) for entry, _ in search.entries]
         items, taken = fill(room, pages, hydrate, self.reader.driver.clock)
-        return NewestPage(items=items, next=_position_after(start, entries[:taken]))
+        return search.page(items, taken)
 
     def _back(
         self,
@@ -133,22 +161,69 @@ class WholeFeed:
         categories: Collection[str] | None,
         predicate: Predicate | None,
         seconds: float,
-    ) -> tuple[Mapping[int, Checkpoint], list[_Entry]]:
-        """Read entries of all partitions backward until they have `limit` items; return start and entries."""
+        *,
+        data: bool,
+    ) -> _Newest:
+        """Find the entries that hold the newest `limit` items before a position."""
         must_be_whole(limit, "limit", 1)
         must_be_seconds(seconds, "seconds")
         if before is None:
             before = {place.partition: place.tail for place in self.reader.partitions()}
         must_be(Mapping, before, "before", "a position")
-        entries, count = list[_Entry](), 0
-        for entry in self._merged(
-            before, "backward", categories, predicate, self.reader.driver.clock() + seconds
-        ):
-            entries.append(entry)
-            count += len(entry.page.spans)
-            if count >= limit:
-                break
-        return before, entries
+        check_filter(categories, predicate)
+        ends = self.reader.driver.clock() + seconds
+        partitions = {
+            partition: BackwardEntries(
+                self._entries(
+                    partition,
+                    self._span_reader(partition, at, "backward"),
+                    span_filter(partial(self.reader.categories, partition), categories, predicate),
+                    ends,
+                    created=False,
+                )
+            )
+            for partition, at in before.items()
+        }
+        times = EventTimes(
+            hydrate=self.reader.hydrate_unopened, keep=data, clock=self.reader.driver.clock, until=ends
+        )
+        selected = select(partitions.values(), limit, times_of_entry)
+        if sum(map(bool, before.values())) > 1 and self._can_read_events(before):
+            times.read_ahead(entry for entry, _ in selected)
+            selected = select(partitions.values(), limit, times.of)
+        return _Newest(start=before, entries=selected, times=times)
+
+    def _can_read_events(self, partitions: Iterable[int]) -> bool:
+        """Return whether the reader was given the stores of all these partitions."""
+        return {*map(source_of, partitions)} <= {history.name for history in self.reader.histories}
+
+    def _opened(self, search: _Newest) -> tuple[list[FeedItem], int]:
+        """Return the items of all entries with their events, and the number of entries."""
+        items = list[FeedItem]()
+        with ExitStack() as stack:
+            events = {
+                partition: stack.enter_context(
+                    closing(
+                        events_of(
+                            search.spans_of(partition),
+                            self._hydrate(search, partition, fetch=True),
+                            lambda: WINDOW,
+                        )
+                    )
+                )
+                for partition in search.start
+            }
+            for entry, _ in search.entries:
+                for item in bare_items(entry.page.spans):
+                    event = next(events[entry.partition])
+                    if isinstance(event, UnopenedFeedEvent):
+                        event = event.opened()
+                    items.append(with_event(item, event))
+        return items, len(search.entries)
+
+    def _hydrate(self, search: _Newest, partition: int, *, fetch: bool) -> HydrateUnopened:
+        """Return what reads a partition's events, except those that were kept for this page."""
+        return search.times.hydrate_kept(partition, self.reader.hydrate_unopened(partition, fetch=fetch))
 
     def streams(
         self,
@@ -324,7 +399,7 @@ class WholeFeed:
             room=room,
         )
 
-    def _listed(self, entry: _Entry) -> Iterator[ListedStream]:
+    def _listed(self, entry: PartitionEntry) -> Iterator[ListedStream]:
         """Iterate over the streams that an entry's page shows as created."""
         category = self.reader.categories(entry.partition).of
         for stream, _, (kind,) in entry.page.spans:
@@ -345,7 +420,7 @@ class WholeFeed:
         ends: float,
         *,
         created: bool = False,
-    ) -> Iterator[_Entry]:
+    ) -> Iterator[PartitionEntry]:
         """Iterate over the wanted entries of several partitions, merged in the order of their times."""
         check_filter(categories, predicate)
         sign = 1 if direction == "forward" else -1
@@ -363,7 +438,7 @@ class WholeFeed:
 
     def _entries(
         self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
-    ) -> Iterator[_Entry]:
+    ) -> Iterator[PartitionEntry]:
         """Iterate over the entries of a partition that have something wanted, until time is over."""
         ticks, ended = 0, False
         while not ended:
@@ -371,12 +446,8 @@ class WholeFeed:
             page = reader.spans(limit=1, wanted=wanted, seconds=remaining, wait=0.0, created=created)
             with suppress(InvalidInput):  # another program's entry, with no time that can be read
                 ticks = ticks if reader.last is None else reader.last.ticks
-            yield _Entry(partition, ticks, page)
+            yield PartitionEntry(partition, ticks, page)
             ended = page.at_tail or not page.spans
-
-    def _items(self, partition: int, spans: Sequence[Span], *, data: bool) -> Sequence[FeedItem]:
-        """Return the items of spans, with their events if data is requested."""
-        return self.reader.items(partition, spans) if data else bare_items(spans)
 
     def _span_reader(self, partition: int, start: Checkpoint, direction: Direction = "forward") -> SpanReader:
         """Build a reader of a partition's spans."""

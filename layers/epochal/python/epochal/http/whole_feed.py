@@ -50,7 +50,7 @@ NEWEST_PAGE: Final = Shown(
     "NewestPage",
     {
         "items": schemas.array(
-            schemas.ref("FeedItem"), "Newest first; between partitions by the times of their entries."
+            schemas.ref("FeedItem"), "Newest first; between partitions by the timestamps of their events."
         ),
         "next": schemas.words("The position before which to go on."),
         "atBeginning": (schemas.flag("Nothing is older."), "at_beginning"),
@@ -140,7 +140,8 @@ _asked: Final = partial(parameters.parameter, "query", required=True)
 def read_newest(reading: Reading, request: Request, query: QueryString) -> Response:
     """Read the newest of the feed.
 
-    Of all partitions, newest first. A page ends with an entry of the index, or at 4 MB.
+    Of all partitions, newest first. A page has whole entries of the index, and ends at 4 MB. Its first `limit` items
+    are the newest, and the others may be older than the first items of the next page.
     """
     before = query.text("before")
     start = None if before is None else parse_position(before, "before")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from epochal.care.arrivals import Arrival, arrivals
+from epochal.care.arrivals import arrivals
 from epochal.care.audit_cursor import AuditCursor, read_cursor
 from epochal.care.auditor import auditor_of
 from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan
@@ -18,14 +18,15 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.latest import before
 from epochal.feed.results import FeedItem, PartitionTail
+from epochal.feed.whole import WholeFeed
 from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream
 from epochal.index.series import read_series
 from epochal.index.tip import load_tip
-from epochal.layout.registry import layout_of, layouts_in
+from epochal.layout.registry import layout_of, layouts_in, source_of
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.moments import parse_time, unix_seconds
+from epochal.model.moments import Ticks, parse_time, unix_seconds
 
 # Whether the index is well, as far as a few reads show: recorded partitions, quarantined records, progress of audits.
 
@@ -132,7 +133,7 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
 # The latest events, the lag of the feed and the reactions, quarantined records, and the tables.
 
 LATEST: Final = 15
-"""Events that are shown, and entries that are read of each partition to find them."""
+"""Events that are shown."""
 
 GROUPS: Final = 8
 """Groups that the overview shows, at most: each takes a read of every partition."""
@@ -170,23 +171,9 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
     """Return the values of the overview: latest events, lags of groups, quarantine, table sizes."""
     table, groups = deployment.settings.index_table, services.groups()
     partitions = list(standings(deployment.driver, table, groups[:GROUPS]))
-    arrived = {
-        partition.partition: list(
-            arrivals(
-                deployment.driver,
-                table,
-                partition.partition,
-                before(partition.tail, LATEST) if partition.tail else partition.tail,
-            )
-        )[-LATEST:]
-        for partition in partitions
-    }
-    late = {
-        partition.partition: _late(deployment, partition.partition, arrived[partition.partition])
-        for partition in partitions
-    }
+    late = {partition.partition: _late(deployment, partition) for partition in partitions}
     return {
-        "events": _latest(partitions, arrived),
+        "events": _latest(deployment, partitions),
         "partitions": [(partition, late[partition.partition]) for partition in partitions],
         "indexer": services.indexer_states(partitions),
         "late": max((each for each in late.values() if each is not None), default=None),
@@ -200,31 +187,29 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
     }
 
 
-def _latest(found: Iterable[PartitionStanding], arrived: Mapping[int, list[Arrival]]) -> list[LatestEvent]:
+def _latest(deployment: Deployment, partitions: Iterable[PartitionStanding]) -> list[LatestEvent]:
     """Return the latest events of all partitions, newest first, at most `LATEST`."""
-    events = [
+    tails = {standing.partition: standing.tail for standing in partitions}
+    return [
         LatestEvent(
-            seconds=arrival.seconds,
-            source=partition.source,
-            partition=partition.partition,
-            stream=span.stream,
-            index=span.index + offset,
-            type=type_,
+            seconds=unix_seconds(Ticks(entry.ticks)) if entry.ticks else 0.0,
+            source=source_of(entry.partition),
+            partition=entry.partition,
+            stream=item.stream,
+            index=item.index,
+            type=item.type,
         )
-        for partition in found
-        for arrival in arrived[partition.partition]
-        for span in arrival.spans
-        for offset, type_ in enumerate(span.types)
+        for entry, item in WholeFeed(deployment.feed).latest(LATEST, tails)
     ]
-    events.sort(key=lambda each: each.seconds)  # stable: equal times keep the order of their partition
-    return events[: -LATEST - 1 : -1]
 
 
-def _late(deployment: Deployment, partition: int, arrived: list[Arrival]) -> float | None:
+def _late(deployment: Deployment, standing: PartitionStanding) -> float | None:
     """Return the seconds from the newest event's append until it was indexed; None if unknown.
 
     They are unknown where there is no event, or it has been removed.
     """
+    partition, start = standing.partition, before(standing.tail, 1) if standing.tail else standing.tail
+    arrived = list(arrivals(deployment.driver, deployment.settings.index_table, partition, start))
     if not arrived or not arrived[-1].spans:
         return None
     span = arrived[-1].spans[-1]
