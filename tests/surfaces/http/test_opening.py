@@ -101,6 +101,28 @@ def test_a_page_of_the_library_ends_with_the_entry_that_brings_it_to_so_many_byt
     assert set(sizes) <= {0, 2}
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_the_newest_end_with_the_entry_that_brings_them_to_so_many_bytes(
+    opened: list[int], monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    monkeypatch.setattr("epochal.feed.whole.PAGE_BYTES", 2 * len(LARGE), raising=False)
+    api = Api(chosen={"pages_partitions": partitions})
+    before, sizes, found = None, list[int](), list[str]()
+    for number in range(ALL):
+        api.streams.append(f"Order-{number % 2}", [Event(type="Placed", data=LARGE)])
+        api.index()
+    for _ in range(ALL):
+        opened.clear()
+        page = api.deployment.feed.newest(1_000, before=before, data=True)
+        sizes.append(len(opened))
+        found += places(iter(page.items))
+        before = page.next
+        if page.at_beginning:
+            break
+    assert found == [f"Order-{number % 2}@{number // 2}" for number in reversed(range(ALL))]
+    assert set(sizes) <= {0, 2}
+
+
 def test_pages_that_are_read_on_repeat_and_leave_out_nothing(
     opened: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
