@@ -105,7 +105,7 @@ def test_a_page_of_the_library_ends_with_the_entry_that_brings_it_to_so_many_byt
 def test_the_newest_end_with_the_entry_that_brings_them_to_so_many_bytes(
     opened: list[int], monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
-    monkeypatch.setattr("epochal.feed.whole.PAGE_BYTES", 2 * len(LARGE), raising=False)
+    monkeypatch.setattr("epochal.feed.whole.PAGE_BYTES", 2 * len(LARGE))
     api = Api(chosen={"pages_partitions": partitions})
     before, sizes, found = None, list[int](), list[str]()
     for number in range(ALL):

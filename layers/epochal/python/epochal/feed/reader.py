@@ -249,6 +249,8 @@ class FeedReader:
         The first `limit` items are the newest of all. The others complete the index entries of these, since a position
         is between entries: they may be older than the first items of the next page.
 
+        A page with data ends before its limit with the entry that brings it to 64 MB of large bodies.
+
         A partition's items are in the order of the feed. Between partitions the timestamps of events decide, but an
         event counts as no later than its entry; one that is gone, or dated more than a day before its entry or a minute
         after it, counts as the event before it in the entry. If more than one partition has events, those of the page

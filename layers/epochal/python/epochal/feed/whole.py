@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from epochal.errors import InvalidInput
 from epochal.feed.events import UnopenedFeedEvent
 from epochal.feed.filters import Predicate, check_filter, span_filter
-from epochal.feed.hydration import WINDOW, HydrateUnopened, bare_items, events_of, with_event
+from epochal.feed.hydration import PAGE_BYTES, WINDOW, HydrateUnopened, bare_items, events_of, with_event
 from epochal.feed.newest import (
     BackwardEntries,
     EventTimes,
@@ -37,6 +37,7 @@ from epochal.index.series import read_series
 from epochal.layout.changes import Span
 from epochal.layout.registry import base_of, partition_of, source_of
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.bodies import body_size
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
 from epochal.model.moments import PER_SECOND
 from epochal.model.stream_names import TAG_STREAMS
@@ -198,8 +199,8 @@ class WholeFeed:
         return {*map(source_of, partitions)} <= {history.name for history in self.reader.histories}
 
     def _opened(self, search: _Newest) -> tuple[list[FeedItem], int]:
-        """Return the items of all entries with their events, and the number of entries."""
-        items = list[FeedItem]()
+        """Return items with their events until `PAGE_BYTES` of large events are opened, and of how many entries."""
+        items, size, taken = list[FeedItem](), 0, 0
         with ExitStack() as stack:
             events = {
                 partition: stack.enter_context(
@@ -218,8 +219,12 @@ class WholeFeed:
                     event = next(events[entry.partition])
                     if isinstance(event, UnopenedFeedEvent):
                         event = event.opened()
+                        size += body_size(event.data) + body_size(event.meta)
                     items.append(with_event(item, event))
-        return items, len(search.entries)
+                taken += 1
+                if size >= PAGE_BYTES:
+                    break
+        return items, taken
 
     def _hydrate(self, search: _Newest, partition: int, *, fetch: bool) -> HydrateUnopened:
         """Return what reads a partition's events, except those that were kept for this page."""
