@@ -8,10 +8,12 @@ import time
 import types
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from epochal.care.status import REQUESTS
+from epochal.care import status
+from epochal.care.status import REQUESTS, PartitionStanding
 from epochal.cli import inputs
 from epochal.errors import GroupMissing, InvalidInput, Refused
 from epochal.index.indexer_failures import record_failures
@@ -490,6 +492,40 @@ def test_the_status_of_the_index_counts_the_events_that_a_group_reads(
     (group,) = partition["groups"]
     assert (group["events"], group["ofAllEvents"], group["behind"]) == (1, False, 1)
     assert ", 1 event behind, " in filled.lines("index", "status", *which)[1]
+
+
+@pytest.mark.parametrize("moment", ["before its partitions are read", "after its partitions are read"])
+def test_a_group_that_is_deleted_while_the_status_of_the_index_is_read_is_left_out(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("groups", "begin", "panel", "--like", "board")
+
+    def standings(*arguments: Any) -> list[PartitionStanding]:
+        if moment.startswith("before"):
+            filled.store.deployment.groups.delete("panel")
+        partitions = list(status.standings(*arguments))
+        if moment.startswith("after"):
+            filled.store.deployment.groups.delete("panel")
+        return partitions
+
+    monkeypatch.setattr("epochal.cli.index.standings", standings)
+    (partition,) = filled.documents("index", "status", "--all-groups")[0]["partitions"]
+    assert [group["group"] for group in partition["groups"]] == ["board"]
+
+
+def test_a_group_that_is_named_and_deleted_while_the_status_is_read_is_missing(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+
+    def standings(*arguments: Any) -> list[PartitionStanding]:
+        partitions = list(status.standings(*arguments))
+        filled.store.deployment.groups.delete("board")
+        return partitions
+
+    monkeypatch.setattr("epochal.cli.index.standings", standings)
+    assert isinstance(filled.run("index", "status", "--group", "board").exception, GroupMissing)
 
 
 def test_a_group_that_has_not_said_what_it_reads_is_behind_of_all_events(filled: Terminal) -> None:
