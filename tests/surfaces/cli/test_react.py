@@ -16,10 +16,11 @@ from epochal.care import status
 from epochal.care.status import REQUESTS, PartitionStanding
 from epochal.cli import inputs
 from epochal.errors import GroupMissing, InvalidInput, Refused
+from epochal.index.checkpoints import SERIES, tip_key
 from epochal.index.indexer_failures import record_failures
 from epochal.index.series import register
 from epochal.index.wire_batch import Ids
-from epochal.plan.ops import Op, Reply, Scan
+from epochal.plan.ops import Get, Op, Reply, Scan
 from epochal.reactions.definition import Delivery, reaction
 from epochal.testing.memory import MemoryTables
 from tests.support.failed_runs import DUE, LAST, block
@@ -539,6 +540,23 @@ def test_a_group_that_has_not_said_what_it_reads_is_behind_of_all_events(filled:
     assert panel.startswith("panel  1 event behind, of all events, ")
     listed = filled.documents("groups", "list")
     assert [(each["events"], each["ofAllEvents"]) for each in listed] == [(0, False), (1, True)]
+
+
+@pytest.mark.parametrize("named", ["board", "boards:board"])
+def test_showing_a_group_reads_once_which_partitions_there_are_and_once_more_to_compare_heads(
+    filled: Terminal, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    execute, read = filled.tables.execute, list[Op]()
+
+    def counted(op: Op) -> Reply:
+        if isinstance(op, Get) and op.key == tip_key(SERIES):
+            read.append(op)
+        return execute(op)
+
+    monkeypatch.setattr(filled.tables, "execute", counted)
+    filled.lines("groups", "show", named)
+    assert len(read) == 2
 
 
 @pytest.mark.parametrize("place", ["beginning", "tail"])

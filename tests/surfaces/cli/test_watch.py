@@ -55,6 +55,28 @@ def test_a_look_tells_how_far_a_reaction_is_behind(terminal: Terminal, which: li
     assert "1 behind" in shown
 
 
+@pytest.mark.parametrize(("stream", "types", "events"), [("Order-2", 3, 4), ("Cart-1", 2, 1)])
+def test_a_look_counts_the_events_that_a_reaction_reads(
+    terminal: Terminal, stream: str, types: int, events: int
+) -> None:
+    """As the other commands do, whatever the number of entries of the index that has them."""
+    terminal.streams.append(stream, [Event(type=f"T{number}") for number in range(types)])
+    terminal.index()
+    (look,) = looks(terminal, "--group", "board")
+    (group,) = [group for each in look["partitions"] for group in each["groups"]]
+    assert (group["events"], group["ofAllEvents"]) == (events, False)
+    words = f"{events} event{'' if events == 1 else 's'} behind"
+    assert words in terminal.run("watch", "--for", "0", "--group", "board").stdout
+
+
+def test_a_reaction_is_not_behind_where_no_event_that_it_reads_has_come(terminal: Terminal) -> None:
+    catch_up(terminal)
+    terminal.streams.append("Cart-1", [Event(type="Opened")])
+    terminal.index()
+    shown = terminal.run("watch", "--for", "0", "--group", "board").stdout
+    assert "behind" not in shown
+
+
 def test_how_long_a_reaction_is_behind_counts_from_when_it_was_not(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
