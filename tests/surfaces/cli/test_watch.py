@@ -52,7 +52,7 @@ def test_a_look_tells_how_far_a_reaction_is_behind(terminal: Terminal, which: li
     assert (group["group"], group["behind"], group["seconds"]) == ("board", 1, 0.0)
     shown = terminal.run("watch", "--for", "0", *which).stdout
     assert "board" in shown
-    assert "1 behind" in shown
+    assert "1 event behind" in shown
 
 
 @pytest.mark.parametrize(("stream", "types", "events"), [("Order-2", 3, 4), ("Cart-1", 2, 1)])
@@ -74,6 +74,7 @@ def test_a_reaction_is_not_behind_where_no_event_that_it_reads_has_come(terminal
     terminal.streams.append("Cart-1", [Event(type="Opened")])
     terminal.index()
     shown = terminal.run("watch", "--for", "0", "--group", "board").stdout
+    assert "at the end of the index" in shown
     assert "behind" not in shown
 
 

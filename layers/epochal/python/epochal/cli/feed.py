@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from epochal.care.status import PartitionStanding, groups_of, standings
+from epochal.care.status import PartitionStanding, groups_of
 from epochal.cli import index, output
 from epochal.cli.inputs import NotThere, Seconds
 from epochal.cli.target import OpenedStore, on_store
@@ -26,7 +26,9 @@ from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_p
 from epochal.layout.registry import layout_of
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.events import Recorded
+from epochal.model.quantities import quantity
 from epochal.plugins import NATIVE
+from epochal.reactions.steering import GroupFigures
 
 # Commands on the feed: look at it, follow it.
 
@@ -427,7 +429,8 @@ def watch(
 ) -> None:
     """Show live how far the feed is, and reactions behind it.
 
-    A look reads a few items for each partition and group. Without a terminal each look is a line for each of them.
+    A look reads the entries of the index that each group is behind, and counts the events that it reads. Without a
+    terminal each look is a line for each partition and group.
     """
     named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
     snapshots = looks(store, named, every, seconds)
@@ -452,31 +455,35 @@ class Look:
     """What there was at one moment.
 
     Attributes:
+        partitions: state of each partition, and of the groups in it.
+        figures: figures of the groups, by group and partition.
         late: seconds for which each group in a partition has been behind, as far as was seen.
     """
 
-    found: tuple[PartitionStanding, ...]
-    late: dict[tuple[int, str], float] = field(default_factory=dict)
+    partitions: tuple[PartitionStanding, ...]
+    figures: index.Figures = field(default_factory=dict)
+    late: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def view(self) -> list[dict[str, Any]]:
         """Return the look as JSON, in the form of `index status`, with the seconds of delay."""
-        views = [index.standing(each) for each in self.found]
+        views = [index.standing(partition, self.figures) for partition in self.partitions]
         for partition in views:
             for group in partition["groups"]:
-                group["seconds"] = round(self.late.get((partition["partition"], group["group"]), 0.0), 1)
+                group["seconds"] = round(self.late[group["group"], partition["partition"]], 1)
         return views
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
         """Yield a row for each partition, and one for each group in it."""
-        for partition in self.found:
+        for partition in self.partitions:
             yield (f"{partition.source} {partition.partition}", str(partition.tail), "", "", "")
             for group in partition.groups:
-                late = self.late.get((partition.partition, group.group), 0.0)
+                figures = self.figures[group.group, partition.partition]
+                late = self.late[group.group, partition.partition]
                 yield (
                     f"  {group.group}",
                     str(group.checkpoint),
-                    "?" if group.behind is None else f"{group.behind:,} behind",
-                    f"for {late:,.0f} s" if group.behind else "",
+                    _lag(figures),
+                    f"for {late:,.0f} s" if figures.events else "",
                     f"{group.parked:,} parked" if group.parked else "",
                 )
 
@@ -490,24 +497,31 @@ class Look:
         return shown
 
 
+def _lag(figures: GroupFigures) -> str:
+    """Return how many events a group is behind in a partition, in words."""
+    if figures.events is None:
+        return "beyond the end"
+    if not figures.events:
+        return "at the end of the index"
+    return f"{quantity(figures.events)} behind{', of all events' if figures.of_all else ''}"
+
+
 def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
     """Read tails and checkpoints again and again; yield each look, with how long groups have been behind.
 
     This time counts from the last look that found the group not behind.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    even: dict[tuple[int, str], float] = {}
+    even: dict[tuple[str, int], float] = {}
     while True:
-        partitions = tuple(standings(store.feed.driver, store.feed.table, groups))
+        partitions, figures = index.read_partitions(store, groups)
         now = time.monotonic()
         late = {}
-        for partition in partitions:
-            for group in partition.groups:
-                key = (partition.partition, group.group)
-                if not group.behind or key not in even:
-                    even[key] = now
-                late[key] = now - even[key]
-        yield Look(found=partitions, late=late)
+        for key, figure in figures.items():
+            if not figure.events or key not in even:
+                even[key] = now
+            late[key] = now - even[key]
+        yield Look(partitions=partitions, figures=figures, late=late)
         if end is not None and now >= end:
             return
         time.sleep(every)

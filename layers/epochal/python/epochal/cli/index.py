@@ -27,7 +27,7 @@ from epochal.dynamo.s3_objects import S3Objects
 from epochal.dynamo.table_kinds import with_table_checks
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.feed.indexer import Indexer
-from epochal.hosting.group_summaries import lag_words, state_of
+from epochal.hosting.group_summaries import figures_of, lag_words, state_of
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.index.chain_check import Finding, FindingKind
 from epochal.index.series import read_series
@@ -78,15 +78,13 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
     """
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
-    partitions = list(standings(driver, table, named))
+    partitions, figures = read_partitions(store, named)
     for group in groups:
-        if all(group != standing.group for each in partitions for standing in each.groups):
+        if all(group != name for name, _ in figures):
             raise GroupMissing(group)
     records = PoisonRecords(indexer=indexer_of(store, ()))
     waiting = Counter(record.source for record in records.waiting())
     states = indexer_states(store.deployment, partial(store.client, "lambda"))
-    steering = store.deployment.groups
-    figures = {(group, figure.partition): figure for group in named for figure in steering.standing(group)}
     view = {
         "partitions": [standing(each, figures) for each in partitions],
         "indexer": {source: state.view for source, state in states.items()},
@@ -149,6 +147,32 @@ def repair(store: OpenedStore, **care: Any) -> None:
         raise IndexUnsound(remaining)
     if not output.as_json():
         click.echo(f"{mended:,} mended; the index is right" if mended else "the index is right")
+
+
+Figures = Mapping[tuple[str, int], GroupFigures]
+"""Figures of groups, by group and partition."""
+
+
+def read_partitions(
+    store: OpenedStore, groups: Iterable[str]
+) -> tuple[tuple[PartitionStanding, ...], Figures]:
+    """Read the state of every partition with these groups in it, and the groups' figures.
+
+    A group that is deleted meanwhile is left out.
+    """
+    partitions = list(standings(store.feed.driver, store.feed.table, tuple(groups)))
+    begun = dict.fromkeys(group.group for partition in partitions for group in partition.groups)
+    figures = figures_of(store.deployment.groups, begun)
+    remaining = (
+        replace(
+            partition,
+            groups=tuple(
+                group for group in partition.groups if (group.group, partition.partition) in figures
+            ),
+        )
+        for partition in partitions
+    )
+    return tuple(remaining), figures
 
 
 def sources_of(
@@ -273,12 +297,8 @@ def repaired_line(done: Repaired) -> str:
     return f"{finding_line(done.finding)}: {'mended' if done.mended else f'left: {done.why}'}"
 
 
-Figures = Mapping[tuple[str, int], GroupFigures]
-"""Figures of groups, by group and partition."""
-
-
-def standing(found: PartitionStanding, figures: Figures = MappingProxyType({})) -> dict[str, Any]:
-    """A partition as JSON; of groups with figures, also the events that they are behind."""
+def standing(found: PartitionStanding, figures: Figures) -> dict[str, Any]:
+    """A partition as JSON; of its groups, also the events that they are behind."""
     return {
         "source": found.source,
         "partition": found.partition,
@@ -292,7 +312,7 @@ def standing(found: PartitionStanding, figures: Figures = MappingProxyType({})) 
                 "group": group.group,
                 "checkpoint": str(group.checkpoint),
                 "behind": group.behind,
-                **_events_behind(figures.get((group.group, found.partition))),
+                **_events_behind(figures[group.group, found.partition]),
                 "parked": group.parked,
                 "blocked": list(map(blocked_view, group.blocked)),
             }
@@ -301,12 +321,12 @@ def standing(found: PartitionStanding, figures: Figures = MappingProxyType({})) 
     }
 
 
-def _events_behind(figures: GroupFigures | None) -> dict[str, Any]:
-    return {} if figures is None else {"events": figures.events, "ofAllEvents": figures.of_all}
+def _events_behind(figures: GroupFigures) -> dict[str, Any]:
+    return {"events": figures.events, "ofAllEvents": figures.of_all}
 
 
 def standing_lines(
-    partitions: Sequence[PartitionStanding],
+    partitions: Iterable[PartitionStanding],
     figures: Figures,
     states: Mapping[str, IndexerState],
     poison: Mapping[str, int],
@@ -319,8 +339,8 @@ def standing_lines(
         )
         for group in partition.groups:
             lag = "beyond the end: of another index"
-            figure = figures.get((group.group, partition.partition))
-            if group.behind is not None and figure is not None:
+            figure = figures[group.group, partition.partition]
+            if group.behind is not None:
                 state = state_of(partition.partition, states)
                 lag = lag_words(figure.events, figure.seconds, state, of_all=figure.of_all)
             parked = f", {group.parked:,} streams parked" if group.parked else ""

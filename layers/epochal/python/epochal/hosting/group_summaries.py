@@ -6,7 +6,6 @@ All interfaces show the same words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from epochal.errors import GroupMissing
@@ -99,11 +98,28 @@ def summaries_of(
     Args:
         states: of indexers, by source.
     """
+    for name, figures in _figures_of_each(groups, names):
+        indexers = [state_of(standing.partition, states) for standing in figures]
+        yield GroupSummary(group=name, figures=figures, states=indexers)
+
+
+def figures_of(groups: Groups, names: Iterable[str]) -> dict[tuple[str, int], GroupFigures]:
+    """Read the figures of groups, by group and partition; a group that was deleted meanwhile has none."""
+    return {
+        (name, figure.partition): figure
+        for name, figures in _figures_of_each(groups, names)
+        for figure in figures
+    }
+
+
+def _figures_of_each(groups: Groups, names: Iterable[str]) -> Iterator[tuple[str, list[GroupFigures]]]:
+    """Read the figures of groups, one group after another; leave out those that were deleted meanwhile."""
     for name in names:
-        with suppress(GroupMissing):  # deleted since it was found
+        try:
             figures = groups.standing(name)
-            indexers = [state_of(standing.partition, states) for standing in figures]
-            yield GroupSummary(group=name, figures=figures, states=indexers)
+        except GroupMissing:
+            continue
+        yield name, figures
 
 
 def state_of(partition: int, states: Mapping[str, IndexerState]) -> IndexerState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any, Final
@@ -15,7 +15,8 @@ from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import engine_of
 from epochal.contrib.timers.protocol import Armed
 from epochal.deployment import Deployment
-from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput, InvalidRequest, Refused, Unavailable
+from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
+from epochal.hosting.group_summaries import figures_of
 from epochal.index.group_state import GroupState
 from epochal.layout.registry import layout_named, partition_of
 from epochal.lazy_dataclasses import dataclass
@@ -24,7 +25,7 @@ from epochal.reactions.definition import Start
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reactor import Reactor
-from epochal.reactions.steering import GroupFigures, start_of
+from epochal.reactions.steering import start_of
 
 # Writes: parked events are handled after all, skipped or discarded; each write is confirmed on a second page.
 
@@ -258,22 +259,13 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
         "rows": [(partition, group, oldest(deployment, partition, group, now)) for partition, group in rows],
         "indexer": services.indexer_states(partitions),
         "plots": _plots(services, [group for _, group in rows], now),
-        "figures": _figures(deployment, dict.fromkeys(group.group for _, group in rows))
+        "figures": figures_of(deployment.groups, dict.fromkeys(group.group for _, group in rows))
         if "count" in arguments
         else {},
         "parked": _parked(deployment, rows),
         "known": not named and not finding,
         "finding": finding,
     }
-
-
-def _figures(deployment: Deployment, groups: Iterable[str]) -> dict[tuple[str, int], GroupFigures]:
-    """Return the figures of groups, by group and partition; a group that is deleted meanwhile has none."""
-    figures = dict[tuple[str, int], GroupFigures]()
-    for group in groups:
-        with suppress(GroupMissing):
-            figures |= {(group, figure.partition): figure for figure in deployment.groups.standing(group)}
-    return figures
 
 
 def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, now: float) -> float | None:
