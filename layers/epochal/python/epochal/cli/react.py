@@ -234,8 +234,9 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
     steered = store.deployment.groups
     reaction_or_name = load_reaction(group) if ":" in group else group
     group = reaction_or_name if isinstance(reaction_or_name, str) else reaction_or_name.name
-    standings, members = steered.standing(reaction_or_name), steered.members(group)
-    states = indexer_states(store.deployment, partial(store.client, "lambda"))
+    series = steered.read_series()
+    standings, members = steered.standing(reaction_or_name, series), steered.members(group, series)
+    states = indexer_states(store.deployment, partial(store.client, "lambda"), series=series)
     indexers = {source_of(standing.partition): state_of(standing.partition, states) for standing in standings}
     view = {
         "partitions": [

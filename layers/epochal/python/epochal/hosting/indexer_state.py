@@ -72,16 +72,20 @@ class IndexerState:
 
 
 def indexer_states(
-    deployment: Deployment, client: Callable[[], LambdaClient], now: Callable[[], int] = time.time_ns
+    deployment: Deployment,
+    client: Callable[[], LambdaClient],
+    now: Callable[[], int] = time.time_ns,
+    series: Series | None = None,
 ) -> dict[str, IndexerState]:
     """Find out whether the indexer works, for each source that has ever had an event.
 
     Args:
         client: makes a Lambda client; it is called once.
         now: the clock, in nanoseconds since 1970.
+        series: partitions that there are, if they have been read.
     """
     driver, table = deployment.driver, deployment.settings.index_table
-    series = driver.run(read_series(table))
+    series = series or driver.run(read_series(table))
     moment = from_unix_nanoseconds(now())
     failures = driver.run(indexer_failures(table, series, moment))
     function = f"{table.removesuffix('-index')}-indexer"

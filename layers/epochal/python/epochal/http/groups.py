@@ -167,8 +167,10 @@ def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
     How far it is in each partition, and which processes run it.
     """
     readers, meter, group = _measured(groups, request)
-    partitions = [standing_view(standing) for standing in readers.standing(group)]
-    return answer(meter, STANDING(partitions=partitions, processes=list(map(asdict, readers.members(group)))))
+    series = readers.read_series()
+    partitions = [standing_view(standing) for standing in readers.standing(group, series)]
+    processes = list(map(asdict, readers.members(group, series)))
+    return answer(meter, STANDING(partitions=partitions, processes=processes))
 
 
 @operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))

@@ -139,17 +139,22 @@ class Groups:
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
-    def standing(self, group: str | Reaction) -> list[GroupFigures]:
+    def read_series(self) -> Series:
+        """Read which partitions there are; whoever asks several things of a group reads it once."""
+        return self.reader.driver.run(read_series(self.reader.table))
+
+    def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:
         """Return how far a group is, in each partition where it has begun.
 
         Args:
             group: name of the group; or its reaction, so that the events are counted that it wants now, whatever is
                 recorded.
+            series: partitions that there are, if they have been read.
 
         Raises:
             GroupMissing: it has begun nowhere.
         """
-        driver, table, series = self.reader.driver, self.reader.table, self._series()
+        driver, table, series = self.reader.driver, self.reader.table, series or self.read_series()
         tails, member = dict(driver.run(tails_in(table, series))), self._member(group)
         failures = driver.run(indexer_failures(table, series, from_unix_nanoseconds(self.now())))
         wants = group if isinstance(group, Reaction) else None
@@ -172,16 +177,20 @@ class Groups:
     def indexer_failures(self) -> dict[str, str]:
         """Return, by layout, why the indexer adds no further events, if that is recorded."""
         now = from_unix_nanoseconds(self.now())
-        return self.reader.driver.run(indexer_failures(self.reader.table, self._series(), now))
+        return self.reader.driver.run(indexer_failures(self.reader.table, self.read_series(), now))
 
-    def members(self, group: str) -> list[GroupProcess]:
-        """List the processes that run a group now and their partitions; raise `GroupMissing` if unknown."""
+    def members(self, group: str, series: Series | None = None) -> list[GroupProcess]:
+        """List the processes that run a group now and their partitions; raise `GroupMissing` if unknown.
+
+        Args:
+            series: partitions that there are, if they have been read.
+        """
         reader = self.reader
         signs = reader.driver.run(read_signs(reader.table, group))
         owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())
         units = [
             unit
-            for partition, _, state in self._started_states(self._member(group))
+            for partition, _, state in self._started_states(self._member(group), series)
             for unit in state.sharing.units(partition)
         ]
         return [
@@ -305,10 +314,6 @@ class Groups:
         reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
 
-    def _series(self) -> Series:
-        """Read which partitions there are."""
-        return self.reader.driver.run(read_series(self.reader.table))
-
     def _started_states(
         self, member: Member, series: Series | None = None
     ) -> list[tuple[int, LoadedState, GroupState]]:
@@ -325,7 +330,9 @@ class Groups:
 
     def _all_states(self, member: Member, series: Series | None = None) -> list[tuple[int, LoadedState]]:
         """Load a group's state in every partition, whether it has begun there or not."""
-        return [(partition, member.load(partition)) for partition, _ in (series or self._series()).reached()]
+        return [
+            (partition, member.load(partition)) for partition, _ in (series or self.read_series()).reached()
+        ]
 
     def _change(self, group: str, change: Callable[[GroupState], GroupState]) -> list[int]:
         """Apply a change to the group's state in each partition where it has begun; return these."""
