@@ -10,7 +10,7 @@ import pytest
 from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
-from epochal.layout.streams import Rejected, Written
+from epochal.layout.outcomes import refusing_head
 from epochal.model.versions import Appended, Conflict
 from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
@@ -94,22 +94,19 @@ def test_what_is_only_read_is_a_condition_that_a_write_breaks(
     appends = [StreamAppend(stream=written, events=[E])]
     streams.append(read, [E])
 
-    came = streams.append_on(known, appends)
-    assert isinstance(came, dict)
-    moved = came[read]
-    assert came[written] is None
-    assert isinstance(moved, Rejected)
-    assert moved.head is not None
-    assert moved.head.version == 2
-    known = {written: None, read: moved.head}
-    assert streams.append_on(known, []) == {written: None, read: None}
-    came = streams.append_on(known, appends)
-    assert isinstance(came, dict)
-    assert isinstance(came[written], Written)
-    assert came[read] is None
+    moved = streams.append_on(known, appends)
+    assert isinstance(moved, Conflict)
+    assert moved.streams.keys() == {read}
+    head = refusing_head(moved.streams[read])
+    assert head.version == 2
+    known = {written: None, read: head}
+    assert streams.append_on(known, []) == Appended()
+    appended = streams.append_on(known, appends)
+    assert isinstance(appended, Appended)
+    assert appended.streams.keys() == {written}
     gone = streams.append_on({written: None, read: streams.head(read)}, [])
-    assert isinstance(gone, dict)
-    assert isinstance(gone[written], Rejected)
+    assert isinstance(gone, Conflict)
+    assert gone.streams.keys() == {written}
 
 
 def test_a_key_makes_it_one_append_whoever_repeats_it(streams: Streams, names: tuple[str, str]) -> None:

@@ -23,6 +23,7 @@ from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Perform, Request
 from epochal.layout.changes import Span
 from epochal.layout.healing import heal_streams
+from epochal.layout.outcomes import conflict_at
 from epochal.layout.port import Permission, Port
 from epochal.layout.source import End, Source
 from epochal.layout.streams import (
@@ -31,12 +32,9 @@ from epochal.layout.streams import (
     EncodedUnfold,
     Known,
     ReadPart,
-    Rejected,
-    Result,
-    Written,
 )
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, ExpectedVersion, StreamAppend, Token, meets
+from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend, Token, meets
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Get, Put, Steps
@@ -162,7 +160,7 @@ class Cards:
         batch: Batch,
         expected: ExpectedVersion,
         key: None = None,  # noqa: ARG002  it is given none
-    ) -> Steps[Result[Card]]:
+    ) -> Steps[Outcome]:
         while True:
             found = yield from self.load(table, batch.stream)
             if found is not None and found.etag == batch.etag:
@@ -174,12 +172,12 @@ class Cards:
                 else meets(expected, version)
             )
             if not fits:
-                return Rejected(head=found)
+                return conflict_at(found)
             result = yield from self._put(table, batch, found)
             if result is not None:
                 return result
 
-    def append_on(self, table: str, batch: Batch, known: Known[Card]) -> Steps[Result[Card]]:
+    def append_on(self, table: str, batch: Batch, known: Known[Card]) -> Steps[Outcome]:
         expected = NO_STREAM if known is None else known.token() if isinstance(known, Card) else known
         return (yield from self.append(table, batch, expected))
 
@@ -225,15 +223,15 @@ class Cards:
             return ReadPart(spans=(Events(at, head.events[at:]),), cursor=replace(cursor, at=head.version))
         return ReadPart(spans=(Events(0, head.events[:at]),), cursor=replace(cursor, at=0))
 
-    def _put(self, table: str, batch: Batch, found: Card | None) -> Steps[Written | None]:
+    def _put(self, table: str, batch: Batch, found: Card | None) -> Steps[Appended | None]:
         before = () if found is None else found.events
         card = Card(batch.stream, batch.etag, (*before, *batch.events), len(batch.events))
         condition = Absent("card") if found is None else equals("etag", text(found.etag))
         reply = yield Put(table=table, item=write(card), condition=condition)
         return self._written(card) if isinstance(reply, Done) else None
 
-    def _written(self, card: Card) -> Written:
-        return Written(first=card.version - card.latest, version=card.version, token=card.token())
+    def _written(self, card: Card) -> Appended:
+        return Appended(first=card.version - card.latest, version=card.version, token=card.token())
 
 
 # ---------------------------------------------------------------------------------------------------------- the plug-in

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from epochal.errors import Unavailable
-from epochal.layout.streams import Rejected, Unknown, Unmet, Written
-from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
+from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Undetermined
 from epochal.pages.items import STREAMS
 from epochal.plan.ops import Found, Get, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
@@ -19,7 +18,7 @@ from epochal.store.also import Absent, TransactionWrite, compare, plain, put, up
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State
 from tests.simulation.page_actors import PAGES, TABLE
-from tests.simulation.several_explorer import A, Explorer, Move, Prune, Table, check_told, known_of
+from tests.simulation.several_explorer import A, Explorer, Move, Prune, Table, check_told, known_of, told_of
 
 OWN: Final = TableSpec(
     kind="own", partition=KeyAttribute(name="p", type="S"), sort=KeyAttribute(name="i", type="N")
@@ -88,9 +87,10 @@ def act(actor: Any, diary: Diary) -> Steps[None]:
 def _append(move: With, expected: tuple[ExpectedVersion, ...]) -> Steps[Any]:
     appends = [(move.given(stream), each) for stream, each in zip(move.streams, expected, strict=True)]
     try:
-        return (yield from PAGES.append_all(TABLE, appends, move.key or None, move.also))
+        outcome = yield from PAGES.append_all(TABLE, appends, move.key or None, move.also)
     except Unavailable as error:
         return "unsure" if error.maybe_applied else error
+    return outcome if isinstance(outcome, Conflict) and outcome.unmet else told_of(outcome, move.streams)
 
 
 @dataclass(slots=True)
@@ -122,11 +122,11 @@ class AlsoExplorer(Explorer):
         table, kept = self.tables[state.table], set[str]()
         for move, expected, told in answers:
             there = move.batch(A).rest in table.order
-            if isinstance(told, Unmet):
+            if isinstance(told, Conflict):
                 self.met.add("Unmet")
                 assert move.key not in kept, "a repeat is told something else than the first"
                 assert move.key or not there, "told that a condition kept it from being made, and it is there"
-                assert all(place < len(move.also) for place in told.items)
+                assert all(place < len(move.also) for place in told.unmet)
                 if not move.key:
                     state = state._replace(denied=state.denied | {move.name})
                 continue
@@ -134,14 +134,14 @@ class AlsoExplorer(Explorer):
                 self.met.add("unsure")
                 continue
             self.met |= {type(each).__name__ for each in told}
-            kept |= {move.key for each in told if isinstance(each, Written) and move.key}
+            kept |= {move.key for each in told if isinstance(each, Appended) and move.key}
             for stream, wanted, each in zip(move.streams, expected, told, strict=True):
                 check_told(move, stream, wanted, each, table)
-                assert not isinstance(each, Written) or there, "told that it was made, and it is not"
-            if any(isinstance(each, Rejected) for each in told) and not move.key:
+                assert not isinstance(each, Appended) or there, "told that it was made, and it is not"
+            if any(isinstance(each, Conflict) for each in told) and not move.key:
                 state = state._replace(denied=state.denied | {move.name})
-            if any(isinstance(each, Unknown) for each in told):
-                self.met.add("Unknown")
+            if any(isinstance(each, Undetermined) for each in told):
+                self.met.add("Undetermined")
         return state
 
 

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import Condition, fence
-from epochal.layout.streams import Unknown, Written
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position
+from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position, Undetermined
 from epochal.pages.items import Page
 from epochal.pages.tags.append import TaggedBatch
 from epochal.pages.tags.append import append as append_tagged
@@ -127,7 +126,8 @@ def _appended(
         return {stream: (yield from alone)}, None
     appends = [(move.given(stream), expected[stream]) for stream in move.streams]
     came = yield from PAGES.append_tagged(SITE, appends, move.tagged(), condition, move.key or None)
-    return dict(came.streams), came.tags
+    tags = came if isinstance(came, Appended) and came.position.seen else None
+    return dict(came.streams), came if isinstance(came, Conflict) and not came.streams else tags
 
 
 @dataclass(slots=True)
@@ -141,13 +141,13 @@ class MixedExplorer(Explorer):
             move: Mixed = told.move
             self.met |= {type(each).__name__ for each in (*told.streams.values(), told.tags)}
             there = move.batch("").rest in table.order
-            unsure = any(isinstance(each, Unknown) for each in told.streams.values())
+            unsure = any(isinstance(each, Undetermined) for each in told.streams.values())
             assert not unsure or not move.tags, "undetermined, though a tag's page tells"
             for stream, each in told.streams.items():
                 expected = told.expected.get(stream, ANY)
                 check_told(move, stream, expected, each, table)
             written = [
-                (each.first, each.version) for each in told.streams.values() if isinstance(each, Written)
+                (each.first, each.version) for each in told.streams.values() if isinstance(each, Appended)
             ]
             appended = bool(written) or isinstance(told.tags, Appended)
             assert appended <= there, "told that it was appended, and it is not"

@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple
 import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
+from epochal.layout.outcomes import refusing_head
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import (
     IDENTIFIED,
@@ -22,12 +23,19 @@ from epochal.layout.streams import (
     EncodedEvent,
     EncodedUnfold,
     PruneProgress,
-    Rejected,
-    Unknown,
-    Written,
 )
 from epochal.model.moments import Ticks, format_ticks
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
+from epochal.model.versions import (
+    ANY,
+    NO_STREAM,
+    Appended,
+    AtVersion,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Token,
+    parse_token,
+)
 from epochal.pages import writes
 from epochal.pages.appending import append
 from epochal.pages.batch import Packed, joined, packed
@@ -187,7 +195,7 @@ class Taken:
 
 
 Doing = Call | Prune | Delete | Read | Load
-Told = Written | Rejected[Page] | Unknown | PruneProgress | Seen | Page | Taken | None
+Told = Outcome | PruneProgress | Seen | Page | Taken | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,11 +212,12 @@ class Actor:
 
 
 class Answer(NamedTuple):
-    """What was done, and what came of it."""
+    """What was done, and what came of it; a conflict with its `head`, which tells it from others."""
 
     doing: Doing
     expected: ExpectedVersion
     told: Told
+    head: Page | None = None
 
 
 def act(actor: Actor, diary: Diary) -> Steps[None]:
@@ -217,7 +226,8 @@ def act(actor: Actor, diary: Diary) -> Steps[None]:
         expected = _expected(doing, diary.answers) if isinstance(doing, Call) else ANY
         diary.knows = actor, expected
         told = yield from _do(doing, expected)
-        diary.answers = (*diary.answers, Answer(doing, expected, told))
+        head = refusing_head(told) if isinstance(told, Conflict) else None
+        diary.answers = (*diary.answers, Answer(doing, expected, told, head))
 
 
 def _do(doing: Doing, expected: ExpectedVersion) -> Steps[Told]:
@@ -262,10 +272,7 @@ def _expected(call: Call, answers: Sequence[Answer]) -> ExpectedVersion:
     if call.expects in ("any", "none"):
         return ANY if call.expects == "any" else NO_STREAM
     told = answers[-1].told if answers else None
-    if isinstance(told, Rejected):
-        token = None if told.head is None else told.head.token()
-    else:
-        token = told.token if isinstance(told, Written) else None
+    token = told.token if isinstance(told, Appended | Conflict) else None
     if token is None:
         return NO_STREAM
     if call.expects == "version":

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written, accepts
-from epochal.model.versions import ExpectedVersion, Token
+from epochal.layout.streams import PruneProgress, accepts
+from epochal.model.versions import Appended, Conflict, ExpectedVersion, Token, Undetermined
 from epochal.pages.batch import Packed
 from epochal.pages.frames import read_unfolds
 from epochal.pages.items import STREAMS, Page, is_page, read_page, state_of
@@ -91,7 +91,8 @@ class Explorer(Exploring[Actor, Table]):
 
     def told(self, state: State, answers: tuple[Answer, ...]) -> State:
         table = self.tables[state.table]
-        for doing, expected, told in answers:
+        for answer in answers:
+            doing, expected, told, head = answer
             self.met.add(type(told).__name__)
             match told:
                 case Page():
@@ -113,9 +114,9 @@ class Explorer(Exploring[Actor, Table]):
                     self._check_identified(doing, told, table)
                 case _ if isinstance(doing, Call):
                     batch = self.batches[doing.name]
-                    _check_told(doing, batch, self._own(doing), told, table)
-                    if isinstance(told, Rejected) and not doing.key:
-                        assert not accepts(expected, told.head), "in conflict with what was expected"
+                    _check_told(answer, batch, self._own(doing), table)
+                    if isinstance(told, Conflict) and not doing.key:
+                        assert not accepts(expected, head), "in conflict with what was expected"
                         state = state._replace(denied=state.denied | {batch.rest})
         return state
 
@@ -130,7 +131,7 @@ class Explorer(Exploring[Actor, Table]):
         """What is said of an append with ids is true of the ids that are there, whoever has appended them."""
         there, own = self.ids_of(table), self.batches[call.name].rest
         match told:
-            case Written(first=first, version=version, token=token, replayed=replayed):
+            case Appended(first=first, version=version, token=token, replayed=replayed):
                 assert there[first:version] == list(call.ids), f"told {first} to {version} of {there}"
                 assert replayed or own in table.appends, "told that it was new, and it is another's"
                 if token.etag is not None:
@@ -138,11 +139,11 @@ class Explorer(Exploring[Actor, Table]):
             case Taken():
                 assert set(call.ids) & set(there), "told that ids are taken, and none is there"
                 assert own not in table.appends, "refused, and it is there"
-            case Rejected():
+            case Conflict():
                 assert own not in table.appends, "told of a conflict, and it is there"
                 begun = call.expects == "none" and there[: len(call.ids)] == list(call.ids)
                 assert not begun, "told of a conflict, and it was made before"
-            case Unknown(first=first):
+            case Undetermined(first=first):
                 assert first not in table.held, "undetermined, though the evidence is there"
 
     def ids_of(self, table: Table) -> list[int]:
@@ -244,20 +245,22 @@ def _check_state(head: Page, table: Table) -> None:
     head.read_unfolds()
 
 
-def _check_told(call: Call, batch: Packed, own: frozenset[bytes], told: object, table: Table) -> None:
+def _check_told(answer: Answer, batch: Packed, own: frozenset[bytes], table: Table) -> None:
+    call, _, told, head = answer
+    assert isinstance(call, Call)
     rests = [each.rest for each in (*batch.before, batch) for _ in each.events]
     places = [index for index, each in enumerate(table.appends) if each in rests]
     if batch.before:
         assert [table.appends[index] for index in places] in ([], rests), "what goes out together is apart"
     match told:
-        case Written(first=first, version=version, token=token):
+        case Appended(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"
             _check_token(token, own, table)
-        case Rejected(head=head):
+        case Conflict():
             if table.states and head is not None:
                 _check_state(head, table)
             assert call.key or not places, f"told of a conflict, and it is at {places}"
-        case Unknown(first=first):
+        case Undetermined(first=first):
             assert not call.events or first not in table.held, "undetermined, though the evidence is there"
 
 

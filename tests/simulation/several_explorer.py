@@ -12,8 +12,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
-from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written, accepts
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
+from epochal.layout.outcomes import refusing_head
+from epochal.layout.streams import Batch, accepts
+from epochal.model.versions import (
+    ANY,
+    NO_STREAM,
+    Appended,
+    AtVersion,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Token,
+    Undetermined,
+)
 from epochal.pages.batch import Packed, packed
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, Page, is_page, read_page, state_of
@@ -96,7 +107,7 @@ class Answer(NamedTuple):
 
     move: Move
     expected: tuple[ExpectedVersion, ...]
-    told: Results[Page]
+    told: tuple[Outcome | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,21 +133,25 @@ def act(actor: Actor, diary: Diary) -> Steps[None]:
         tokens |= known_of(dict(zip(doing.streams, told, strict=True)))
 
 
-def _append(move: Move, expected: tuple[ExpectedVersion, ...]) -> Steps[Results[Page]]:
+def _append(move: Move, expected: tuple[ExpectedVersion, ...]) -> Steps[tuple[Outcome | None, ...]]:
     appends = [(move.given(stream), each) for stream, each in zip(move.streams, expected, strict=True)]
     if len(appends) == 1:
         return ((yield from PAGES.append(TABLE, *appends[0])),)
-    return (yield from PAGES.append_all(TABLE, appends, move.key or None))
+    return told_of((yield from PAGES.append_all(TABLE, appends, move.key or None)), move.streams)
+
+
+def told_of(outcome: Outcome, streams: Sequence[str]) -> tuple[Outcome | None, ...]:
+    """What is told of each stream; None of one that is not in anybody's way."""
+    assert outcome.streams.keys() <= set(streams)
+    return tuple(outcome.streams.get(stream) for stream in streams)
 
 
 def known_of(told: Mapping[str, Any]) -> dict[str, ExpectedVersion]:
     """What a process knows of each stream that it was told of."""
     known: dict[str, ExpectedVersion] = {}
     for stream, each in told.items():
-        if isinstance(each, Written):
-            known[stream] = each.token
-        elif isinstance(each, Rejected):
-            known[stream] = NO_STREAM if each.head is None else each.head.token()
+        if isinstance(each, Appended | Conflict):
+            known[stream] = each.token or NO_STREAM
     return known
 
 
@@ -170,13 +185,13 @@ class Explorer(Exploring[Actor, Table]):
             self.met |= {type(each).__name__ for each in told}
             kinds = {type(each) for each in told if each is not None}
             assert len(kinds) == 1, "told one thing of one stream, and another of the other"
-            assert Rejected in kinds or None not in told
+            assert Conflict in kinds or None not in told
             for stream, wanted, each in zip(move.streams, expected, told, strict=True):
                 check_told(move, stream, wanted, each, table)
-            if Unknown in kinds and move.events:
+            if Undetermined in kinds and move.events:
                 held = [index for stream in move.streams for index in _held(move, stream, table)]
                 assert not held, "undetermined, though the evidence is there"
-            if Rejected in kinds and not move.key:
+            if Conflict in kinds and not move.key:
                 state = state._replace(denied=state.denied | {move.name})
         _check_keys(answers)
         return state
@@ -223,16 +238,16 @@ def check_told(move: Move, stream: str, expected: ExpectedVersion, told: object,
     rest = move.batch(stream).rest
     places = [index for index, each in enumerate(table.appends.get(stream, ())) if each == rest]
     match told:
-        case Written(first=first, version=version, token=token):
+        case Appended(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"
             if isinstance(expected, Token) and not move.key:
                 assert first == expected.version, "appended elsewhere than expected"
             if expected is NO_STREAM and not move.key:
                 assert first == 0, "appended to a stream that was there"
             _check_token(move, token, table.pages[stream])
-        case Rejected(head=head):
+        case Conflict():
             assert move.key or not places, f"told of a conflict, and it is at {places}"
-            assert not accepts(expected, head), "in conflict with what was expected"
+            assert not accepts(expected, refusing_head(told)), "in conflict with what was expected"
         case None:
             assert move.key or not places
 
@@ -241,7 +256,7 @@ def _check_keys(answers: Sequence[Answer]) -> None:
     """Whoever was told that it was made is told so again, and of nothing else."""
     made: dict[str, list[tuple[int, int]]] = {}
     for move, _, told in answers:
-        written = [(each.first, each.version) for each in told if isinstance(each, Written)]
+        written = [(each.first, each.version) for each in told if isinstance(each, Appended)]
         if move.key in made:
             assert written == made[move.key], "a repeat is told something else than the first"
         if move.key and written:

@@ -138,7 +138,7 @@ def test_what_goes_with_an_append_is_written_once_or_not_at_all(world: Callable[
     found = world()
 
     assert found.explore() > 100, "a world in which hardly anything happens proves nothing"
-    assert "Written" in found.met
+    assert "Appended" in found.met
     if world in (two_who_claim_one_name, a_seat_that_is_given_back):
         assert found.met >= {"Unmet", "unsure"}
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.streams import Rejected
+from epochal.layout.outcomes import conflict_at
 from epochal.model.versions import UNREAD, Undetermined, version_of
 from epochal.pages import layout
 from epochal.pages.appending import append_on
 from epochal.pages.batch import joined, packed
-from epochal.pages.joined import results_of_joined
+from epochal.pages.joined import outcomes_of_joined
 from epochal.pages.layout import Pages
 from epochal.pages.writes import Planned, head_from, write
 from epochal.plan.ops import Steps
@@ -66,8 +66,8 @@ def an_answer_that_was_lost_is_taken_for_a_refusal(patch: Patch) -> None:
     def refused(table: str, whole: Any, known: Any) -> Steps[Any]:
         sent = yield from write(table, whole, known)
         if isinstance(sent, Planned):
-            return sent.written
-        return Rejected(head=(yield from head_from(table, whole.stream, sent.page)))
+            return sent.appended
+        return conflict_at((yield from head_from(table, whole.stream, sent.page)))
 
     patch.setattr(layout, "append_whole", refused)
 
@@ -77,7 +77,7 @@ def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     def by_its_last(self: Pages, table: str, batches: Any, known: Any) -> Steps[Any]:
         del self
         packs = [packed(batch) for batch in batches]
-        return tuple(results_of_joined(packs, (yield from append_on(table, joined(packs), known))))
+        return tuple(outcomes_of_joined(packs, (yield from append_on(table, joined(packs), known))))
 
     patch.setattr(Pages, "append_together_on", by_its_last)
 

@@ -110,7 +110,7 @@ def test_the_worlds_meet_all_that_there_is_to_meet() -> None:
         explorer.explore()
         met |= explorer.met
 
-    assert met >= {"Written", "Rejected", "Taken", "Unknown"}
+    assert met >= {"Appended", "Conflict", "Taken", "Undetermined"}
 
 
 # ------------------------------------------------------------------------------------------------------------- mutants
@@ -120,14 +120,14 @@ def a_refused_batch_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(identified, "earlier_result", unasked)
+    patch.setattr(identified, "earlier_outcome", unasked)
 
 
 def the_last_page_is_not_looked_at(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(identified, "result_on_last_pages", unasked)
+    patch.setattr(identified, "outcome_on_last_pages", unasked)
 
 
 def only_the_last_page_is_looked_at(patch: Patch) -> None:
@@ -171,8 +171,8 @@ def what_is_pruned_was_never_there(patch: Patch) -> None:
 
 
 def a_batch_that_was_found_is_called_new(patch: Patch) -> None:
-    sound = Applied.written
-    patch.setattr(Applied, "written", lambda applied, **_: sound(applied, replayed=False))
+    sound = Applied.appended
+    patch.setattr(Applied, "appended", lambda applied, **_: sound(applied, replayed=False))
 
 
 @left_out(

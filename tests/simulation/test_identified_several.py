@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.streams import Batch, Rejected, Unknown, Written
+from epochal.layout.streams import Batch
+from epochal.model.versions import Appended, Conflict, Undetermined
 from epochal.pages import identified
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, State, is_found_out, left_out
@@ -43,15 +44,15 @@ class Identified(Explorer):
                     continue
                 there, own = self.ids_of(table.appends.get(stream, ()), stream), move.batch(stream).rest
                 match each:
-                    case Written(first=first, version=version, replayed=replayed):
+                    case Appended(first=first, version=version, replayed=replayed):
                         assert there[first:version] == list(move.ids), f"told {first} to {version} of {there}"
                         assert replayed or own in table.appends[stream], "told that it was new"
-                        assert all(isinstance(other, Written) for other in told)
-                    case Rejected() | None:
+                        assert all(isinstance(other, Appended) for other in told)
+                    case Conflict() | None:
                         assert own not in table.appends.get(stream, ()), "refused, and it is there"
-                    case Unknown():
+                    case Undetermined():
                         raise AssertionError("undetermined, though nothing is pruned")
-            if move.ids and any(isinstance(each, Rejected) for each in told):
+            if move.ids and any(isinstance(each, Conflict) for each in told):
                 begun = [self.ids_of(table.appends.get(stream, ()), stream) for stream in move.streams]
                 made = all(each[: len(move.ids)] == list(move.ids) for each in begun)
                 assert not made, "told of a conflict, and it was made before"
@@ -111,7 +112,7 @@ def test_what_is_said_of_an_append_sent_again_is_true_in_all_of_its_streams(
     explorer = world()
 
     assert explorer.explore() > 100, "a world in which hardly anything happens proves nothing"
-    assert explorer.met >= {"Written", "Rejected"}
+    assert explorer.met >= {"Appended", "Conflict"}
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
@@ -125,7 +126,9 @@ def the_first_stream_tells_of_all(patch: Patch) -> None:
     def first(table: str, appends: Any) -> Steps[Any]:
         batch, expected = appends[0]
         found = yield from identified.begin(table, batch, expected)
-        return (found,) * len(appends) if isinstance(found, Written) else None
+        if not isinstance(found, Appended):
+            return None
+        return Appended(streams={batch.stream: found for batch, _ in appends}, replayed=True)
 
     patch.setattr(identified, "all_before", first)
 

@@ -31,9 +31,10 @@ from epochal.deciders.on_streams import Decider, transact_all
 from epochal.deciders.projections import projection
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import decision_keys
-from epochal.layout.streams import AnyStreamLayout, Unknown
+from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import Undetermined
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.pages.tags import append as tagged_append
@@ -510,7 +511,7 @@ def what_was_pruned_was_never_there(patch: Patch) -> None:
 
     def made(*given: Any) -> Steps[Any]:
         found = yield from kept(*given)
-        return None if isinstance(found, Unknown) else found
+        return None if isinstance(found, Undetermined) else found
 
     patch.setattr(decision_keys, "_find_decision", made)
 

@@ -178,7 +178,7 @@ def test_an_append_is_in_its_stream_and_under_its_tag_once_or_nowhere(
     found = world()
 
     assert found.explore() > 500, "a world in which hardly anything happens proves nothing"
-    assert "Written" in found.met
+    assert "Appended" in found.met
 
 
 # ------------------------------------------------------------------------------------------------------------- mutants

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.streams import Written
 from epochal.model.stream_names import TAG_STREAMS
+from epochal.model.versions import Appended
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
 from epochal.pages.tags.entries import entries_of
@@ -67,7 +67,7 @@ def _actors(luck: random.Random) -> list[Actor]:
 
 
 def _made(told: Told) -> bool:
-    return bool(told.streams) and all(isinstance(each, Written) for each in told.streams.values())
+    return bool(told.streams) and all(isinstance(each, Appended) for each in told.streams.values())
 
 
 def _check_shown(seed: int, told: Told, tables: Gradual) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.layout import once
-from epochal.layout.streams import Written
-from epochal.model.versions import Token
+from epochal.model.versions import Appended, Token
 from epochal.pages import appending, batch, evidence, joined, pruning, reading, several, writes
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
@@ -457,7 +456,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(appending, "result_after_refusal", unasked)
+    patch.setattr(appending, "outcome_after_refusal", unasked)
 
 
 def an_index_that_was_pruned_counts_as_never_written(patch: Patch) -> None:
@@ -480,23 +479,23 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
 
 
 def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) -> None:
-    sound = appending.result_under_key
+    sound = appending.outcome_under_key
 
     def as_planned(*given: Any, refused: Blocked | None = None, **how: Any) -> Steps[Any]:
         result = yield from sound(*given, refused=refused, **how)
-        if refused and refused.planned and isinstance(result, Written) and not result.replayed:
+        if refused and refused.planned and isinstance(result, Appended) and not result.replayed:
             return replace(result, token=refused.planned.token)
         return result
 
-    patch.setattr(appending, "result_under_key", as_planned)
+    patch.setattr(appending, "outcome_under_key", as_planned)
 
 
 def a_key_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "result_under_key", unasked)
-    patch.setattr(appending, "result_under_key", unasked)
+    patch.setattr(several, "outcome_under_key", unasked)
+    patch.setattr(appending, "outcome_under_key", unasked)
 
 
 def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
@@ -521,7 +520,7 @@ def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
 
 
 def what_went_out_together_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(joined, "own_result", lambda *_: None)
+    patch.setattr(joined, "own_outcome", lambda *_: None)
 
 
 def what_went_out_together_is_taken_for_made_by_less_than_all(patch: Patch) -> None:

@@ -132,7 +132,7 @@ def test_an_append_is_in_all_of_its_streams_once_or_in_none(world: Callable[[], 
     explorer = world()
 
     assert explorer.explore() > 500, "a world in which hardly anything happens proves nothing"
-    assert "Written" in explorer.met
+    assert "Appended" in explorer.met
 
 
 # ------------------------------------------------------------------------------------------------------------- mutants

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.streams import Written
+from epochal.model.versions import Appended
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
 from epochal.plan.failures import RequestNotApplied
@@ -110,7 +110,7 @@ def _actors(luck: random.Random) -> list[Actor]:
 
 
 def _written(answer: Answer) -> bool:
-    return all(isinstance(each, Written) for each in answer.told)
+    return all(isinstance(each, Appended) for each in answer.told)
 
 
 def _check_shown(seed: int, answer: Answer, tables: Gradual) -> None:

@@ -221,10 +221,10 @@ def a_refused_append_is_looked_for_at_its_place_alone(patch: Patch) -> None:
         sought = replace(KeyedAppend.of(batch, since, later=False), first=since)
         applied = None if head is None else find_by_key(head, sought)
         yield from ()
-        return applied and applied.written(replayed=True)
+        return applied and applied.appended(replayed=True)
 
-    patch.setattr(appending, "result_under_key", at_its_place)
-    patch.setattr(several, "result_under_key", at_its_place)
+    patch.setattr(appending, "outcome_under_key", at_its_place)
+    patch.setattr(several, "outcome_under_key", at_its_place)
 
 
 def what_was_pruned_counts_as_never_written(patch: Patch) -> None:

@@ -21,8 +21,9 @@ from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
 from epochal.index.wire_batch import WireBatch
 from epochal.layout import key_records, once, streams
-from epochal.layout.streams import ReadPart, Rejected, Written
-from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Token, expected_head, version_of
+from epochal.layout.outcomes import conflict_at
+from epochal.layout.streams import ReadPart
+from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Appended, Token, expected_head, version_of
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps
 from epochal.plan.values import number
@@ -209,7 +210,7 @@ def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
 def an_answer_has_the_token_of_what_another_has_written_since(patch: Patch) -> None:
     already = append._already
 
-    def of_the_tip(batch: WireBatch, tip: Tip, first: int, **named: Any) -> Written:
+    def of_the_tip(batch: WireBatch, tip: Tip, first: int, **named: Any) -> Appended:
         written = already(batch, tip, first, **named)
         return replace(written, token=tip.token()) if tip.version == written.version else written
 
@@ -222,8 +223,8 @@ def an_append_that_others_have_hidden_is_made_again(patch: Patch) -> None:
 
     def hasty(*given: Any, **named: Any) -> Steps[Any]:
         result = yield from append_on(*given, **named)
-        if isinstance(result, Written) and result.token.size == 0:
-            return Rejected(head=None)
+        if isinstance(result, Appended) and result.token.size == 0:
+            return conflict_at(None)
         return result
 
     patch.setattr(append, "append_on", hasty)

@@ -25,9 +25,9 @@ from epochal.index.tip_append import (
 )
 from epochal.index.tip_writes import create_tip, growth_of
 from epochal.index.wire_batch import WireBatch, batch_of
-from epochal.layout.streams import EncodedEvent, Rejected, Written
+from epochal.layout.streams import EncodedEvent
 from epochal.layout.tables import INDEX
-from epochal.model.versions import Token, version_of
+from epochal.model.versions import Appended, Conflict, Token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.plan.values import read_units
@@ -76,7 +76,7 @@ def types(tables: MemoryTables) -> list[str]:
 def test_an_append_whose_answer_was_lost_is_known_by_its_etag(tables: MemoryTables) -> None:
     losing = Losing(tables.execute, others=lambda: None)
     made = driver(losing).run(append_on("index", batch("ours"), None))
-    assert isinstance(made, Written)
+    assert isinstance(made, Appended)
     assert (made.first, types(tables)) == (0, ["ours"])
 
 
@@ -86,8 +86,8 @@ def test_where_others_have_written_since_it_is_a_rejection_that_brings_what_is_t
     theirs = driver(tables.execute)
     losing = Losing(tables.execute, others=lambda: theirs.run(append("index", batch("theirs"))))
     made = driver(losing).run(append_on("index", batch("ours"), None))
-    assert isinstance(made, Rejected)
-    assert version_of(made.head) == 2
+    assert isinstance(made, Conflict)
+    assert made.version == 2
     assert types(tables) == ["ours", "theirs"]
 
 
@@ -119,7 +119,7 @@ def test_the_tip_that_an_append_left_is_known_to_the_byte_without_a_read(tables:
         events = [event, closing] if number % 7 == 6 else [event]
         made = batch_of(STREAM, events, etag=f"{number:032}", append_id=b"%016d" % number)
         result = store.run(append_on("index", made, known))
-        assert isinstance(result, Written)
+        assert isinstance(result, Appended)
         before: Tip | None = known
         known = tip_after(made, before, result.token)
         calves += before is not None and known.span.base > before.span.base
@@ -138,7 +138,7 @@ def test_a_tip_that_is_known_is_calved_without_a_read(tables: MemoryTables) -> N
     for number in range(9):
         made = batch("x" * 600, number)
         result = store.run(append_on("index", made, known))
-        assert isinstance(result, Written)
+        assert isinstance(result, Appended)
         known = tip_after(made, known, result.token)
     assert {type(op) for op in asked} == {Put, Update}
     assert len(asked) > 9

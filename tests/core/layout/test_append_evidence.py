@@ -16,9 +16,9 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.queries import IdTaken
-from epochal.layout.streams import Batch, Rejected, Unknown, Written, decision_id
+from epochal.layout.streams import Batch, decision_id
 from epochal.model.moments import Ticks
-from epochal.model.versions import ANY, AtVersion, ExpectedVersion
+from epochal.model.versions import ANY, Appended, AtVersion, Conflict, ExpectedVersion, Undetermined
 from epochal.pages.batch import packed
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import STREAMS, Page, read_page, write_page
@@ -171,21 +171,21 @@ OUR_OWN = [
         append=on_known(own()),
         pages=[page(0, other(1), frames(own(), 5))],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="our stamp is on the page, behind which others have appended",
         append=on_known(own()),
         pages=[page(0, other(1), frames(own(), 5), other(7))],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="our stamp is on the page, and the next one has been begun",
         append=on_known(own()),
         pages=[page(0, other(1), frames(own(), 5), full=True), page(2, other(7))],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
         reads=1,
     ),
     Case(
@@ -193,28 +193,28 @@ OUR_OWN = [
         append=on_known(own()),
         pages=[page(0, other(1), other(7))],
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="the page ends at our index, with a later write that has no events",
         append=on_known(own()),
         pages=[page(0, other(1), written=OTHERS_MARK)],
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="our index is pruned",
         append=on_known(own()),
         pages=[page(0, other(9), pruned=2)],
         lost=True,
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
     ),
     Case(
         claim="our index is pruned, and the stream goes on",
         append=on_known(own()),
         pages=[page(0, pruned=2, full=True, written=OTHERS_MARK), page(2, other(11))],
         lost=True,
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
         reads=1,
     ),
     Case(
@@ -222,14 +222,14 @@ OUR_OWN = [
         append=on_known(own()),
         pages=[page(0, other(3), pruned=2)],
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="what was before our index is pruned",
         append=on_known(own()),
         pages=[page(0, frames(own(), 5), pruned=1)],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="no page is there",
@@ -237,21 +237,21 @@ OUR_OWN = [
         pages=[],
         met=None,
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
         reads=1,
     ),
     Case(
         claim="our index is pruned, but no answer was lost",
         append=on_known(own()),
         pages=[page(0, other(9), pruned=2)],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="several of our events are there",
         append=on_known(own(3)),
         pages=[page(0, other(1), frames(own(3), 5), other(7))],
         lost=True,
-        told=(Written, 1, 4),
+        told=(Appended, 1, 4),
     ),
 ]
 
@@ -261,34 +261,34 @@ UNFOLDS_ALONE = [
         append=on_known(own(0, "u")),
         pages=[page(0, other(1), written=OUR_STAMP)],
         lost=True,
-        told=(Written, 1, 1),
+        told=(Appended, 1, 1),
     ),
     Case(
         claim="another has written later",
         append=on_known(own(0, "u")),
         pages=[page(0, other(1), written=OTHERS_MARK)],
         lost=True,
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
     ),
     Case(
         claim="another has written, before our write",
         append=on_known(own(0, "u")),
         pages=[page(0, other(1), written=stamp_of(Ticks(3), b"\xee" * 8))],
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="another has written, but no answer was lost",
         append=on_known(own(0, "u")),
         pages=[page(0, other(1), written=OTHERS_MARK)],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="another has written later, and unfolds may be written twice",
         append=as_expected(own(0, "u")),
         pages=[page(0, other(1), written=OTHERS_MARK)],
         lost=True,
-        told=(Written, 1, 1),
+        told=(Appended, 1, 1),
         reads=2,
     ),
 ]
@@ -299,55 +299,55 @@ JOINED = [
         append=joined(FIRST, SECOND),
         pages=[page(0, other(1), both())],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="one of the joined appends is not at its index",
         append=joined(FIRST, SECOND),
         pages=[page(0, other(1), frames(FIRST, 5), other(7))],
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="the first of the joined appends is pruned, the second is there",
         append=joined(FIRST, SECOND),
         pages=[page(0, frames(SECOND, 6), pruned=2)],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="the first of the joined appends is pruned, and only one with a key is there",
         append=joined(FIRST, KEYED_SECOND),
         pages=[page(0, frames(KEYED_SECOND, 6), pruned=2)],
         lost=True,
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
     ),
     Case(
         claim="a joined append with a key is there with the other",
         append=joined(FIRST, KEYED_SECOND),
         pages=[page(0, other(1), both(second=KEYED_SECOND))],
         lost=True,
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="all of the joined appends are pruned",
         append=joined(FIRST, SECOND),
         pages=[page(0, other(9), pruned=3)],
         lost=True,
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
     ),
     Case(
         claim="all of the joined appends are pruned, but the page is older than they are",
         append=joined(FIRST, SECOND),
         pages=[page(0, other(3), pruned=3)],
         lost=True,
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="joined appends are pruned, but no answer was lost",
         append=joined(FIRST, SECOND),
         pages=[page(0, other(9), pruned=3)],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
 ]
 
@@ -356,13 +356,13 @@ UNDER_A_KEY = [
         claim="the page has the key where we tried",
         append=on_known(keyed()),
         pages=[page(0, other(1), frames(keyed(), 5))],
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
     ),
     Case(
         claim="the page has the key later, by another process",
         append=on_known(keyed()),
         pages=[page(0, other(1), other(4), frames(keyed(), 5))],
-        told=(Written, 2, 3),
+        told=(Appended, 2, 3),
     ),
     Case(
         claim="a page between has the key",
@@ -372,7 +372,7 @@ UNDER_A_KEY = [
             page(2, frames(keyed(), 5), full=True),
             page(3, other(7)),
         ],
-        told=(Written, 2, 3),
+        told=(Appended, 2, 3),
         reads=2,
     ),
     Case(
@@ -392,14 +392,14 @@ UNDER_A_KEY = [
         claim="no page from our index on has the key",
         append=on_known(keyed()),
         pages=[page(0, other(1), other(2), full=True), page(2, other(7))],
-        told=(Rejected,),
+        told=(Conflict,),
         reads=2,
     ),
     Case(
         claim="the index that the search begins at is pruned",
         append=on_known(keyed()),
         pages=[page(0, other(7), pruned=2)],
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
     ),
     Case(
         claim="a page on the way is pruned",
@@ -409,7 +409,7 @@ UNDER_A_KEY = [
             page(2, other(11), full=True),
             page(3, other(12)),
         ],
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
         reads=2,
     ),
     Case(
@@ -419,7 +419,7 @@ UNDER_A_KEY = [
             page(0, other(1), decided(1, 5), full=True),
             page(2, pruned=1, written=stamp_of(Ticks(9), b"r" * 8)),
         ],
-        told=(Unknown, 2),
+        told=(Undetermined, 2),
         reads=1,
     ),
     Case(
@@ -433,7 +433,7 @@ UNDER_A_KEY = [
         claim="a decision is there with as many events as it came to",
         append=decision(0),
         pages=[page(0, other(1), decided(3, 5), other(7))],
-        told=(Written, 1, 4),
+        told=(Appended, 1, 4),
         reads=1,
     ),
     Case(
@@ -450,7 +450,7 @@ BY_IDS = [
         claim="all ids are at the expected place",
         append=on_known(with_ids(1, 2)),
         pages=[page(0, other(1), other_with_ids(5, 1, 2))],
-        told=(Written, 1, 3),
+        told=(Appended, 1, 3),
     ),
     Case(
         claim="all ids are at the expected place, on pages that have been left",
@@ -460,32 +460,32 @@ BY_IDS = [
             page(2, other_with_ids(6, 2), full=True),
             page(3, other(7)),
         ],
-        told=(Written, 1, 3),
+        told=(Appended, 1, 3),
         reads=3,
     ),
     Case(
         claim="other ids are at the expected place",
         append=on_known(with_ids(1, 2)),
         pages=[page(0, other(1), other_with_ids(5, 2, 1))],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="the stream ends before the last of the ids would be",
         append=on_known(with_ids(1, 2)),
         pages=[page(0, other(1), other_with_ids(5, 1))],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="the first of the ids is pruned, and the last is there",
         append=on_known(with_ids(1, 2)),
         pages=[page(0, other_with_ids(6, 2), pruned=2)],
-        told=(Unknown, 1),
+        told=(Undetermined, 1),
     ),
     Case(
         claim="the first of the ids is pruned, and the last is another",
         append=on_known(with_ids(1, 2)),
         pages=[page(0, other_with_ids(6, 3), pruned=2)],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="a stream that is deleted has none of the ids",
@@ -495,13 +495,13 @@ BY_IDS = [
             page(0, other(1), other_with_ids(5, 1), full=True),
             replace(page(2, written=OTHERS_MARK), full=True, deleted=True),
         ],
-        told=(Rejected,),
+        told=(Conflict,),
     ),
     Case(
         claim="all ids are in a row, anywhere",
         append=as_expected(with_ids(1, 2)),
         pages=[page(0, other_with_ids(2, 1), full=True), page(1, other_with_ids(3, 2), other(5))],
-        told=(Written, 0, 2),
+        told=(Appended, 0, 2),
         reads=1,
     ),
     Case(
@@ -522,7 +522,7 @@ BY_IDS = [
         claim="the ids are at the expected version",
         append=as_expected(with_ids(1), AtVersion(version=1)),
         pages=[page(0, other(1), other_with_ids(5, 1))],
-        told=(Written, 1, 2),
+        told=(Appended, 1, 2),
         reads=1,
     ),
 ]
@@ -562,5 +562,6 @@ def test_what_the_pages_show_decides_what_is_told(case: Case) -> None:
     outcome, reads = perform(case)
 
     assert type(outcome) is kind
-    told = [getattr(outcome, name) for name in ("first", "version") if hasattr(outcome, name)]
+    told = [outcome.first] if kind in (Appended, Undetermined) else []
+    told += [outcome.version] if kind is Appended else []
     assert (told, reads) == (numbers, case.reads)

@@ -13,9 +13,8 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
 from epochal.deciders.on_streams import Transacted, transact_all
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
-from epochal.layout.streams import Rejected, Written
 from epochal.model.events import Event
-from epochal.model.versions import Capacity, StreamAppend, Token
+from epochal.model.versions import Appended, Capacity, Conflict, Outcome, StreamAppend, Token
 from epochal.pages import writes
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
@@ -449,15 +448,13 @@ def test_a_token_of_another_process_is_no_fence_before_its_page_was_read(
     token = store.others.append(B, [Event(type="Cleared")]).token
     forged = replace(token, version=7, of="")
 
-    def held(known: Token) -> tuple[object, ...]:
+    def held(known: Token) -> Outcome:
         cleared = StreamAppend(stream=A, events=[Event(type="Cleared")])
-        came = store.others.append_on({A: store.others.head(A), B: known}, [cleared])
-        assert isinstance(came, dict)
-        return came[A], came[B]
+        return store.others.append_on({A: store.others.head(A), B: known}, [cleared])
 
-    appended, moved = held(forged)
-    assert appended is None
-    assert isinstance(moved, Rejected)
-    appended, moved = held(replace(token, of=""))
-    assert isinstance(appended, Written)
-    assert moved is None
+    moved = held(forged)
+    assert isinstance(moved, Conflict)
+    assert moved.streams.keys() == {B}
+    appended = held(replace(token, of=""))
+    assert isinstance(appended, Appended)
+    assert appended.streams.keys() == {A}

@@ -22,7 +22,7 @@ from epochal import (
 )
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.streams import Rejected
+from epochal.layout.outcomes import conflict_at
 from epochal.model.versions import Capacity, Token, Undetermined, parse_token
 from epochal.pages import writes
 from epochal.pages.batch import packed
@@ -299,9 +299,9 @@ def test_a_stream_that_is_deleted_is_never_as_it_was_read(streams: Streams) -> N
 
     assert streams.driver.run(unmoved(streams.table, {A: tombstone, B: None})) == {A: tombstone}
     batch = packed(streams.batch(B, [E]))
-    results = streams.driver.run(append_all_on(streams.table, [(batch, None)], [(A, tombstone)]))
+    outcome = streams.driver.run(append_all_on(streams.table, [(batch, None)], [(A, tombstone)]))
 
-    assert results == (None, Rejected(head=tombstone))
+    assert outcome == Conflict(streams={A: conflict_at(tombstone)})
     assert streams.load(B) is None
 
 

@@ -33,12 +33,13 @@ from epochal.deciders.snapshot_marks import (
 )
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
-from epochal.layout.streams import Head, Known, Written
+from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.kinds import must_be_done, must_be_state
 from epochal.model.stream_names import TIMERS
+from epochal.model.versions import Appended
 from epochal.store.earlier import version_at
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole
@@ -141,7 +142,7 @@ class Folder(Generic[S, E]):
             state, _ = self._fold_range(head, self._start(head, before), head.version, head.version)
         return Loaded(state=state, known=head, low_water=head.low_water)
 
-    def events(self, stream: str, written: Written) -> tuple[E, ...]:
+    def events(self, stream: str, written: Appended) -> tuple[E, ...]:
         """Read and decode the events of an append; raise `EventsPruned` if they are gone."""
         if written.version == written.first:
             return ()
@@ -150,7 +151,7 @@ class Folder(Generic[S, E]):
         )
         return tuple(event for recorded in recorded_events for event in self._decode(recorded))
 
-    def replay(self, stream: str, written: Written) -> tuple[S, tuple[E, ...]]:
+    def replay(self, stream: str, written: Appended) -> tuple[S, tuple[E, ...]]:
         """Return the state on which an append was decided, and its events, both from the store.
 
         Raises:

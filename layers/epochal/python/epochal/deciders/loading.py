@@ -27,9 +27,10 @@ from epochal.errors import (
 )
 from epochal.layout import decision_keys
 from epochal.layout.decision_keys import DecisionKey
-from epochal.layout.streams import Head, Settled, Unknown, Written
+from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.kinds import must_be_seconds
+from epochal.model.versions import Appended, Undetermined
 from epochal.plan.ops import Steps
 from epochal.store.answers import token_of
 
@@ -135,27 +136,27 @@ class Loader(Generic[S, E]):
         self.keep(stream, loaded, as_of)
         return loaded
 
-    def begin_decision(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
+    def begin_decision(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Appended:
         """Start a decision under a key: return the state to decide on, or an earlier decision's result."""
         as_of = self.now()
         outcome = self._run_lookup(key, decision_keys.begin_decision(key, loaded.known))
-        if isinstance(outcome, Written):
+        if isinstance(outcome, Appended):
             return outcome
         return self.make_state(key.stream, outcome.head, loaded, as_of) if outcome.read else loaded
 
     def resume_decision(
         self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]
-    ) -> Loaded[S] | Written:
+    ) -> Loaded[S] | Appended:
         """Look under the key for an earlier decision; return its outcome, or the newer state to decide on."""
         if key is None:
             return loaded
         outcome = self._run_lookup(key, decision_keys.resume_decision(key, before.known, loaded.known))
-        return outcome if isinstance(outcome, Written) else loaded
+        return outcome if isinstance(outcome, Appended) else loaded
 
-    def _run_lookup(self, key: DecisionKey, steps: Steps[Settled | T]) -> Written | T:
+    def _run_lookup(self, key: DecisionKey, steps: Steps[Appended | Undetermined | T]) -> Appended | T:
         """Run the steps of a key's lookup; raise `OutcomeUndetermined` if its outcome cannot be known."""
         outcome = self.folder.streams.driver.run(steps)
-        if isinstance(outcome, Unknown):
+        if isinstance(outcome, Undetermined):
             raise OutcomeUndetermined(key.stream, outcome.first)
         return outcome
 

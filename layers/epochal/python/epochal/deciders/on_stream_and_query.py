@@ -17,9 +17,9 @@ from epochal.deciders.on_queries import Decisions, Model, catch_up, with_newer_e
 from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access
 from epochal.deciders.projections import Projection
 from epochal.errors import ConditionUnmet
-from epochal.layout.streams import Also, Head, Result
+from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import Conflict, StreamAppend
+from epochal.model.versions import Conflict, Outcome, StreamAppend
 from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
 from epochal.store.encoding import check_key
@@ -98,19 +98,19 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
-    ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
+    ) -> Outcome | Moved[DecisionBase, R, Any]:
         """Append to the stream if it is as it was read, and no newer event matches the query."""
         (only,) = appends
         options = AppendOptions(fail_if=base.model.query, after=base.model.position, also=also)
-        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)
-        if not isinstance(result, Conflict):
-            return result
-        if result.unmet:
-            raise ConditionUnmet(list(result.unmet), result)
+        outcome = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)
+        if not isinstance(outcome, Conflict) or outcome.streams:
+            return outcome
+        if outcome.unmet:
+            raise ConditionUnmet(list(outcome.unmet), outcome)
 
         def onward(newest: bool) -> DecisionBase:
             """Update the model after a conflict."""
-            model = with_newer_events(base.model, self.projections, result)
+            model = with_newer_events(base.model, self.projections, outcome)
             return replace(base, model=model if newest else self._catch_up(model), confirmed=False)
 
         return Moved(name=only.stream, onward=onward)

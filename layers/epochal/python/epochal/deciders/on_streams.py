@@ -52,7 +52,8 @@ from epochal.deciders.snapshot_marks import marked
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
 from epochal.index.checkpoints import Moment
 from epochal.layout.decision_keys import DecisionKey
-from epochal.layout.streams import Also, DecidedBefore, Head, Known, Rejected, Result, Unknown, Written
+from epochal.layout.outcomes import refusing_head
+from epochal.layout.streams import Also, Head, Known
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
@@ -60,11 +61,14 @@ from epochal.model.versions import (
     ANY,
     NO_STREAM,
     NOTHING,
+    Appended,
     Capacity,
     Conflict,
     ExpectedVersion,
+    Outcome,
     StreamAppend,
     Token,
+    Undetermined,
     check_expected,
     meets,
 )
@@ -614,21 +618,20 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         if self.key is not None and not all(append.events for append in appends):
             raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
         also = [write for stream in plan.streams.values() for write in stream.also]
-        results = self._append(base, appends, also)
-        if isinstance(results, Moved):
-            return results
-        if isinstance(results, DecidedBefore):
-            return self._as_earlier(results.streams)
-        if any(isinstance(result, Written) and result.replayed for result in results.values()):
-            return self._as_earlier(cast("Mapping[str, Written]", results))
-        if heads := _moved_heads(results):
+        outcome = self._append(base, appends, also)
+        if isinstance(outcome, Moved):
+            return outcome
+        if isinstance(outcome, Appended) and outcome.replayed:
+            return self._as_earlier(outcome.streams)
+        if not isinstance(outcome, Appended):
+            heads = _moved_heads(outcome)
             return Moved(name=next(iter(heads)), onward=partial(self._onward, base, heads, since))
         if plan.fault is not None:
             raise plan.fault
         outcomes = []
         for party, stream_plan in zip(self.parties, plan.streams.values(), strict=True):
-            written = results.get(party.stream)
-            known: Known[Head] = written.token if isinstance(written, Written) else stream_plan.base.known
+            appended = outcome.streams.get(party.stream)
+            known: Known[Head] = stream_plan.base.known if appended is None else appended.token
             loaded = replace(stream_plan.base, state=stream_plan.state, known=known)
             party.deciders.loader.keep(party.stream, loaded, since)
             outcomes.append(stream_plan.outcome(token_of(known)))
@@ -636,8 +639,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
-    ) -> Mapping[str, Result[Head] | None] | DecidedBefore | Moved[DecisionBase, R, _All]:
-        """Send the append; return the result of each stream's write, or of the check that it has not moved."""
+    ) -> Outcome | Moved[DecisionBase, R, _All]:
+        """Send the append; return the outcome, with that of each stream."""
         known = {party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)}
         return self.streams.append_on(known, appends, key=self.key, also=also)
 
@@ -669,7 +672,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
                 if before is None
                 else party.deciders.loader.resume_decision(self.key, before.loaded[0], only)
             )
-            if isinstance(outcome, Written):
+            if isinstance(outcome, Appended):
                 return self._as_earlier({party.stream: outcome})
             loaded = (outcome,)
         return DecisionBase(loaded=tuple(loaded), model=None if before is None else before.model)
@@ -686,7 +689,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             raise InvalidInput("decide", "must answer with the events of each party, in their order")
         return result, [decision_of((None, events)) for events in answer]
 
-    def _earlier(self, written: Mapping[str, Written]) -> tuple[R, _All]:
+    def _earlier(self, written: Mapping[str, Appended]) -> tuple[R, _All]:
         """Reconstruct the answer of an earlier call with the key from what it wrote."""
         answers = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
         outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in answers))
@@ -694,12 +697,14 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return result, outcome
 
 
-def _moved_heads(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]:
+def _moved_heads(outcome: Conflict | Undetermined) -> dict[str, Head | None]:
     """Return the heads of streams that have changed; raise if the decision cannot be made again."""
-    for stream, result in results.items():
-        if isinstance(result, Unknown):
-            raise OutcomeUndetermined(stream, result.first)
-    heads = {stream: result.head for stream, result in results.items() if isinstance(result, Rejected)}
+    if isinstance(outcome, Undetermined):
+        stream, undetermined = next(iter(outcome.streams.items()))
+        raise OutcomeUndetermined(stream, undetermined.first)
+    heads: dict[str, Head | None] = {
+        stream: refusing_head(conflict) for stream, conflict in outcome.streams.items()
+    }
     for stream, head in heads.items():
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)
@@ -745,7 +750,7 @@ def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E
     return StreamPlan(base=base, state=state, events=decided, append=append, also=decision.also)
 
 
-def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, Transacted[S, E]]:
+def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, Transacted[S, E]]:
     """Reconstruct the state on which an appended decision was made, and its outcome.
 
     Args:

@@ -18,11 +18,12 @@ from epochal.index.group_state import GroupState, Reads
 from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import append_on
 from epochal.index.wire_batch import Ids, batch_of
+from epochal.layout.outcomes import refusing_head
 from epochal.layout.registry import source_of
-from epochal.layout.streams import EncodedUnfold, Written
+from epochal.layout.streams import EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.stream_names import StreamName
-from epochal.model.versions import Token
+from epochal.model.versions import Appended, Token
 from epochal.plan.ops import Delete, Steps
 
 READ_UP_TO: Final = "ReadUpTo"
@@ -81,9 +82,9 @@ def save(table: str, held: LoadedState, state: GroupState, ids: Ids) -> Steps[Lo
     )
     batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
     result = yield from append_on(table, batch, held.known)
-    if isinstance(result, Written):
+    if isinstance(result, Appended):
         return LoadedState(stream=held.stream, state=state, known=result.token)
-    return StateConflict(held=_loaded_state(held.stream, result.head))
+    return StateConflict(held=_loaded_state(held.stream, refusing_head(result)))
 
 
 def remove(table: str, stream: StreamName) -> Steps[None]:

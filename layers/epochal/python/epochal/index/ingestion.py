@@ -48,9 +48,10 @@ from epochal.index.tip_append import append_on, tip_after
 from epochal.index.wire_batch import Ids, batch_of
 from epochal.layout.changes import Change, Removal, Span
 from epochal.layout.healing import PIECE, Gap, Heal, Healed
-from epochal.layout.streams import Written
+from epochal.layout.outcomes import refusing_head
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks
+from epochal.model.versions import Conflict
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000
@@ -379,12 +380,12 @@ class Indexing:
             epoch_stream(partition.number, active.number), events, etag=ids.etag, append_id=ids.append_id
         )
         result = yield from append_on(self.table, batch, active.known)
-        if not isinstance(result, Written):
+        if isinstance(result, Conflict):
             partition.refused()
             if self.pause(partition.spread):
                 yield from self._refresh(partition)
             else:
-                yield from self._refresh(partition, result.head)
+                yield from self._refresh(partition, refusing_head(result))
             partition.shared = True
             return False
         active.add(content, event_bytes(batch.span), tip_after(batch, active.known, result.token))

@@ -18,9 +18,11 @@ from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import SERIES
 from epochal.index.tip import Tip, load_tip, read_unfold
+from epochal.layout.outcomes import refusing_head
 from epochal.layout.registry import base_of
-from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.versions import Appended
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:
@@ -146,9 +148,9 @@ def change_series(
             SERIES, events, (_encode_series(series, ids),), etag=ids.etag, append_id=ids.append_id
         )
         result = yield from append_on(table, batch, tip)
-        if isinstance(result, Written):
+        if isinstance(result, Appended):
             return series
-        tip = result.head
+        tip = refusing_head(result)
 
 
 def _series_in(tip: Tip | None) -> Series:

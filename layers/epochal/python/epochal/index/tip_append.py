@@ -28,9 +28,9 @@ from epochal.index.tip import (
 from epochal.index.tip_writes import create_tip, extend_tip, growth_of, put_calf, restart_tip, token_of
 from epochal.index.wire_batch import WireBatch
 from epochal.layout import streams
-from epochal.layout.streams import Rejected, Written
+from epochal.layout.outcomes import conflict_at
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import MAX_VERSION, Token, version_of
+from epochal.model.versions import MAX_VERSION, Appended, Conflict, Token, version_of
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update
 
@@ -48,19 +48,19 @@ class BlockedByTip:
     ambiguous: bool = False
 
 
-def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Written | Rejected[Tip]]:
-    """Append on exactly the Tip that is known (None: no stream yet); any other Tip rejects it.
+def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Appended | Conflict]:
+    """Append on exactly the Tip that is known (None: no stream yet); any other Tip is a conflict.
 
-    A rejection returns the current Tip. If a response was lost and others have written since, this was applied all the
+    The conflict has the current Tip. If a response was lost and others have written since, this was applied all the
     same: whoever appends to the index decides again on the current state, and finds it.
     """
     result = yield from attempt(table, batch, known, BY_COST)
     if isinstance(result, Token):
-        return Written(first=result.version - batch.count, version=result.version, token=result)
+        return Appended(first=result.version - batch.count, version=result.version, token=result)
     tip = result.tip
     if tip is not None and tip.etag == batch.etag_at(tip.version - batch.count):
-        return Written(first=tip.version - batch.count, version=tip.version, token=tip.token())
-    return Rejected(head=tip)
+        return Appended(first=tip.version - batch.count, version=tip.version, token=tip.token())
+    return conflict_at(tip)
 
 
 def tip_after(batch: WireBatch, known: Tip | None, token: Token) -> Tip:

@@ -23,14 +23,11 @@ from epochal.layout.streams import (
     Head,
     KeyedStreams,
     Known,
-    Settled,
     decision_id,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import (
-    version_of,
-)
+from epochal.model.versions import Appended, Undetermined, version_of
 from epochal.plan.ops import Steps
 
 
@@ -73,7 +70,7 @@ class KeyUnused:
     read: bool = False
 
 
-def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Settled | KeyUnused]:
+def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Appended | Undetermined | KeyUnused]:
     """Look for an earlier decision under a key; return its outcome, or the head to decide on (`KeyUnused`).
 
     Args:
@@ -97,7 +94,9 @@ def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Settled | KeyUn
     return settled or KeyUnused(head=head, read=True)
 
 
-def resume_decision(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Settled | None]:
+def resume_decision(
+    key: DecisionKey, since: Known[Any], known: Known[Any]
+) -> Steps[Appended | Undetermined | None]:
     """Look for an earlier decision under a key before the decision is made again on another head.
 
     Args:
@@ -114,7 +113,9 @@ def resume_decision(key: DecisionKey, since: Known[Any], known: Known[Any]) -> S
     return (yield from _find_decision(key, known, record or RecordContents(first=version_of(since))))
 
 
-def _find_decision(key: DecisionKey, head: Known[Any], record: RecordContents) -> Steps[Settled | None]:
+def _find_decision(
+    key: DecisionKey, head: Known[Any], record: RecordContents
+) -> Steps[Appended | Undetermined | None]:
     """Look for a decision under a key in a stream from the record's bound on; None if there is none.
 
     If there is none, the record's bound is lowered to the head's version, so that a try may follow.
@@ -124,7 +125,7 @@ def _find_decision(key: DecisionKey, head: Known[Any], record: RecordContents) -
     """
     check_contents(record, None)
     if head is not None:
-        settled: Settled | None = yield from key.layout.decided(key, head, record.first)
+        settled: Appended | Undetermined | None = yield from key.layout.decided(key, head, record.first)
         if settled is not None:
             return settled
     yield from lower_bound(key.table, key.record, version_of(head), record)

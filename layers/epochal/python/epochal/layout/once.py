@@ -36,25 +36,19 @@ from epochal.layout.key_records import (
     lower_bound,
     put_record,
 )
-from epochal.layout.streams import (
-    Answer,
-    H,
-    H_co,
-    Known,
-    Rejected,
-    Settled,
-    Unknown,
-    Unmet,
-    Written,
-    accepts,
-)
+from epochal.layout.outcomes import conflict_at, refusing_head
+from epochal.layout.streams import H, H_co, Known, accepts
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import PER_SECOND
 from epochal.model.versions import (
     UNREAD,
+    Appended,
     AtVersion,
+    Conflict,
     ExpectedVersion,
+    Outcome,
     Token,
+    Undetermined,
     Unread,
     expected_head,
     version_of,
@@ -91,8 +85,8 @@ class Attempts(Protocol[H]):
     def load(self) -> Steps[H | None]:
         """Read the head of the batch's stream; None if there is no such stream."""
 
-    def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Answer[H]]:
-        """Append events on exactly the known head; return the layout's answer.
+    def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Outcome]:
+        """Append events on exactly the known head; return the outcome.
 
         Args:
             repeatable: whether another process may have appended the batch since that head.
@@ -101,7 +95,7 @@ class Attempts(Protocol[H]):
     def is_new(self, known: Known[H]) -> bool | None:
         """Whether nothing known of the stream was written after the key's moment (`KeyedStreams.is_new`)."""
 
-    def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+    def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Appended | Undetermined | None]:
         """Look for the batch in the stream from index `since` on; None if it is not there.
 
         Args:
@@ -110,14 +104,14 @@ class Attempts(Protocol[H]):
 
     def unfold_on(
         self, known: Known[H], record: KeyRecord, seen: RecordContents | None
-    ) -> Steps[Token | UnfoldsRefused[H] | Unmet]:
+    ) -> Steps[Token | UnfoldsRefused[H] | Conflict]:
         """Write unfolds alone on exactly the known head, with the key's record in the same transaction.
 
         Args:
             seen: contents that the record must still have; None for no record.
 
         Returns:
-            The new token, the refusal, or the conditions of other writes that failed.
+            The new token, the refusal, or the conflict with conditions of other writes.
         """
 
     def is_pruned(self, head: H, since: int) -> Steps[bool]:
@@ -139,7 +133,7 @@ class _Call(Generic[H]):
     record: KeyRecord
 
 
-def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
+def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Outcome]:
     """Append events under an idempotency key, unless an earlier call has appended them.
 
     Args:
@@ -148,7 +142,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         record: the key's record.
 
     Returns:
-        What came of the append: written, rejected, or unknown if the evidence is pruned.
+        The outcome: undetermined if the evidence is pruned.
     """
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
@@ -168,7 +162,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     return (yield from _again(call, head, contents))
 
 
-def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> Steps[Answer[H]]:
+def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> Steps[Outcome]:
     """Look for an earlier append of the batch in a stream whose head was read; append if there is none.
 
     Args:
@@ -189,16 +183,16 @@ def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> S
     return (yield from _tried(call, head, was_read=True))
 
 
-def _too_late(call: _Call[H], head: H | None) -> Steps[Answer[H]]:
+def _too_late(call: _Call[H], head: H | None) -> Steps[Outcome]:
     """Return the refusal of an append at a wrong version, or the result if this append is the cause."""
     if head is not None and isinstance(call.expected, AtVersion | Token):
         settled = yield from call.attempts.settle(head, call.expected.version, repeatable=False)
         if settled is not None:
             return settled
-    return Rejected(head=head)
+    return conflict_at(head)
 
 
-def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Answer[H]]:
+def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Outcome]:
     """Try to append on the known head, and on each newer head that still meets the expected version.
 
     If the head was read, other processes may have used the key since then. A token or an absence may be so old that a
@@ -210,14 +204,17 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
     """
     attempts = call.attempts
     while True:
-        result = yield from attempts.append_on(known, repeatable=was_read)
-        if not isinstance(result, Rejected) or not accepts(call.expected, result.head):
-            return result
-        known = result.head
+        outcome = yield from attempts.append_on(known, repeatable=was_read)
+        if not isinstance(outcome, Conflict) or outcome.unmet:
+            return outcome
+        head = refusing_head(outcome)
+        if not accepts(call.expected, head):
+            return outcome
+        known = head
         check_contents((yield from load_record(attempts.table, call.record)), attempts.batch.append_id)
 
 
-def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
+def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Outcome]:
     """Write unfolds alone under an idempotency key, unless an earlier call has written them.
 
     Args:
@@ -237,13 +234,13 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         if not isinstance(known, Token):
             first = 0 if attempts.is_new(known) is False else None if seen is None else seen.first
             if known is not None and first is not None and (yield from attempts.is_pruned(known, first)):
-                return Unknown(first=first)
+                return Undetermined(first=first)
             if not accepts(expected, known):
                 return (yield from _rejected(attempts, record, known, tried))
         reply = yield from attempts.unfold_on(known, record, seen)
         if isinstance(reply, Token):
-            return Written(first=reply.version, version=reply.version, token=reply)
-        if isinstance(reply, Unmet):
+            return Appended(first=reply.version, version=reply.version, token=reply)
+        if isinstance(reply, Conflict):
             return reply
         seen = reply.seen
         tried.add(reply.etag)
@@ -254,7 +251,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 
 def _rejected(
     attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
-) -> Steps[Answer[H]]:
+) -> Steps[Outcome]:
     """Return the refusal of unfolds at a wrong version, or the result if an earlier call wrote them.
 
     Args:
@@ -263,10 +260,10 @@ def _rejected(
     seen = yield from load_record(attempts.table, record)
     if seen is not None and seen.append_id is not None:
         return (yield from _done(attempts, seen, tried))
-    return Rejected(head=head)
+    return conflict_at(head)
 
 
-def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Written]:
+def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Appended]:
     """Make the result of unfolds that the key's record says were written.
 
     Args:
@@ -282,7 +279,7 @@ def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -
     head = yield from attempts.load()
     unchanged = head is not None and head.etag == seen.etag
     token = head.token() if head is not None and unchanged else Token(version=seen.first, etag=seen.etag)
-    return Written(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
+    return Appended(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
 
 
 _OF_NO_CLOCK: Final = 3_600 * PER_SECOND

@@ -21,9 +21,8 @@ from epochal.codec.bodies import EMPTY, Encoded
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
 from epochal.model.moments import Ticks
-from epochal.model.versions import ExpectedVersion, Token, meets
+from epochal.model.versions import Appended, Conflict, ExpectedVersion, Outcome, Token, Undetermined, meets
 from epochal.plan.ops import Steps, TransactionWrite
-from epochal.plan.values import Item
 
 IDENTIFIED: Final = b"\x01\x00\x00"
 """What the label of an event with an id and no tags begins with; the 16 bytes of the id follow (FORMATS §8)."""
@@ -226,74 +225,11 @@ def decided_events(append_id: bytes) -> int | None:
     return int.from_bytes(append_id[12:], "big") if append_id[8:11] == DECIDED else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """The answer that an append was committed.
-
-    Attributes:
-        first: index of its first event.
-        version: the stream's next index after the append.
-        token: token of the head that the append left. Where it is `replayed`, the token is of the earlier append: the
-            repeat's own etag was never written.
-        replayed: whether an earlier request with the key made the append.
-    """
-
-    first: int
-    version: int
-    token: Token
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected(Generic[H_co]):
-    """The answer that an append was not committed, with the current head; None if there is no stream."""
-
-    head: H_co | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
-    """The answer that nobody can find out any more whether an append at index `first` was committed."""
-
-    first: int
-
-
-Settled: TypeAlias = Written | Unknown
-
-Result: TypeAlias = Written | Unknown | Rejected[H]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmet:
-    """The answer that an append was not committed because conditions of writes with it did not hold.
-
-    Attributes:
-        items: the item that each such condition was about, by the write's place; None where there was no item.
-    """
-
-    items: Mapping[int, Item | None]
-
-
-Answer: TypeAlias = Result[H] | Unmet
-"""The answer to an append that may have writes to other tables."""
-
-Results: TypeAlias = tuple[Written | Unknown | Rejected[H] | None, ...]
-"""The results of an append to several streams, in their order. Either all are `Written`, or all `Unknown`; or the
-streams with other heads than expected are `Rejected`, and the others None. A stream that is only read and unchanged is
-None, too."""
-
 Also: TypeAlias = Sequence[TransactionWrite]
 """Writes that go with an append, to tables that are not the store's."""
 
 Known: TypeAlias = H | Token | None
 """A head as a writer knows it: the whole head, its token, or None for a stream that does not exist."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecidedBefore:
-    """The results of an earlier decision under a key in each stream, also in those it only read."""
-
-    streams: Mapping[str, Written]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +271,7 @@ class StreamLayout(Protocol[H, C]):
 
     def append(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
-    ) -> Steps[Answer[H]]:
+    ) -> Steps[Outcome]:
         """Append a batch if the stream has the expected version; retry on heads that still meet it.
 
         Args:
@@ -347,8 +283,8 @@ class StreamLayout(Protocol[H, C]):
             InvalidInput: the stream is full; the key was used for other contents.
         """
 
-    def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Result[H]]:
-        """Append a batch on exactly the known head (None: no stream yet); else reject it with the head.
+    def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Outcome]:
+        """Append a batch on exactly the known head (None: no stream yet); else answer with a conflict.
 
         A keyed batch is that of a decision: it is looked for from the known head up to the head that comes back.
         """
@@ -397,7 +333,7 @@ class StreamLayout(Protocol[H, C]):
 class KeyedStreams(Protocol):
     """The further methods of a layout that finds appends by their idempotency key (`layout.once`)."""
 
-    def decided(self, key: Any, head: Any, since: int) -> Steps[Settled | None]:
+    def decided(self, key: Any, head: Any, since: int) -> Steps[Appended | Undetermined | None]:
         """Look for a decision under a key, from index `since` up to a head; None if there is none.
 
         The whole append id is compared, except for the number of events. Where the key tells a moment, only events
@@ -426,7 +362,7 @@ class PrunedStreams(Protocol):
 
     def delete(
         self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
-    ) -> Steps[PruneProgress | Rejected[Any]]:
+    ) -> Steps[PruneProgress | Conflict]:
         """Prune all of a stream, unfolds included, and leave a tombstone unless `leave_open`."""
 
     def begin_pruned(self, table: str, batch: Batch, index: int) -> Steps[None]:
@@ -463,7 +399,7 @@ class SeveralStreams(Protocol):
         appends: Sequence[tuple[Batch, ExpectedVersion]],
         key: str | None = None,
         also: Also = (),
-    ) -> Steps[Results[Any] | Unmet]:
+    ) -> Steps[Outcome]:
         """Append to all of these streams, or to none.
 
         No two batches are of the same stream, and all have one etag and one append id.
@@ -485,21 +421,20 @@ class SeveralStreams(Protocol):
         reads: Sequence[tuple[str, Known[Any]]],
         key: str | None = None,
         also: Also = (),
-    ) -> Steps[Results[Any] | DecidedBefore | Unmet]:
+    ) -> Steps[Outcome]:
         """Append to all of these streams on exactly their known heads, or to none.
 
-        The streams of `reads` must have their known heads, too. A stream with another head is rejected, with that
-        head. Without appends, the answer is whether all of them had these heads at one moment. Under a key it is one
-        decision on all of the streams, whoever makes it; then at most 99 streams.
+        The streams of `reads` must have their known heads, too. The streams with other heads are in conflict. Without
+        appends, the outcome is whether all of them had these heads at one moment. Under a key it is one decision on all
+        of the streams, whoever makes it; then at most 99 streams. The outcome of an earlier decision is `replayed`, and
+        includes the streams that it only read.
 
         Raises:
             InvalidInput: the key was used for an append.
         """
 
-    def decided_all(
-        self, table: str, streams: Sequence[str], key: str, now: Ticks
-    ) -> Steps[DecidedBefore | None]:
-        """Return the results of a decision on these streams under the key, or None if there is none."""
+    def decided_all(self, table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[Appended | None]:
+        """Return the outcome of a decision under the key in each of these streams; None if there is none."""
 
 
 @runtime_checkable
@@ -516,7 +451,7 @@ class TaggedStreams(Protocol):
         *,
         reads: Mapping[str, Known[Any]] | None = None,
         decided: bool = False,
-    ) -> Steps[Any]:
+    ) -> Steps[Outcome]:
         """Append events with tags to streams under a condition, all or nothing (`pages.tags.append`)."""
 
 
@@ -526,8 +461,8 @@ class JoinedWriters(Protocol):
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
-    ) -> Steps[tuple[Result[Any], ...]]:
-        """Append batches to the end of one stream, in order, all or none; return a result for each.
+    ) -> Steps[tuple[Outcome, ...]]:
+        """Append batches to the end of one stream, in order, all or none; return an outcome for each.
 
         Args:
             start: token of the head, as far as the writer knows; None reads the head.
@@ -539,11 +474,11 @@ class JoinedWriters(Protocol):
 
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Any]
-    ) -> Steps[tuple[Result[Any], ...]]:
+    ) -> Steps[tuple[Outcome, ...]]:
         """Append batches as `append_together` does, on exactly the known head.
 
         Whether another process has made one of the keyed batches, before or meanwhile, is for the caller to find out
-        (`layout.once`), also where the result is unknown.
+        (`layout.once`), also where the outcome is undetermined.
         """
 
 

@@ -1,4 +1,4 @@
-"""Appending to one stream: one conditional write of the last page, and all results that it can have.
+"""Appending to one stream: one conditional write of the last page, and all outcomes that it can have.
 
     nothing is known      the last page is read first; with a page or its token, the write is sent at once
     the page is open      it is extended, on condition that it is still open and at this revision
@@ -19,19 +19,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epochal.layout.streams import (
-    Known,
-    Rejected,
-    Result,
-    Settled,
-    Unknown,
-    Written,
-    accepts,
-)
+from epochal.layout.outcomes import conflict_at, refusing_head
+from epochal.layout.streams import Known, accepts
 from epochal.model.moments import Ticks
 from epochal.model.versions import (
     UNREAD,
+    Appended,
+    Conflict,
     ExpectedVersion,
+    Outcome,
+    Undetermined,
     Unread,
     expected_head,
     version_of,
@@ -60,7 +57,7 @@ if TYPE_CHECKING:
 
 def append(
     table: str, batch: Packed, expected: ExpectedVersion, start: Known[Page] | Unread = UNREAD
-) -> Steps[Result[Page]]:
+) -> Steps[Outcome]:
     """Append a batch to one stream; retry on newer last pages as long as they meet `expected`.
 
     Args:
@@ -70,29 +67,34 @@ def append(
         TooLarge: the events do not fit an item.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known: Known[Page] | Unread = expected_head(expected) if start is UNREAD else start
-    if known is UNREAD and batch.ids:
+    begin = expected_head(expected) if start is UNREAD else start
+    known: Known[Page]
+    if begin is not UNREAD:
+        known = begin
+    elif batch.ids:
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
         earlier = yield from identified.begin(table, batch, expected)
-        if isinstance(earlier, Written | Unknown | Rejected):
+        if isinstance(earlier, Appended | Undetermined | Conflict):
             return earlier
         known = earlier
-    elif known is UNREAD:
-        known = yield from load_head(table, batch.stream)
-        if not accepts(expected, known):
-            return Rejected(head=known)
+    else:
+        head = yield from load_head(table, batch.stream)
+        if not accepts(expected, head):
+            return conflict_at(head)
+        known = head
     while True:
-        result = yield from append_on(table, batch, known, repeatable=expected in ANYWHERE)
-        if not isinstance(result, Rejected) or not accepts(expected, result.head):
-            return result
-        known = result.head
+        outcome = yield from append_on(table, batch, known, repeatable=expected in ANYWHERE)
+        if not isinstance(outcome, Conflict):
+            return outcome
+        head = refusing_head(outcome)
+        if not accepts(expected, head):
+            return outcome
+        known = head
 
 
-def append_on(
-    table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False
-) -> Steps[Result[Page]]:
-    """Append on exactly the known last page (None: no stream yet); else reject with the last page.
+def append_on(table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False) -> Steps[Outcome]:
+    """Append on exactly the known last page (None: no stream yet); else answer with a conflict.
 
     Args:
         repeatable: whether any place will do. Then unfolds alone are written again if nobody can tell whether they were
@@ -100,21 +102,21 @@ def append_on(
     """
     refused = yield from write(table, batch, known)
     if isinstance(refused, Planned):
-        return refused.written
+        return refused.appended
     head = yield from head_from(table, batch.stream, refused.page)
     since = version_of(known)
-    result = yield from result_after_refusal(batch, head, since, refused, repeatable=repeatable)
-    if result is None and batch.ids:
+    outcome = yield from outcome_after_refusal(batch, head, since, refused, repeatable=repeatable)
+    if outcome is None and batch.ids:
         from epochal.pages import identified  # noqa: PLC0415  likewise
 
-        result = yield from identified.earlier_result(batch, head, since, anywhere=repeatable)
-    return Rejected(head=head) if result is None else result
+        outcome = yield from identified.earlier_outcome(batch, head, since, anywhere=repeatable)
+    return conflict_at(head) if outcome is None else outcome
 
 
-def result_after_refusal(
+def outcome_after_refusal(
     batch: Packed, head: Page | None, since: int, refused: Blocked, *, repeatable: bool
-) -> Steps[Settled | None]:
-    """Return the result of an append whose write was refused; None if it was not applied.
+) -> Steps[Appended | Undetermined | None]:
+    """Return the outcome of an append whose write was refused; None if it was not applied.
 
     Args:
         head: last page of the stream.
@@ -124,15 +126,15 @@ def result_after_refusal(
     if batch.keyed and batch.count:
         if refused.page is None:
             return None
-        return (yield from result_under_key(batch, head, since, later=repeatable, refused=refused))
-    result = own_result(batch, refused)
-    if isinstance(result, Unknown) and not batch.count and repeatable and not _is_deleted(refused.page):
+        return (yield from outcome_under_key(batch, head, since, later=repeatable, refused=refused))
+    outcome = own_outcome(batch, refused)
+    if isinstance(outcome, Undetermined) and not batch.count and repeatable and not _is_deleted(refused.page):
         return None  # unfolds alone may be written again
-    return result
+    return outcome
 
 
-def own_result(batch: Packed, refused: Blocked) -> Settled | None:
-    """Return the result of a refused write, from the page that refused it; None if it was not applied."""
+def own_outcome(batch: Packed, refused: Blocked) -> Appended | Undetermined | None:
+    """Return the outcome of a refused write, from the page that refused it; None if it was not applied."""
     planned = refused.planned
     if planned is None:
         return None
@@ -140,17 +142,17 @@ def own_result(batch: Packed, refused: Blocked) -> Settled | None:
         case Applied() as applied:
             # If other writes followed, only the planned write still has the token that this one left.
             token = applied.page.token() if applied.is_latest else planned.token
-            return Written(first=applied.first, version=applied.end, token=token)
+            return Appended(first=applied.first, version=applied.end, token=token)
         case Unknowable():
-            return Unknown(first=planned.first)
+            return Undetermined(first=planned.first)
         case NotApplied():
             return None
 
 
-def result_under_key(
+def outcome_under_key(
     batch: Packed, head: Page | None, since: int, *, later: bool, refused: Blocked | None = None
-) -> Steps[Settled | None]:
-    """Return the result of an earlier append under the key of a batch, by any process; None if none.
+) -> Steps[Appended | Undetermined | None]:
+    """Return the outcome of an earlier append under the key of a batch, by any process; None if none.
 
     Args:
         head: last page of the stream.
@@ -171,25 +173,25 @@ def result_under_key(
         # stamp. Two decisions under one key at one time have the same stamp, even if they decide differently.
         planned = refused.planned if refused is not None and refused.lost else None
         own = planned is not None and planned.stamp == verdict.stamp and not is_decision(batch)
-        return verdict.written(replayed=not own)
-    return unknown_from(head, sought.first) if isinstance(verdict, Unknowable) else None
+        return verdict.appended(replayed=not own)
+    return undetermined_from(head, sought.first) if isinstance(verdict, Unknowable) else None
 
 
-def decided(key: DecisionKey, head: Page, since: int) -> Steps[Settled | None]:
-    """Return the result of a decision under a key, from index `since` on; None if there is none."""
+def decided(key: DecisionKey, head: Page, since: int) -> Steps[Appended | Undetermined | None]:
+    """Return the outcome of a decision under a key, from index `since` on; None if there is none."""
     sought = KeyedAppend.of_decision(key, since)
     verdict = yield from was_applied(sought, [head])
     if isinstance(verdict, Applied):
-        return verdict.written(replayed=True)
-    return unknown_from(head, sought.first) if isinstance(verdict, Unknowable) else None
+        return verdict.appended(replayed=True)
+    return undetermined_from(head, sought.first) if isinstance(verdict, Unknowable) else None
 
 
-def unknown_from(head: Page, first: int) -> Unknown:
-    """Make the result of an append that may be among pruned events from index `first` on.
+def undetermined_from(head: Page, first: int) -> Undetermined:
+    """Make the outcome of an append that may be among pruned events from index `first` on.
 
     While a stream is being deleted, its last page loses its events first; then the append may be there.
     """
-    return Unknown(first=max(first, head.index) if is_pruned(head, head.index) else first)
+    return Undetermined(first=max(first, head.index) if is_pruned(head, head.index) else first)
 
 
 def _is_deleted(page: Page | None) -> bool:

@@ -28,10 +28,10 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from epochal.errors import TooLarge, Unavailable
-from epochal.layout.streams import NEVER, Known, Unmet
+from epochal.layout.streams import NEVER, Known
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import version_of
+from epochal.model.versions import Conflict, version_of
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
@@ -138,11 +138,12 @@ class Plan:
         return (*pages, *self.checks.values(), *self.records, *self.also)
 
 
-def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
+def commit(wanted: Commit[T]) -> Steps[Made | Conflict | T]:
     """Commit to all streams or to none, and retry on the pages that come back, until the caller ends it.
 
     Returns:
-        `Made`; or `Unmet`, if a condition of the program's own failed; or the result that a function of `wanted` gave.
+        `Made`; or a conflict that is `unmet`, if a condition of the program's own failed; or the result that a function
+        of `wanted` gave.
 
     Raises:
         TooLarge: the events fit no item, or no transaction; an item of the caller's own would become too large.
@@ -187,7 +188,7 @@ def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
                 moved = yield from _came_back(wanted.table, plan, reply)
                 if unmet:
                     check_over(reply, moved)
-                    return (yield from wanted.matters(moved)) or Unmet(items=unmet)
+                    return (yield from wanted.matters(moved)) or Conflict(unmet=unmet)
 
 
 def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:

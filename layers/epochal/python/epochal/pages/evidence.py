@@ -46,9 +46,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.streams import NEVER, Written, decided_events
+from epochal.layout.streams import NEVER, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
+from epochal.model.versions import Appended
 from epochal.pages.batch import WHOSE, Packed, rest_of
 from epochal.pages.frames import TIME_BYTES, stamp_of, time_of
 from epochal.pages.items import Page, read_page
@@ -81,14 +82,14 @@ class Applied:
         """Whether nothing was written to the page after the append."""
         return self.page.version == self.end and self.page.stamp is None
 
-    def written(self, *, replayed: bool) -> Written:
-        """Return the result of the append, with the token of the page as the append left it.
+    def appended(self, *, replayed: bool) -> Appended:
+        """Return the outcome of the append, with the token of the page as the append left it.
 
         The token is never of a later state, even one with other unfolds alone: an append on such a token would replace
         what its caller has not seen.
         """
         token = self.page.token() if self.is_latest else left_by(self.page, self.end, self.stamp)
-        return Written(first=self.first, version=self.end, token=token, replayed=replayed)
+        return Appended(first=self.first, version=self.end, token=token, replayed=replayed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

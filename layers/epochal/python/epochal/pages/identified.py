@@ -23,10 +23,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.queries import IdTaken
-from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
+from epochal.layout.streams import accepts, id_in
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
+from epochal.model.versions import (
+    MAX_VERSION,
+    NO_STREAM,
+    Appended,
+    Conflict,
+    ExpectedVersion,
+    Undetermined,
+    version_of,
+)
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import (
     Applied,
@@ -49,55 +58,57 @@ small events has some hundred; each page has an append at least. Four KB cost a 
 
 def begin(
     table: str, batch: Packed, expected: ExpectedVersion
-) -> Steps[Page | Settled | Rejected[Page] | None]:
+) -> Steps[Page | Appended | Undetermined | Conflict | None]:
     """Read the last page of a stream, before a batch with ids is appended to it.
 
     Returns:
-        The last page to append on (None: no stream yet); or the result, if the batch was appended before, or the stream
-        is not as expected.
+        The last page to append on (None: no stream yet); or the outcome, if the batch was appended before, or the
+        stream is not as expected.
     """
     head: Page | None
     if expected in ANYWHERE:
         head = yield from _load_back(table, batch.stream)
-        ended = None if head is None else (yield from result_on_last_pages(batch, head))
+        ended = None if head is None else (yield from outcome_on_last_pages(batch, head))
         head = head and replace(head, before=())
     else:
         head, ended = (yield from load_head(table, batch.stream)), None
         if not accepts(expected, head):
             since = 0 if expected is NO_STREAM else version_of(expected)
-            ended = yield from earlier_result(batch, head, since, anywhere=False)
+            ended = yield from earlier_outcome(batch, head, since, anywhere=False)
     if ended is not None:
         return ended
-    return head if accepts(expected, head) else Rejected(head=head)
+    return head if accepts(expected, head) else conflict_at(head)
 
 
-def all_before(
-    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
-) -> Steps[tuple[Written, ...] | None]:
+def all_before(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> Steps[Appended | None]:
     """Look for an earlier append of batches to several streams, one of which is not as expected.
 
     Returns:
-        The results, if every batch is in its stream already; None if not.
+        The outcome, if every batch is in its stream already; None if not.
     """
     begun = yield from _each_begun(table, appends)
     heads = {
-        batch.stream: each.head if isinstance(each, Rejected) else each
+        batch.stream: refusing_head(each) if isinstance(each, Conflict) else each
         for (batch, _), each in zip(appends, begun, strict=True)
-        if not isinstance(each, Written | Unknown)
+        if not isinstance(each, Appended | Undetermined)
     }
     if heads and len(heads) < len(begun):
         # A transaction that is under way may show in one stream earlier than in another.
         places = {(stream, index): None for stream, head in heads.items() for index in _ends(head)}
         yield from settled((table, page_key(*place)) for place in places)
         begun = yield from _each_begun(table, appends)
-    written = tuple(each for each in begun if isinstance(each, Written))
-    return written if len(written) == len(begun) else None
+    streams = {
+        batch.stream: outcome
+        for (batch, _), outcome in zip(appends, begun, strict=True)
+        if isinstance(outcome, Appended)
+    }
+    return Appended(streams=streams, replayed=True) if len(streams) == len(begun) else None
 
 
 def _each_begun(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
-) -> Steps[list[Page | Settled | Rejected[Page] | None]]:
-    begun: list[Page | Settled | Rejected[Page] | None] = []
+) -> Steps[list[Page | Appended | Undetermined | Conflict | None]]:
+    begun: list[Page | Appended | Undetermined | Conflict | None] = []
     for batch, expected in appends:
         begun.append((yield from begin(table, batch, expected)))
     return begun
@@ -108,7 +119,9 @@ def _ends(head: Page | None) -> tuple[int, ...]:
     return (0,) if head is None else (head.index, head.version)
 
 
-def earlier_result(batch: Packed, head: Page | None, since: int, *, anywhere: bool) -> Steps[Settled | None]:
+def earlier_outcome(
+    batch: Packed, head: Page | None, since: int, *, anywhere: bool
+) -> Steps[Appended | Undetermined | None]:
     """Look for an earlier append of the same ids; None if there is none.
 
     Args:
@@ -121,26 +134,28 @@ def earlier_result(batch: Packed, head: Page | None, since: int, *, anywhere: bo
     if head is None or head.deleted or (not anywhere and head.version < since + batch.count):
         return None
     if anywhere:
-        return (yield from _result_anywhere(batch, _in_hand(head), since))
+        return (yield from _outcome_anywhere(batch, _in_hand(head), since))
     end = since + batch.count
     # The events of one append are on one page.
     most = LOOKED_BACK if end == head.version else 1
     sought = SameIds(ids=batch.ids, first=since, end=end, anywhere=False, most=most)
-    return _result(batch, since, (yield from was_applied(sought, _in_hand(head))))
+    return _outcome(batch, since, (yield from was_applied(sought, _in_hand(head))))
 
 
-def result_on_last_pages(batch: Packed, head: Page) -> Steps[Settled | None]:
-    """Return the result of an earlier append of the ids, from the pages read with the head; None if none.
+def outcome_on_last_pages(batch: Packed, head: Page) -> Steps[Appended | Undetermined | None]:
+    """Return the outcome of an earlier append of the ids, from the pages read with the head; None if none.
 
     Raises:
         IdTaken: some of the ids are there, and not all of them in a row.
     """
     pages = _in_hand(head)
-    return (yield from _result_anywhere(batch, pages, pages[-1].base))
+    return (yield from _outcome_anywhere(batch, pages, pages[-1].base))
 
 
-def _result_anywhere(batch: Packed, pages: Sequence[Page], first: int) -> Steps[Settled | None]:
-    """Return the result of an earlier append of the ids from index `first` on; None if there is none.
+def _outcome_anywhere(
+    batch: Packed, pages: Sequence[Page], first: int
+) -> Steps[Appended | Undetermined | None]:
+    """Return the outcome of an earlier append of the ids from index `first` on; None if there is none.
 
     Args:
         pages: last pages of the stream, newest first.
@@ -150,15 +165,15 @@ def _result_anywhere(batch: Packed, pages: Sequence[Page], first: int) -> Steps[
     """
     end = pages[0].version
     sought = SameIds(ids=batch.ids, first=first, end=end, anywhere=True, most=LOOKED_BACK)
-    return _result(batch, first, (yield from was_applied(sought, pages)))
+    return _outcome(batch, first, (yield from was_applied(sought, pages)))
 
 
-def _result(batch: Packed, first: int, verdict: Verdict) -> Settled | None:
+def _outcome(batch: Packed, first: int, verdict: Verdict) -> Appended | Undetermined | None:
     match verdict:
         case Applied() as applied:
-            return applied.written(replayed=True)
+            return applied.appended(replayed=True)
         case Unknowable():
-            return Unknown(first=first)
+            return Undetermined(first=first)
         case NotApplied(taken=taken):
             if taken is None:
                 return None

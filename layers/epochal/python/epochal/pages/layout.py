@@ -6,24 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from epochal.deferred import DeferredModule
-from epochal.layout.streams import (
-    Also,
-    Answer,
-    Batch,
-    DecidedBefore,
-    EncodedUnfold,
-    Known,
-    Result,
-    Results,
-    Unmet,
-)
+from epochal.layout.streams import Also, Batch, EncodedUnfold, Known
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import ANY, UNREAD, ExpectedVersion, Token
+from epochal.model.versions import ANY, UNREAD, ExpectedVersion, Outcome, Token
 from epochal.pages.appending import append, append_on, decided, is_new
 from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.fullness import ROOM
 from epochal.pages.items import Page
-from epochal.pages.joined import append_whole, results_of_joined
+from epochal.pages.joined import append_whole, outcomes_of_joined
 from epochal.pages.reading import advance, begin, load_head, load_whole, stand
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
@@ -32,7 +22,7 @@ if TYPE_CHECKING:
     from epochal.layout import key_moments
     from epochal.layout.queries import Condition
     from epochal.pages import pruning, several
-    from epochal.pages.tags.append import MixedResult, TaggedBatch
+    from epochal.pages.tags.append import TaggedBatch
     from epochal.pages.tags.entries import TagStreams
 else:
     key_moments = DeferredModule("epochal.layout.key_moments")
@@ -63,14 +53,14 @@ class Pages:
 
     def append(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
-    ) -> Steps[Answer[Page]]:
+    ) -> Steps[Outcome]:
         """Append a batch if the stream has the expected version; under a key, append it only once."""
         if key is None:
             return (yield from append(table, packed(batch), expected))
         return (yield from several.append_once(table, packed(batch), expected, key))
 
-    def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
-        """Append a batch on exactly the known last page; else reject it with the last page."""
+    def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Outcome]:
+        """Append a batch on exactly the known last page; else answer with a conflict."""
         return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
@@ -88,7 +78,7 @@ class Pages:
         appends: Sequence[tuple[Batch, ExpectedVersion]],
         key: str | None = None,
         also: Also = (),
-    ) -> Steps[Results[Page] | Unmet]:
+    ) -> Steps[Outcome]:
         """Append batches to several streams, with writes to the program's own tables; all or nothing."""
         return (yield from several.append_all(table, _all_packed(appends), key, also))
 
@@ -99,7 +89,7 @@ class Pages:
         reads: Sequence[tuple[str, Known[Page]]],
         key: str | None = None,
         also: Also = (),
-    ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
+    ) -> Steps[Outcome]:
         """Append batches if these streams and those in `reads` have the known last pages; all or nothing."""
         return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
 
@@ -113,7 +103,7 @@ class Pages:
         *,
         reads: Mapping[str, Known[Page]] | None = None,
         decided: bool = False,
-    ) -> Steps[MixedResult | Unmet]:
+    ) -> Steps[Outcome]:
         """Append events with tags to streams, if nothing new matches a condition; all or nothing."""
         from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  most appends have no tags
 
@@ -122,19 +112,19 @@ class Pages:
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
-    ) -> Steps[tuple[Result[Page], ...]]:
-        """Append batches to one stream in one write, at any version; return a result for each."""
+    ) -> Steps[tuple[Outcome, ...]]:
+        """Append batches to one stream in one write, at any version; return an outcome for each."""
         packs = [packed(batch) for batch in batches]
-        result = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
-        return tuple(results_of_joined(packs, result))
+        outcome = yield from append(table, joined(packs), ANY, UNREAD if start is None else start)
+        return tuple(outcomes_of_joined(packs, outcome))
 
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Page]
-    ) -> Steps[tuple[Result[Page], ...]]:
+    ) -> Steps[tuple[Outcome, ...]]:
         """Append batches as `append_together` does, on exactly the known last page."""
         packs = [packed(batch) for batch in batches]
-        result = yield from append_whole(table, joined(packs), known)
-        return tuple(results_of_joined(packs, result))
+        outcome = yield from append_whole(table, joined(packs), known)
+        return tuple(outcomes_of_joined(packs, outcome))
 
     def load(
         self, table: str, stream: str, *, consistent: bool = True, whole: bool = False

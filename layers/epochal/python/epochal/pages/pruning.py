@@ -24,9 +24,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts
+from epochal.layout.outcomes import conflict_at
+from epochal.layout.streams import Batch, PruneProgress, accepts
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import ExpectedVersion, version_of
+from epochal.model.versions import Conflict, ExpectedVersion, version_of
 from epochal.pages.batch import packed
 from epochal.pages.frames import Frame, stamp_of
 from epochal.pages.items import Page, page_key, read_page, write_page
@@ -61,16 +62,16 @@ def prune(
 
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, writes: int = WRITES
-) -> Steps[PruneProgress | Rejected[Page]]:
+) -> Steps[PruneProgress | Conflict]:
     """Prune a whole stream, with its unfolds; leave a tombstone, or an open stream if `leave_open`.
 
-    A delete of a deleted stream empties its remaining pages. `Rejected` is returned if the stream does not exist or
+    A delete of a deleted stream empties its remaining pages. A conflict is returned if the stream does not exist or
     does not have the expected version.
     """
     head = yield from load_head(table, stream)
     while head is not None and not _ended(head, leave_open=leave_open):
         if not accepts(expected, head):
-            return Rejected(head=head)
+            return conflict_at(head)
         end = _end_of(head, etag, leave_open=leave_open)
         reply = yield _ending(table, head, end)
         if isinstance(reply, Done):
@@ -81,7 +82,7 @@ def delete(
         if head is not None and refusing is not None and reply.ambiguous and _follows(refusing, end):
             return (yield from _rest(table, head, end.version, etag, writes))
     if head is None:
-        return Rejected(head=None)
+        return conflict_at(None)
     return (yield from _rest(table, head, head.version, etag, writes))
 
 

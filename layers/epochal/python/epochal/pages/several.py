@@ -11,7 +11,7 @@ a stream is not as expected, the record is read before the conflict is returned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, cast
 
 from epochal.errors import CorruptData
@@ -26,24 +26,23 @@ from epochal.layout.key_records import (
     read_record,
 )
 from epochal.layout.once import UnfoldsRefused
-from epochal.layout.streams import (
-    Also,
-    Answer,
-    DecidedBefore,
-    Known,
-    Rejected,
-    Results,
-    Settled,
-    Unknown,
-    Unmet,
-    Written,
-    accepts,
-    decision_id,
-)
+from epochal.layout.outcomes import combine_outcomes, conflict_at, refusing_head
+from epochal.layout.streams import Also, Known, accepts, decision_id
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import Ticks, unix_seconds
-from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
-from epochal.pages.appending import append_on, is_new, result_after_refusal, result_under_key
+from epochal.model.versions import (
+    NO_STREAM,
+    UNREAD,
+    Appended,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Token,
+    Undetermined,
+    expected_head,
+    version_of,
+)
+from epochal.pages.appending import append_on, is_new, outcome_after_refusal, outcome_under_key
 from epochal.pages.batch import Packed
 from epochal.pages.commit import (
     Commit,
@@ -72,14 +71,14 @@ _NO_ETAG: Final = "00" * _ETAG_BYTES
 StreamRead = tuple[str, Known[Page]]
 """Name of a stream, and what is known of its last page."""
 
-StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
-"""Result other than a commit: the streams that are not as expected, or the outcome of an earlier call."""
+StreamsEnd: TypeAlias = Conflict | Appended
+"""Outcome other than a commit: the streams that are not as expected, or the outcome of an earlier call."""
 
 
 def append_all(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], key: str | None = None, also: Also = ()
-) -> Steps[Results[Page] | Unmet]:
-    """Append to several streams, or to none of them; return the results.
+) -> Steps[Outcome]:
+    """Append to several streams, or to none of them; return the outcome, with that of each stream.
 
     The batches are of one append: their stamps differ by time alone.
 
@@ -93,19 +92,21 @@ def append_all(
     """
     if key is not None and len(appends) == 1:
         ((batch, expected),) = appends
-        result = yield from append_once(table, batch, expected, key, also)
-        return result if isinstance(result, Unmet) else (result,)
+        return _of_one(batch.stream, (yield from append_once(table, batch, expected, key, also)))
     once = None if key is None else SeveralKey.of_append([batch for batch, _ in appends], key)
     part = StreamsPart.of(table, appends, key=once)
-    ended = yield from commit(replace(part.commit, also=also))
-    if isinstance(ended, Unmet):
-        return ended
-    results = part.results(ended)
-    if any(isinstance(each, Rejected) for each in results) and all(batch.ids for batch, _ in appends):
+    outcome = part.outcome((yield from commit(replace(part.commit, also=also))))
+    if isinstance(outcome, Conflict) and outcome.streams and all(batch.ids for batch, _ in appends):
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
-        return (yield from identified.all_before(table, appends)) or results
-    return results
+        return (yield from identified.all_before(table, appends)) or outcome
+    return outcome
+
+
+def _of_one(stream: str, outcome: Outcome) -> Outcome:
+    """Return the outcome of an append to one stream as that of an append to several."""
+    is_unmet = isinstance(outcome, Conflict) and outcome.unmet
+    return outcome if is_unmet else combine_outcomes({stream: outcome})
 
 
 def append_all_on(
@@ -114,30 +115,28 @@ def append_all_on(
     reads: Sequence[StreamRead],
     key: str | None = None,
     also: Also = (),
-) -> Steps[Results[Page] | DecidedBefore | Unmet]:
+) -> Steps[Outcome]:
     """Append like `append_all`, if the known last pages, and those of `reads`, are unchanged.
 
-    Where nothing is appended, that is all that is asked. Results are of the appends, and then of the reads; None where
-    a stream that was only read is in nobody's way. Under a key they may be those of an earlier call; one append alone
-    that is keyed is as `layout.once` wants it.
+    Where nothing is appended, that is all that is asked. Under a key the outcome may be that of an earlier call, which
+    includes the streams that were only read; one append alone that is keyed is as `layout.once` wants it.
     """
     if not appends:
         moved = yield from unmoved(table, dict(reads))
-        return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
+        conflicts = {stream: conflict_at(moved[stream]) for stream, _ in reads if stream in moved}
+        return Conflict(streams=conflicts) if conflicts else Appended()
     if len(appends) == 1 and appends[0][0].keyed:
         ((batch, known),) = appends
         attempts = PageAttempts(table=table, batch=batch, also=also)
-        result = yield from attempts.append_on(known, repeatable=True)
-        return result if isinstance(result, Unmet) else (result,)
+        return _of_one(batch.stream, (yield from attempts.append_on(known, repeatable=True)))
     heads = {batch.stream: known for batch, known in appends}
     names = [*heads, *(stream for stream, _ in reads)]
     once = None if key is None else SeveralKey.of(names, key, appends[0][0].now)
     part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), once)
-    ended = yield from commit(replace(part.commit, known={**part.reads, **heads}, also=also))
-    return ended if isinstance(ended, DecidedBefore | Unmet) else part.results(ended)
+    return part.outcome((yield from commit(replace(part.commit, known={**part.reads, **heads}, also=also))))
 
 
-def decided_all(table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[DecidedBefore | None]:
+def decided_all(table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[Appended | None]:
     """Return the outcome of an earlier decision on these streams under the key; None if there is none."""
     return SeveralKey.of(streams, key, now).before(table)
 
@@ -177,7 +176,7 @@ class SeveralKey:
             streams=tuple(sorted(counts)), record=record, append_id=batches[0].append_id, counts=counts
         )
 
-    def note(self, table: str, left: Mapping[str, Written]) -> Put:
+    def note(self, table: str, left: Mapping[str, Appended]) -> Put:
         """Make the write of the key's record, which says what the append leaves in each stream."""
         out = Writer()
         for stream in self.streams:
@@ -187,12 +186,12 @@ class SeveralKey:
             out.add(bytes.fromhex(left[stream].token.etag or _NO_ETAG))
         return made_record(table, self.record, self.append_id, out.written(), self.seen[-1:])
 
-    def before(self, table: str) -> Steps[DecidedBefore | None]:
+    def before(self, table: str) -> Steps[Appended | None]:
         """Read the key's record and return the outcome that it contains; None if there is no record."""
         record = yield from load_record(table, self.record)
         return None if record is None else (yield from self.told(table, record))
 
-    def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore]:
+    def told(self, table: str, found: RecordContents) -> Steps[Appended]:
         """Return the outcome that the key's record contains, once every stream shows its events.
 
         Each token is of the page as the append left it, even if others have written to the page since.
@@ -208,12 +207,11 @@ class SeveralKey:
             tokens[stream] = Token(version=version, etag=None if etag == _NO_ETAG else etag)
         own = (read_record(record.item) for plan in self.sent for record in plan.records)
         replayed = self.counts is None or found not in own
-        return DecidedBefore(
-            streams={
-                stream: Written(first=firsts[stream], version=token.version, token=token, replayed=replayed)
-                for stream, token in (yield from _waited_for(table, firsts, tokens)).items()
-            }
-        )
+        streams = {
+            stream: Appended(first=firsts[stream], version=token.version, token=token, replayed=replayed)
+            for stream, token in (yield from _waited_for(table, firsts, tokens)).items()
+        }
+        return Appended(streams=streams, replayed=replayed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,13 +268,13 @@ class StreamsPart:
 
     def matters(self, moved: Heads) -> Steps[StreamsEnd | None]:
         """Return the streams that are not as expected, or the outcome of an earlier call under the key."""
-        rejected = {
-            stream: Rejected(head=head) for stream, head in moved.items() if not self._accepts(stream, head)
+        conflicts = {
+            stream: conflict_at(head) for stream, head in moved.items() if not self._accepts(stream, head)
         }
-        if rejected and self.key is not None:
-            return (yield from self.key.before(self.table)) or rejected
+        if conflicts and self.key is not None:
+            return (yield from self.key.before(self.table)) or Conflict(streams=conflicts)
         yield from ()
-        return rejected or None
+        return Conflict(streams=conflicts) if conflicts else None
 
     def records(self, writes: Writes) -> Sequence[Put]:
         """Make the write of the key's record; empty without a key."""
@@ -284,7 +282,7 @@ class StreamsPart:
             return ()
         read = {stream: _as_read(known) for stream, known in self.reads.items()}
         return (
-            self.key.note(self.table, read | {stream: write.written for stream, write in writes.items()}),
+            self.key.note(self.table, read | {stream: write.appended for stream, write in writes.items()}),
         )
 
     def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
@@ -298,17 +296,14 @@ class StreamsPart:
             return (yield from self.key.told(self.table, read_record(item)))
         return None if refusal.failed else (yield from self.key.before(self.table))
 
-    def results(self, came: Made | StreamsEnd) -> Results[Page]:
-        """Return the results, in the order of the appends, then of the reads."""
-        match came:
-            case Made():
-                writes = came.writes.values()
-                results = (write.written if came.certain else Unknown(first=write.first) for write in writes)
-                return (*results, *(None for _ in self.reads))
-            case DecidedBefore():
-                return tuple(came.streams[stream] for stream in self.batches)
-            case _:
-                return tuple(came.get(stream) for stream in (*self.batches, *self.reads))
+    def outcome(self, ended: Made | StreamsEnd) -> Outcome:
+        """Make the outcome of the append, with that of each stream, in the order of the appends."""
+        if isinstance(ended, Made):
+            return outcome_of_streams(ended, self.batches)
+        if isinstance(ended, Appended):
+            return ended
+        order = [stream for stream in (*self.batches, *self.reads) if stream in ended.streams]
+        return replace(ended, streams={stream: ended.streams[stream] for stream in order})
 
     def _accepts(self, stream: str, head: Page | None) -> bool:
         """Whether a stream's head is as it was read, or has the expected version."""
@@ -317,16 +312,23 @@ class StreamsPart:
         return accepts(self.expected[stream], head)
 
 
+def outcome_of_streams(made: Made, streams: Iterable[str]) -> Appended | Undetermined:
+    """Make the outcome of a commit that was applied, or may have been, with that of each of these streams."""
+    if made.certain:
+        return Appended(streams={stream: made.writes[stream].appended for stream in streams})
+    return Undetermined(streams={stream: Undetermined(first=made.writes[stream].first) for stream in streams})
+
+
 def exactly(known: Known[Page]) -> ExpectedVersion:
     """Return the expected version that only this last page meets."""
     return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
 
 
-def _as_read(known: Known[Page]) -> Written:
+def _as_read(known: Known[Page]) -> Appended:
     """Make the outcome of a stream that was only read: a write without events."""
     version = version_of(known)
     token = Token(version=version, etag=None if known is None else known.etag)
-    return Written(first=version, version=version, token=token)
+    return Appended(first=version, version=version, token=token)
 
 
 def left_in(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
@@ -364,7 +366,9 @@ def _has(page: Page, first: int, version: int, time: Ticks) -> bool:
     return has_write and page.time >= time
 
 
-def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Made | Unmet | T | Settled]:
+def searched(
+    batch: Packed, wanted: Commit[T], *, repeatable: bool
+) -> Steps[Made | Conflict | T | Appended | Undetermined]:
     """Commit a batch under a key that has no record of its result.
 
     If the commit was refused, the stream is searched for an append under the key: by another process, or by a try whose
@@ -373,13 +377,13 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
     ended = yield from commit(replace(wanted, keyed=True))
     if isinstance(ended, Made):
         return ended
-    moved = ended.get(batch.stream) if isinstance(ended, dict) else None
-    head = moved.head if isinstance(moved, Rejected) else (yield from load_head(wanted.table, batch.stream))
+    moved = ended.streams.get(batch.stream) if isinstance(ended, Conflict) else None
+    head = (yield from load_head(wanted.table, batch.stream)) if moved is None else refusing_head(moved)
     planned = wanted.sent[-1].writes[batch.stream] if wanted.sent else None
     refused = Blocked(page=head, planned=planned, lost=planned is not None)
     since = version_of(wanted.known[batch.stream])
-    result = yield from result_after_refusal(batch, head, since, refused, repeatable=repeatable)
-    return result or ended
+    outcome = yield from outcome_after_refusal(batch, head, since, refused, repeatable=repeatable)
+    return ended if outcome is None else combine_outcomes({batch.stream: outcome})
 
 
 # The attempts that `layout.once` makes with a batch under an idempotency key.
@@ -387,7 +391,7 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
 
 def append_once(
     table: str, batch: Packed, expected: ExpectedVersion, key: str, also: Also = ()
-) -> Steps[Answer[Page]]:
+) -> Steps[Outcome]:
     """Append a batch under a caller's key, unless an earlier call has appended it."""
     attempts = PageAttempts(table=table, batch=batch, also=also)
     record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
@@ -408,28 +412,27 @@ class PageAttempts:
         """Read the stream's last page."""
         return load_head(self.table, self.batch.stream)
 
-    def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Answer[Page]]:
+    def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Outcome]:
         """Append on exactly the known last page, in one commit with the writes of `also`."""
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
         part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
         commit_on_head = replace(part.commit, known={self.batch.stream: known}, also=self.also)
         ended = yield from searched(self.batch, commit_on_head, repeatable=repeatable)
-        if isinstance(ended, Unmet | Written | Unknown):
-            return ended
-        return cast("Answer[Page]", part.results(ended)[0])
+        outcome = outcome_of_streams(ended, part.batches) if isinstance(ended, Made) else ended
+        return outcome.streams.get(self.batch.stream, outcome)
 
     def is_new(self, known: Known[Page]) -> bool | None:
         """Whether the known last page is not newer than the key's moment; None if the key has no moment."""
         return is_new(known, self.batch.above)
 
-    def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+    def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Appended | Undetermined | None]:
         """Look for an append of the batch's events under its key from index `since` on; None if none."""
-        return result_under_key(self.batch, head, since, later=repeatable)
+        return outcome_under_key(self.batch, head, since, later=repeatable)
 
     def unfold_on(
         self, known: Known[Page], record: KeyRecord, seen: RecordContents | None
-    ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
+    ) -> Steps[Token | UnfoldsRefused[Page] | Conflict]:
         """Write unfolds alone, with the key's record and the writes of `also`, in one commit."""
         stream = self.batch.stream
         part = StreamsPart.of(self.table, [(self.batch, exactly(known))]).commit

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.streams import Known, Written
+from epochal.layout.streams import Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import MAX_VERSION, Expected, Token, version_of
+from epochal.model.versions import MAX_VERSION, Appended, Expected, Token, version_of
 from epochal.pages.batch import MARK_BYTES, Packed
 from epochal.pages.frames import Frame, refer_to, stamp_of, time_of
 from epochal.pages.fullness import REFER_FROM, fits, is_full
@@ -70,9 +70,9 @@ class Planned:
         return self.token.version - self.count
 
     @property
-    def written(self) -> Written:
-        """Result of the append, if the write is applied."""
-        return Written(first=self.first, version=self.token.version, token=self.token)
+    def appended(self) -> Appended:
+        """Outcome of the append, if the write is applied."""
+        return Appended(first=self.first, version=self.token.version, token=self.token)
 
     @property
     def key(self) -> Key:

@@ -9,24 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.decision_keys import DecisionKey
+from epochal.layout.outcomes import combine_outcomes
 from epochal.layout.streams import (
     Also,
     AnyStreamLayout,
     Batch,
-    DecidedBefore,
     EncodedEvent,
     Head,
     Known,
-    Result,
-    Results,
     SeveralStreams,
     TaggedStreams,
-    Unmet,
-    Written,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event
@@ -41,15 +37,16 @@ from epochal.model.versions import (
     Outcome,
     Position,
     StreamAppend,
+    Undetermined,
     check_expected,
 )
-from epochal.pages.tags.append import MixedResult, TaggedBatch
+from epochal.pages.tags.append import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
-from epochal.store.answers import outcome_of, refusals_of, token_of
+from epochal.store.answers import complete, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
-from epochal.store.outcomes import also_conflict, combine_outcomes, condition_error, explain_also_errors
+from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
@@ -133,17 +130,17 @@ def append_on(
     appends: Sequence[StreamAppend],
     options: AppendOptions,
     key: DecisionKey | str | None,
-) -> Mapping[str, Result[Head] | None] | Conflict:
+) -> Outcome:
     """Append events with tags, or under a query, on exactly the known heads of streams.
 
     Args:
         known: known heads of the streams that are appended to, and of others that are only read and must be unchanged.
-        forbidden: the condition, and writes to other tables.
+        options: the condition, and writes to other tables.
         key: idempotency key of the decision.
 
     Returns:
-        The result for each stream; or a `Conflict` with the events that match the query, or the items that `also`
-        forbids.
+        The outcome, with that of each stream; or a conflict with the events that match the query, or the items that
+        `also` forbids.
     """
     options, writes = options.checked(store), list[StreamAppend]()
     for append in appends:
@@ -157,8 +154,8 @@ def append_on(
         record = key if isinstance(key, str) else None
         if isinstance(key, DecisionKey):
             stored = [key.on(*stored)]
-        results, tags = _with_tags(store, writes, stored, options, record, reads=reads)
-    return tags if isinstance(tags, Conflict) else results
+        outcome = _with_tags(store, writes, stored, options, record, reads=reads)
+    return also_conflict(outcome) if isinstance(outcome, Conflict) and outcome.unmet else outcome
 
 
 def append_tagged_on(
@@ -167,17 +164,17 @@ def append_tagged_on(
     appends: Sequence[StreamAppend],
     key: DecisionKey | str | None,
     also: Also,
-) -> Mapping[str, Result[Head] | None]:
+) -> Outcome:
     """Append events with tags on exactly the known heads of streams (`Streams.append_on`).
 
     Returns:
-        The result for each stream.
+        The outcome, with that of each stream.
 
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
     """
     outcome = append_on(store, known, appends, AppendOptions(also=also), key)
-    if isinstance(outcome, Conflict):  # caused by `also`, since there is no query
+    if isinstance(outcome, Conflict) and outcome.unmet:
         raise condition_error(outcome)
     return outcome
 
@@ -188,7 +185,7 @@ def append_all_on(
     known: Mapping[str, Known[Head]],
     key: str | None,
     also: Also,
-) -> Mapping[str, Result[Head] | None] | DecidedBefore:
+) -> Outcome:
     """Append batches on exactly the known heads of streams, in one transaction (`Streams.append_on`).
 
     Args:
@@ -196,7 +193,7 @@ def append_all_on(
         known: known heads of these streams, and of others that are only read.
 
     Returns:
-        The result for each stream, or what an earlier decision under the key left in each.
+        The outcome, with that of each stream.
 
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
@@ -205,14 +202,10 @@ def append_all_on(
     writing = [batch.stream for batch, _ in writes]
     reads = [(stream, head) for stream, head in known.items() if stream not in writing]
     with explain_also_errors(also):
-        results: Results[Head] | DecidedBefore | Unmet = store.driver.run(
-            several(store.layout).append_all_on(store.table, writes, reads, key, also)
-        )
-    if isinstance(results, Unmet):
-        raise condition_error(also_conflict(results))
-    if isinstance(results, DecidedBefore):
-        return results
-    return dict(zip((*writing, *(stream for stream, _ in reads)), results, strict=True))
+        outcome = store.driver.run(several(store.layout).append_all_on(store.table, writes, reads, key, also))
+    if isinstance(outcome, Conflict) and outcome.unmet:
+        raise condition_error(also_conflict(outcome))
+    return outcome
 
 
 def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
@@ -308,35 +301,15 @@ def _made(
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
     stored = batches(store, appends, key, options.also, tagged=concerned)
     driver, meter = store.driver.metered()
-    since, results, tags = driver.clock(), cast("Mapping[str, Any]", {}), None
+    since = driver.clock()
     with meter, explain_also_errors(options.also):
         if concerned:
             given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
-            results, tags = _with_tags(store.on(driver), given, stored, options, key)
+            outcome = _with_tags(store.on(driver), given, stored, options, key)
         else:
             pairs = list(zip(stored, expected, strict=True))
-            results_or_refusal = driver.run(
-                several(store.layout).append_all(store.table, pairs, key, options.also)
-            )
-            if isinstance(results_or_refusal, Unmet):
-                tags = also_conflict(results_or_refusal)
-            else:
-                results = dict(zip((append.stream for append in appends), results_or_refusal, strict=True))
-    if isinstance(tags, Conflict):
-        return replace(tags, capacity=meter.capacity)
-    outcomes = {
-        stream: outcome_of(result, NOTHING, since=since, refused=max(counts))
-        for stream, result in results.items()
-        if result is not None
-    }
-    outcome = combine_outcomes(outcomes, meter.capacity)
-    if tags is None or not isinstance(outcome, Appended):
-        return outcome
-    own = {
-        name: replace(each, events=tuple(event for event in tags.events if event.stream == name))
-        for name, each in outcome.streams.items()
-    }
-    return replace(outcome, streams=own, position=tags.position, versions=tags.versions)
+            outcome = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
+    return complete(outcome, meter.capacity, since=since, refused=max(counts))
 
 
 def _check_tags(store: Streams, events: Sequence[Event]) -> None:
@@ -360,20 +333,16 @@ def _with_tags(
     key: str | None,
     *,
     reads: Mapping[str, Known[Head]] | None = None,
-) -> tuple[Mapping[str, Any], Appended | Conflict | None]:
-    """Run an append of events with tags; return the result for each stream and the outcome for the tags.
+) -> Outcome:
+    """Run an append of events with tags; return the outcome for the tags, with that of each stream.
 
     Args:
         reads: known heads of streams that a decision only read; None where this append is no decision.
         key: idempotency key of the append, or of the decision.
-
-    Returns:
-        The result for each stream; and an `Appended` with positions in tags, a `Conflict`, or None where a stream was
-        refused.
     """
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
-    result: MixedResult | Unmet = store.driver.run(
+    outcome = store.driver.run(
         layout.append_tagged(
             tagged.site,
             [
@@ -387,18 +356,23 @@ def _with_tags(
             decided=reads is not None,
         )
     )
-    if isinstance(result, Unmet):
-        return {}, also_conflict(result)
-    tags = result.tags
-    if (
-        tags is None
-        and reads is None
-        and all(isinstance(stream, Written) for stream in result.streams.values())
-    ):
-        tags = _replayed(replace(tagged, driver=store.driver.reading_back()), appends, options)
-    if tags is not None and options.takes is None:
-        tags = replace(tags, events=tagged.whole(tags.events))
-    return result.streams, tags
+    if isinstance(outcome, Undetermined):
+        return outcome
+    if isinstance(outcome, Appended) and not outcome.position.seen and reads is None:
+        # An earlier call made the append, and the key's record tells nothing of tags.
+        return _replayed(outcome, replace(tagged, driver=store.driver.reading_back()), appends, options)
+    if options.takes is None and outcome.events:
+        outcome = replace(outcome, events=tagged.whole(outcome.events))
+    return _with_events(outcome) if isinstance(outcome, Appended) else outcome
+
+
+def _with_events(outcome: Appended) -> Appended:
+    """Return an outcome with the events with tags also in the outcome of their stream."""
+    streams = {
+        name: replace(each, events=tuple(event for event in outcome.events if event.stream == name))
+        for name, each in outcome.streams.items()
+    }
+    return replace(outcome, streams=streams)
 
 
 def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list[Batch]:
@@ -445,8 +419,10 @@ def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
     return dated if dated.id is None else replace(dated, id=None)
 
 
-def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions) -> Appended:
-    """Make the outcome for the tags of an append that an earlier call had made: their current counts."""
+def _replayed(
+    outcome: Appended, tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions
+) -> Appended:
+    """Return the outcome of an append that an earlier call had made, with the current counts of its tags."""
     events: list[Event] = [event for append in appends for event in append.events if event.tags]
     versions = tagged.counts(own_tags(events)) if events else {}
-    return Appended(position=options.after or Position(), versions=versions)
+    return replace(outcome, position=options.after or Position(), versions=versions)

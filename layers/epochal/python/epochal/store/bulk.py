@@ -22,21 +22,19 @@ to a joint write is lost, one check finds out whether all of its appends were ma
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
 from epochal.layout.key_records import KeyRecord, RecordContents, put_record
+from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.streams import (
     NEVER,
     Batch,
     Head,
     JoinedWriters,
     Known,
-    Rejected,
-    Result,
-    Written,
     accepts,
 )
 from epochal.lazy_dataclasses import dataclass, replace
@@ -47,6 +45,7 @@ from epochal.model.tags import Query, Takes
 from epochal.model.versions import (
     NOTHING,
     UNREAD,
+    Appended,
     Conflict,
     ExpectedVersion,
     Outcome,
@@ -60,7 +59,7 @@ from epochal.model.versions import (
 )
 from epochal.plan.ops import Several, Steps
 from epochal.settings import REQUEST_SECONDS
-from epochal.store.answers import outcome_of, refusals_of
+from epochal.store.answers import complete, refusals_of
 from epochal.store.driver import SIDE_BY_SIDE, pool
 from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, shares
 from epochal.store.streams import Streams
@@ -366,23 +365,23 @@ class _Line:
         After a refusal nothing is answered, and the head that came back is returned.
         """
         writes = [entry for entry, is_expected in chosen if is_expected]
-        results: Sequence[Result[Head]] = ()
+        outcomes: Sequence[Outcome] = ()
         if writes:
             self.writing = writes
-            results = yield from self.layout.append_together_on(
+            outcomes = yield from self.layout.append_together_on(
                 self.table, [entry.batch for entry in writes], known
             )
-        if results and isinstance(refused := results[-1], Rejected):
+        if outcomes and isinstance(refused := outcomes[-1], Conflict):
             self._distrust_keys()
-            return refused.head
-        remaining: Iterator[Result[Head]] = iter(results)
+            return refusing_head(refused)
+        remaining = iter(outcomes)
         current: Any = known
         for entry, is_expected in chosen:
             if is_expected:
                 answer = next(remaining)
-                current = answer.token if isinstance(answer, Written) else UNREAD
+                current = answer.token if isinstance(answer, Appended) else UNREAD
                 if current is not UNREAD or entry.append.idempotency_key is None:
-                    entry.result = outcome_of(answer, NOTHING)
+                    entry.result = complete(answer, NOTHING)
             elif current is not UNREAD:
                 entry.result = self._conflict(entry, current)
         return current
@@ -396,8 +395,8 @@ class _Line:
         if isinstance(known, Token):
             return Conflict(version=known.version, token=known)
         count, _ = refusals_of(entry.append.expected)
-        conflict = outcome_of(Rejected(head=known), NOTHING, since=self.since, refused=count)
-        assert isinstance(conflict, Conflict)  # noqa: S101  a rejection is one
+        conflict = complete(conflict_at(known), NOTHING, since=self.since, refused=count)
+        assert isinstance(conflict, Conflict)  # noqa: S101  it is complete, and no other outcome
         return conflict
 
     def _expected(self, entry: _Entry) -> ExpectedVersion:

@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from epochal.errors import EpochalError, InvalidInput, Unavailable
-from epochal.layout.streams import Batch, Head, JoinedWriters, Result, Written
+from epochal.layout.streams import Batch, JoinedWriters
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
-from epochal.store.answers import outcome_of
+from epochal.store.answers import complete
 from epochal.store.driver import Turn, turn
 from epochal.store.outcomes import append_error
 from epochal.store.streams import Streams
@@ -164,17 +164,15 @@ class Writes:
         driver, meter = self._streams.driver.metered()
         batches = [waiting.batch for waiting in taken]
         with meter:
-            results: Sequence[Result[Head]] = driver.run(
-                self._layout.append_together(self._streams.table, batches, start)
-            )
-        if isinstance(last := results[-1], Written):
+            outcomes = driver.run(self._layout.append_together(self._streams.table, batches, start))
+        if isinstance(last := outcomes[-1], Appended):
             with self._lock:
                 self._tokens[stream] = last.token
                 if len(self._tokens) > TOKENS:
                     self._tokens.popitem(last=False)
         return [
-            outcome_of(result, share)
-            for result, share in zip(results, shares(meter.capacity, len(taken)), strict=True)
+            complete(outcome, share)
+            for outcome, share in zip(outcomes, shares(meter.capacity, len(taken)), strict=True)
         ]
 
 

@@ -1,4 +1,4 @@
-"""Combines the outcomes of several streams, makes errors of conflicts, and pauses after a conflict.
+"""Makes errors of conflicts, and pauses after a conflict.
 
 A caller that ignores a returned conflict loses a write. So `append` raises an error where `try_append` returns the
 conflict. Callers of `try_append` on one stream do not load this module, unless they write to other tables, too.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final
 
 from epochal.errors import (
     ConditionUnmet,
@@ -22,52 +22,34 @@ from epochal.errors import (
     WrongExpectedVersion,
     WrongTable,
 )
-from epochal.layout.streams import Also, Unmet
+from epochal.layout.streams import Also
 from epochal.model.versions import (
     NOTHING,
-    Appended,
     AtVersion,
     Capacity,
     Conflict,
     Expected,
     ExpectedVersion,
-    Outcome,
     StreamAppend,
     Token,
     Undetermined,
 )
 from epochal.store.driver import Driver, Patience
 
-T = TypeVar("T")
-
 MAX_NAMED_EVENTS: Final = 3
 """Largest number of events that the message of a refused append names; the error carries all of them."""
 
 
-def also_conflict(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
-    """Make the conflict of an append whose `also` conditions failed, with the items in the way.
-
-    The items are Python values.
+def also_conflict(refused: Conflict, capacity: Capacity = NOTHING) -> Conflict:
+    """Return the conflict of an append whose `also` conditions failed, with the items as Python values.
 
     Args:
-        refused: the layout's answer, with the items by their places in `also`.
+        refused: the layout's conflict, with the items as they are stored, by their places in `also`.
     """
     from epochal.store.also import plain  # noqa: PLC0415  few appends have anything with them
 
-    items = {place: None if item is None else plain(item) for place, item in refused.items.items()}
+    items = {place: None if item is None else plain(item) for place, item in refused.unmet.items()}
     return Conflict(unmet=items, capacity=capacity)
-
-
-def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
-    """Combine the outcomes of an append's streams into one outcome of the whole append."""
-    if conflicts := _those(outcomes, Conflict):
-        return Conflict(streams=conflicts, capacity=capacity)
-    if undetermined := _those(outcomes, Undetermined):
-        return Undetermined(streams=undetermined, capacity=capacity)
-    appended = _those(outcomes, Appended)
-    return Appended(
-        streams=appended, replayed=any(outcome.replayed for outcome in appended.values()), capacity=capacity
-    )
 
 
 def condition_error(outcome: Conflict) -> EpochalError:
@@ -150,10 +132,6 @@ def explain_also_errors(also: Also) -> Iterator[None]:
             raise MissingTable(tables, error.where) from error
         field = f"also[{places[0]}]" if len(places) == 1 else "also"
         raise InvalidInput(field, f"the key is not that of table {tables}") from error
-
-
-def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
-    return {stream: outcome for stream, outcome in outcomes.items() if isinstance(outcome, kind)}
 
 
 # Pauses of a writer that was refused, so that other writers can finish.

@@ -15,21 +15,18 @@ from typing import TYPE_CHECKING
 
 from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import EventsPruned, InvalidInput
+from epochal.layout.outcomes import RefusedAppend, combine_outcomes
 from epochal.layout.streams import (
     NEVER,
     Also,
-    Answer,
     AnyStreamLayout,
     ArchivedStreams,
     Batch,
-    DecidedBefore,
     Head,
     KeyedStreams,
     Known,
     PrunedStreams,
     PruneProgress,
-    Rejected,
-    Result,
     TaggedStreams,
     decision_id,
 )
@@ -49,10 +46,9 @@ from epochal.model.versions import (
     StreamAppend,
     check_expected,
 )
-from epochal.plan.ops import Steps
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
-from epochal.store.answers import RefusedAppend, conflict_of, outcome_of, refusals_of
+from epochal.store.answers import complete, refusals_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
     BodyCodec,
@@ -216,10 +212,10 @@ class Streams:
             return appending.try_append(self, one, options, idempotency_key)
         refused, expected = refusals_of(expected)
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
-        steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
+        steps = self.layout.append(self.table, batch, expected, idempotency_key)
         since = self.driver.clock()
-        result, capacity = self.driver.measured(steps)
-        return outcome_of(result, capacity, since=since, refused=refused)
+        outcome, capacity = self.driver.measured(steps)
+        return complete(outcome, capacity, since=since, refused=refused)
 
     def append_all(
         self,
@@ -463,8 +459,8 @@ class Streams:
         layout = prunable(self.layout, "deleted")
         steps = layout.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         result, capacity = self.driver.measured(steps)
-        if isinstance(result, Rejected):
-            return conflict_of(result.head, capacity)
+        if isinstance(result, Conflict):
+            return replace(result, refused=None, capacity=capacity)
         return _pruned(result, capacity)
 
     def copy_to_archive(self, stream: str, before: int) -> int:
@@ -539,11 +535,11 @@ class Streams:
         *,
         key: DecisionKey | str | None = None,
         also: Also = (),
-    ) -> Mapping[str, Result[Head] | None] | DecidedBefore:
-        """Append on exactly the known heads of streams; return the layout's result for each stream.
+    ) -> Outcome:
+        """Append on exactly the known heads of streams; return the outcome, with that of each stream.
 
-        Heads of streams without an append are only checked. A rejection carries the current head. Without appends, the
-        heads are checked against the store.
+        Heads of streams without an append are only checked. A conflict carries the current heads. Without appends, the
+        heads are checked against the store. The outcome of an earlier decision under the key is `replayed`.
 
         Args:
             known: known head of each stream, by name.
@@ -566,7 +562,7 @@ class Streams:
                 batch = key.on(batch)
             if not also:
                 steps = self.layout.append_on(self.table, batch, known[only.stream])
-                return {only.stream: self.driver.run(steps)}
+                return combine_outcomes({only.stream: self.driver.run(steps)})
             batches.append(batch)
         from epochal.store import appending  # noqa: PLC0415  as above
 
@@ -600,8 +596,8 @@ class Streams:
 
         return beside(self)
 
-    def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
-        """Return the results of a decision under a key in each of these streams, or None if there is none."""
+    def decided_all(self, streams: Sequence[str], key: str) -> Appended | None:
+        """Return the outcome of a decision under a key in each of these streams; None if there is none."""
         from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
 
         now = from_unix_nanoseconds(self.now())

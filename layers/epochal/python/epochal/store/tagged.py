@@ -20,7 +20,7 @@ from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
 from epochal.layout.queries import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.query_reads import ENTRIES, TaggedReads, read, read_page, read_page_back
-from epochal.layout.streams import Also, TaggedStreams, Unmet
+from epochal.layout.streams import Also, TaggedStreams
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Event, Recorded
@@ -164,7 +164,7 @@ class TaggedStore(ABC):
             else:
                 outcome = store._append_once(checked, condition, idempotency_key, also)  # noqa: SLF001  its own
             if isinstance(outcome, Conflict) and outcome.unmet:
-                return also_conflict(Unmet(items=outcome.unmet), meter.capacity)
+                return also_conflict(outcome, meter.capacity)
             if isinstance(outcome, Appended) and outcome.replayed:
                 reader = replace(store, driver=store.driver.reading_back())
                 outcome = replace(outcome, versions=reader.counts(own_tags(outcome.events)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 from epochal.contrib.equinox import CALVING, TIP_BYTES, EquinoxOptions
 from epochal.errors import InvalidInput, TooLarge
@@ -31,17 +31,22 @@ from epochal.index.tip_append import (
 )
 from epochal.index.tip_writes import create_tip, extend_tip, put_calf, retry_etag
 from epochal.index.wire_batch import WireBatch, keyed_etag
-from epochal.layout import decision_keys, once, streams
+from epochal.layout import decision_keys, once
 from epochal.layout.key_records import KeyRecord, RecordContents, done_record, read_record
 from epochal.layout.once import UnfoldsRefused
-from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, accepts, decided_events
+from epochal.layout.outcomes import conflict_at, refusing_head
+from epochal.layout.streams import accepts, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import (
     UNREAD,
+    Appended,
     AtVersion,
+    Conflict,
     Expected,
     ExpectedVersion,
+    Outcome,
     Token,
+    Undetermined,
     Unread,
     expected_head,
     version_of,
@@ -158,16 +163,13 @@ def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal 
         rest = left
 
 
-Result: TypeAlias = streams.Result[Tip]
-
-
 def append(
     table: str,
     batch: WireBatch,
     expected: ExpectedVersion,
     calving: Calving,
     start: TipOrToken | Unread = UNREAD,
-) -> Steps[Result]:
+) -> Steps[Outcome]:
     """Append a batch to a stream if it is at the expected version, and try again after races.
 
     Returns the committed append, or the Tip that was not as expected.
@@ -179,25 +181,32 @@ def append(
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known: TipOrToken | Unread = expected_head(expected) if start is UNREAD else start
-    if known is UNREAD:
-        known = yield from load_tip(table, batch.stream)
-        if not accepts(expected, known):
-            return (yield from _too_late(table, batch, expected, known))
+    begin = expected_head(expected) if start is UNREAD else start
+    known: TipOrToken
+    if begin is UNREAD:
+        tip = yield from load_tip(table, batch.stream)
+        if not accepts(expected, tip):
+            return (yield from _too_late(table, batch, expected, tip))
+        known = tip
+    else:
+        known = begin
     repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
         result = yield from append_on(table, batch, known, calving, repeatable=repeatable)
-        if not isinstance(result, Rejected) or not accepts(expected, result.head):
+        if not isinstance(result, Conflict):
             return result
-        known = result.head
+        tip = refusing_head(result)
+        if not accepts(expected, tip):
+            return result
+        known = tip
         if not batch.count:
-            batch = replace(batch, etag=retry_etag(batch.etag, known))
+            batch = replace(batch, etag=retry_etag(batch.etag, tip))
 
 
 def append_on(
     table: str, batch: WireBatch, known: TipOrToken, calving: Calving, *, repeatable: bool = False
-) -> Steps[Result]:
-    """Append a batch on exactly the Tip that is known; any other Tip is returned with a rejection.
+) -> Steps[Outcome]:
+    """Append a batch on exactly the Tip that is known; any other Tip comes with a conflict.
 
     Args:
         known: Tip or token that the stream must have; None if there must be no stream yet.
@@ -206,12 +215,14 @@ def append_on(
     """
     sent = yield from attempt(table, batch, known, calving)
     if isinstance(sent, Token):
-        return Written(first=sent.version - batch.count, version=sent.version, token=sent)
+        return Appended(first=sent.version - batch.count, version=sent.version, token=sent)
     settled = yield from _settle(table, batch, sent, version_of(known), repeatable=repeatable)
-    return Rejected(head=sent.tip) if settled is None else settled
+    return conflict_at(sent.tip) if settled is None else settled
 
 
-def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+def settle(
+    table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bool
+) -> Steps[Appended | Undetermined | None]:
     """Return the result of a batch's append that an existing Tip shows as made; None if it was not made.
 
     Args:
@@ -221,17 +232,17 @@ def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bo
     return (yield from _settle(table, batch, BlockedByTip(tip=tip), since, repeatable=repeatable))
 
 
-def decided(key: decision_keys.DecisionKey, head: Tip, since: int) -> Steps[Settled | None]:
+def decided(key: decision_keys.DecisionKey, head: Tip, since: int) -> Steps[Appended | Undetermined | None]:
     """Return how a decision under a key ended, from index `since` on; None if there is none."""
     found = yield from find(key.table, head, key.append_id, since, or_later=True)
     if isinstance(found, MarkedAppend):
         return _decided(head, found)
-    return Unknown(first=since) if found is Earlier.PRUNED else None
+    return Undetermined(first=since) if found is Earlier.PRUNED else None
 
 
 def _settle(
     table: str, batch: WireBatch, blocked: BlockedByTip, since: int, *, repeatable: bool
-) -> Steps[Settled | None]:
+) -> Steps[Appended | Undetermined | None]:
     """Return the result of a refused append that was made earlier all the same; None if it was not."""
     tip = blocked.tip
     if tip is None:
@@ -249,7 +260,7 @@ def _settle(
             first = earlier.first
             return _already(batch, tip, first, replayed=_by_another(batch, blocked, first, since))
         if earlier is Earlier.PRUNED:
-            return Unknown(first=since)
+            return Undetermined(first=since)
     return None
 
 
@@ -258,13 +269,13 @@ def _by_another(batch: WireBatch, blocked: BlockedByTip, found: int, tried: int)
     return batch.keyed and not (blocked.ambiguous and found == tried)
 
 
-def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Result]:
+def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Outcome]:
     """Return a conflict for an append on an unexpected Tip, or the result of its own earlier try."""
     if tip is not None and isinstance(expected, AtVersion | Token):
         settled = yield from settle(table, batch, tip, expected.version, repeatable=False)
         if settled is not None:
             return settled
-    return Rejected(head=tip)
+    return conflict_at(tip)
 
 
 def _earlier(
@@ -280,7 +291,7 @@ def _earlier(
     return Earlier.ABSENT if repeatable and not tip.deleted else Earlier.PRUNED
 
 
-def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Written:
+def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Appended:
     """Return the result of an append that was made earlier, with the token that it left.
 
     The token is of the Tip that the append left, never of a Tip that another writer has written since, even with
@@ -289,17 +300,17 @@ def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Writt
     return _left(tip, first, batch.count, batch.etag_at(first), replayed=replayed)
 
 
-def _decided(tip: Tip, found: MarkedAppend) -> Written:
+def _decided(tip: Tip, found: MarkedAppend) -> Appended:
     """Return the result of a decision that was made earlier, by the append that was found."""
     events = decided_events(found.append_id) or 0
     return _left(tip, found.first, events, keyed_etag(found.append_id, found.first), replayed=True)
 
 
-def _left(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Written:
+def _left(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Appended:
     """Return the result of an append of `count` events, with the Tip's token if it is still the latest."""
     version = first + count
     token = tip.token() if tip.etag == etag else Token(version=version, etag=etag)
-    return Written(first=first, version=version, token=token, replayed=replayed)
+    return Appended(first=first, version=version, token=token, replayed=replayed)
 
 
 # Finding an append by its id, to tell our own write from another's after a lost response (DESIGN §5.3).
@@ -421,7 +432,7 @@ def _append_ids(span: StoredSpan) -> Iterator[tuple[int, bytes]]:
 
 def append_once(
     table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
-) -> Steps[Answer[Tip]]:
+) -> Steps[Outcome]:
     """Append a batch once under its idempotency key; the batch's append id is derived from the key.
 
     Args:
@@ -451,14 +462,14 @@ class TipAttempts:
         """Read the Tip of the batch's stream; None if there is no such stream."""
         return load_tip(self.table, self.batch.stream)
 
-    def append_on(self, known: TipOrToken, *, repeatable: bool) -> Steps[Result]:
+    def append_on(self, known: TipOrToken, *, repeatable: bool) -> Steps[Outcome]:
         """Append the batch on exactly the Tip that is known; see `append.append_on`."""
         return append_on(self.table, self.batch, known, self.calving, repeatable=repeatable)
 
     def is_new(self, known: TipOrToken) -> None:
         """Return None: a key has no moment here (see `KeyedStreams.is_new`)."""
 
-    def settle(self, head: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+    def settle(self, head: Tip, since: int, *, repeatable: bool) -> Steps[Appended | Undetermined | None]:
         """Return how the append ended if another process made it; None if not (see `append.settle`)."""
         return settle(self.table, self.batch, head, since, repeatable=repeatable)
 

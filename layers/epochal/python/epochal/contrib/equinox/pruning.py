@@ -29,9 +29,10 @@ from epochal.index.tip import (
 from epochal.index.tip_append import TipOrToken
 from epochal.index.tip_writes import retry_etag, token_of, unchanged_condition
 from epochal.index.wire_batch import WireBatch
-from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts
+from epochal.layout.outcomes import conflict_at
+from epochal.layout.streams import Batch, PruneProgress, accepts
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import NO_STREAM, ExpectedVersion, version_of
+from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion, version_of
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.ops import Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
@@ -66,10 +67,10 @@ def prune(
 
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
-) -> Steps[PruneProgress | Rejected[Tip]]:
+) -> Steps[PruneProgress | Conflict]:
     """Prune all events and unfolds of a stream; leave a tombstone, or an open stream if `leave_open`.
 
-    Deleting a deleted stream goes on with the calves that are left. Returns the progress, or `Rejected` if the stream
+    Deleting a deleted stream goes on with the calves that are left. Returns the progress, or a conflict if the stream
     does not exist or is not at the expected version.
 
     Args:
@@ -80,14 +81,14 @@ def delete(
     tip = yield from load_tip(table, stream)
     while tip is not None and not _emptied(tip, leave_open=leave_open):
         if not accepts(expected, tip):
-            return Rejected(head=tip)
+            return conflict_at(tip)
         empty = StoredSpan(base=tip.version)
         gone = replace(tip, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
         tip, settled = yield from _replace(table, tip, gone, etag)
         if settled:
             break
     if tip is None:
-        return Rejected(head=None)
+        return conflict_at(None)
     return (yield from _delete_calves(table, stream, tip.low_water, deletes))
 
 
@@ -230,4 +231,4 @@ def _copy(into: str, stream: str, span: StoredSpan, target: TipOrToken, etag: st
     )
     expected = NO_STREAM if target is None else token_of(target)
     result = yield from append(into, batch, expected, _CALVING, target)
-    return result.token if isinstance(result, Written) else target
+    return result.token if isinstance(result, Appended) else target

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from epochal.contrib.equinox import EquinoxOptions, append, port, pruning
-from epochal.contrib.equinox.append import ByCost, Calving, Result, calving_of
+from epochal.contrib.equinox.append import ByCost, Calving, calving_of
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
 from epochal.dynamo.stores import HERE, Place
@@ -17,10 +17,10 @@ from epochal.index.tip_append import TipOrToken
 from epochal.index.wire_batch import WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.key_records import KeyRecord
-from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
+from epochal.layout.streams import EncodedUnfold, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, unix_seconds
-from epochal.model.versions import ExpectedVersion
+from epochal.model.versions import ExpectedVersion, Outcome
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
@@ -58,7 +58,7 @@ class Tips:
 
     def append(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str | None = None
-    ) -> Steps[Answer[Tip]]:
+    ) -> Steps[Outcome]:
         """Append a batch if the stream is at the expected version; under a key, once.
 
         See `append.append`, and for a keyed one `append.append_once`.
@@ -75,7 +75,7 @@ class Tips:
     def is_new(self, known: TipOrToken, above: Ticks) -> None:
         """Return None: a key has no moment here, as its record bounds the search for its append."""
 
-    def append_on(self, table: str, batch: streams.Batch, known: TipOrToken) -> Steps[Result]:
+    def append_on(self, table: str, batch: streams.Batch, known: TipOrToken) -> Steps[Outcome]:
         """Append a batch on exactly the Tip that is known; see `append.append_on`."""
         return append.append_on(table, _in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
 

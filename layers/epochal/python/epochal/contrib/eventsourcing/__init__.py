@@ -300,7 +300,7 @@ class EpochalDCBRecorder(DCBRecorder):
             at_once = (dict(tags[at : at + BATCH_KEYS]) for at in range(0, len(tags), BATCH_KEYS))
             # A transaction that reads waits for those that write: every event seen in the log is in its tags by now.
             looks = (self._streams.append_on(some, []) for some in at_once)
-            if all(isinstance(look, dict) and not any(look.values()) for look in looks):
+            if all(isinstance(look, Appended) for look in looks):
                 # Places are in the order of numbers, since every append's transaction includes the log.
                 return [
                     event for event in seen.events if event.stream == self._log and after <= event.index < end

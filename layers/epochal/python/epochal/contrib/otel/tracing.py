@@ -251,13 +251,12 @@ def _outcome(outcome: Any) -> str:
     Of an append to several streams, this is the outcome that kept all of it from being made; of many appends, the
     worst.
     """
-    several = outcome.values() if isinstance(outcome, dict) else outcome
-    kinds = {type(each).__name__ for each in (several if isinstance(outcome, dict | list) else [outcome])}
-    if any(kind == "Rejected" or "Conflict" in kind for kind in kinds):
+    kinds = {type(each).__name__ for each in (outcome if isinstance(outcome, list) else [outcome])}
+    if any("Conflict" in kind for kind in kinds):
         return "conflict"
     if isinstance(outcome, list) and any(isinstance(each, EpochalError) for each in outcome):
         return "failed"
-    return "undetermined" if kinds & {"Undetermined", "Unknown"} else "appended"
+    return "undetermined" if "Undetermined" in kinds else "appended"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,27 +35,30 @@ from epochal.layout.query_reads import first_in_the_way
 from epochal.layout.streams import (
     Also,
     Batch,
-    DecidedBefore,
     EncodedEvent,
     Known,
-    Rejected,
-    Unknown,
-    Unmet,
-    Written,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks, format_ticks, unix_seconds
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import own_tags, repeats
-from epochal.model.versions import Appended, Conflict, ExpectedVersion, Position, Reached
-from epochal.pages.appending import is_new, result_under_key
+from epochal.model.versions import (
+    Appended,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Position,
+    Reached,
+    Undetermined,
+)
+from epochal.pages.appending import is_new, outcome_under_key
 from epochal.pages.batch import AHEAD, Packed, packed
 from epochal.pages.commit import Commit, Heads, Made, Writes, commit
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import load_head, query, stand
-from epochal.pages.several import SeveralKey, StreamsEnd, StreamsPart, searched
+from epochal.pages.several import SeveralKey, StreamsPart, outcome_of_streams, searched
 from epochal.pages.tags.entries import (
     EventOfTag,
     Label,
@@ -106,8 +109,8 @@ def append(
     """
     part = TagsPart.of(site, batch, condition)
     ended = yield from commit(part.commit)
-    if isinstance(ended, Unmet):
-        return Conflict(events=(), position=part.position, unmet=ended.items)
+    if isinstance(ended, Conflict) and ended.unmet:
+        return replace(ended, position=part.position)
     return part.made(ended.writes) if isinstance(ended, Made) else ended
 
 
@@ -533,22 +536,7 @@ def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag 
 #
 # All pages get the same stamp. An append of events with tags is never undetermined, since tags are never pruned.
 
-_MixedEnd: TypeAlias = StreamsEnd | TagsEnd | Made | Unknown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixedResult:
-    """The result of an append to named streams and to tags.
-
-    Attributes:
-        streams: result by stream: all written, or all unknown, or only those that refused the append. Empty if `tags`
-            is a conflict, or an earlier append.
-        tags: result for the tags; None if streams refused the append, if its outcome is unknown, or if an earlier call
-            under its key made it.
-    """
-
-    streams: Mapping[str, Written | Unknown | Rejected[Page]]
-    tags: Appended | Conflict | None = None
+_MixedEnd: TypeAlias = Outcome | Made
 
 
 def append_mixed(
@@ -560,8 +548,10 @@ def append_mixed(
     *,
     reads: Mapping[str, Known[Page]] | None = None,
     decided: bool = False,
-) -> Steps[MixedResult | Unmet]:
+) -> Steps[Outcome]:
     """Append events to their streams and to the streams of their tags, all or nothing.
+
+    The outcome has the outcomes of the streams. If an earlier call under the key made the append, it has no position.
 
     Args:
         appends: batches of one append, each to another stream, with the expected versions.
@@ -585,11 +575,8 @@ def append_mixed(
     )
     if key is not None or not batches[0].keyed:
         ended = yield from commit(both.commit)
-        return ended if isinstance(ended, Unmet) else both.told(ended)
-    earlier = yield from searched(batches[0], both.commit, repeatable=True)
-    if isinstance(earlier, Written | Unknown):
-        return MixedResult(streams={batches[0].stream: earlier})
-    return earlier if isinstance(earlier, Unmet) else both.told(earlier)
+        return both.outcome(ended)
+    return both.outcome((yield from searched(batches[0], both.commit, repeatable=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -652,7 +639,7 @@ class Mixed:
     def before(self, writes: Writes, refusal: Refusal) -> Steps[_MixedEnd | None]:
         """Return the outcome in the key's record after a refusal; `Made` if the record is of these writes."""
         ended = yield from self.streams.before(writes, refusal)
-        if not isinstance(ended, DecidedBefore) or any(
+        if not isinstance(ended, Appended) or any(
             outcome.replayed or outcome.token.etag != writes[stream].token.etag
             for stream, outcome in ended.streams.items()
         ):
@@ -660,24 +647,14 @@ class Mixed:
         yield from settled((self.streams.table, write.key) for write in writes.values())
         return Made(writes=writes)
 
-    def told(self, came: _MixedEnd) -> MixedResult:
-        """Convert the result of the commit to the result of the append."""
-        match came:
-            case Made(certain=False, writes=writes):
-                return MixedResult(
-                    streams={batch: Unknown(first=writes[batch].first) for batch in self.streams.batches}
-                )
-            case Made(writes=writes):
-                written = {batch: writes[batch].written for batch in self.streams.batches}
-                return MixedResult(streams=written, tags=self.tags.made(writes))
-            case DecidedBefore():
-                return MixedResult(streams=came.streams)
-            case Unknown():
-                return MixedResult(streams=dict.fromkeys(self.streams.batches, came))
-            case Appended() | Conflict():
-                return MixedResult(streams={}, tags=came)
-            case _:
-                return MixedResult(streams=came)
+    def outcome(self, ended: _MixedEnd) -> Outcome:
+        """Return the outcome of the append, with the outcomes of its streams."""
+        if not isinstance(ended, Made):
+            return ended
+        outcome = outcome_of_streams(ended, self.streams.batches)
+        if isinstance(outcome, Undetermined):
+            return outcome
+        return replace(self.tags.made(ended.writes), streams=outcome.streams)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -689,7 +666,7 @@ class _StreamKey(SeveralKey):
 
     batch: Packed
 
-    def alone(self, table: str, heads: Heads) -> Steps[DecidedBefore | Unknown | None]:
+    def alone(self, table: str, heads: Heads) -> Steps[Appended | Undetermined | None]:
         """Look for an append to the stream without tags under the key; None if there is none.
 
         The search begins where the key's record says, or at the first event if the stream has been written to since the
@@ -702,10 +679,14 @@ class _StreamKey(SeveralKey):
         if head is None or first is None:
             return None
         before = None if self.seen else (yield from self.before(table))
-        result = before or (yield from result_under_key(self.batch, head, first, later=True))
-        return DecidedBefore(streams={self.batch.stream: result}) if isinstance(result, Written) else result
+        if before is not None:
+            return before
+        outcome = yield from outcome_under_key(self.batch, head, first, later=True)
+        if isinstance(outcome, Appended):
+            return Appended(streams={self.batch.stream: outcome}, replayed=outcome.replayed)
+        return outcome and Undetermined(streams={self.batch.stream: outcome})
 
-    def told(self, table: str, found: RecordContents) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
+    def told(self, table: str, found: RecordContents) -> Steps[Appended | Undetermined | None]:  # type: ignore[override]  # `Mixed` takes it
         """Return the outcome that the key's record contains, or that a search of the stream finds.
 
         None if the record is of an append without tags that has not been made.

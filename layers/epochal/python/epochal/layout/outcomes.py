@@ -1,0 +1,68 @@
+"""How a layout answers an append: with the public outcomes, to which the store adds the capacity.
+
+    Appended        of one stream: first index, version and token; of several: the outcome of each, in `streams`
+    Conflict        of one stream: its current head, in `refused`; of several: the streams that are not as expected
+    Undetermined    the evidence is pruned; of several streams, in all of them
+
+What keeps an append from being made may also be outside of the streams: then a conflict has `events` that match the
+condition, or `unmet` with the items of other tables as DynamoDB stores them, which the store converts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.versions import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
+
+if TYPE_CHECKING:
+    from epochal.layout.streams import Head
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedAppend:
+    """The head that came with a conflict, the number of refusals in a row, and when the append began.
+
+    Attributes:
+        head: the current head; None if there is no stream.
+        times: number of refusals in a row.
+        since: clock reading before the append.
+    """
+
+    head: Head | None
+    times: int = 1
+    since: float = -inf
+
+
+def conflict_at(head: Head | None) -> Conflict:
+    """Make the conflict of an append to a stream with this current head; None if there is no stream."""
+    refused = RefusedAppend(head=head)
+    if head is None:
+        return Conflict(refused=refused)
+    return Conflict(version=head.version, token=head.token(), deleted=head.deleted, refused=refused)
+
+
+def refusing_head(conflict: Conflict) -> Any:
+    """Return the head that came with the conflict of one stream; None if there is no stream."""
+    refused: RefusedAppend | None = conflict.refused
+    return None if refused is None else refused.head
+
+
+def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity = NOTHING) -> Outcome:
+    """Combine the outcomes of an append's streams into one outcome of the whole append."""
+    if conflicts := _those(outcomes, Conflict):
+        return Conflict(streams=conflicts, capacity=capacity)
+    if undetermined := _those(outcomes, Undetermined):
+        return Undetermined(streams=undetermined, capacity=capacity)
+    appended = _those(outcomes, Appended)
+    return Appended(
+        streams=appended, replayed=any(outcome.replayed for outcome in appended.values()), capacity=capacity
+    )
+
+
+def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
+    return {stream: outcome for stream, outcome in outcomes.items() if isinstance(outcome, kind)}
