@@ -16,7 +16,7 @@ from epochal.cdk.stages import STAGES
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http.operation import Operation
 from epochal.http.routes import operations
-from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, WAIT_SECONDS, Settings
+from epochal.settings import REQUEST_SECONDS, WAIT_SECONDS, Settings
 from stacks.stages import stage_from
 from tests.surfaces.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
 
@@ -127,20 +127,6 @@ def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
     }
 
 
-def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesise: Synthesise) -> None:
-    assert limits_of(synthesise("prod")) == {
-        "GET /streams": 10,
-        "GET /feed/newest": 50,
-        "GET /feed/position": 10,
-        "POST /feed/ordered": 10,
-        "GET /feed/{partition}": 50,
-        "GET /tags": 10,
-        "GET /dcb/tags": 10,
-        "GET /dcb/count": 2,
-        "POST /bodies": 10,
-    }
-
-
 def test_a_stage_may_set_the_limit_of_any_route_and_none_is_above_the_whole(synthesise: Synthesise) -> None:
     found = limits_of(synthesise(**CHOSEN))
     assert found == {
@@ -206,19 +192,6 @@ def test_access_logs_tell_the_subject_where_tokens_let_callers_in(synthesise: Sy
 def test_without_access_logs_no_request_is_logged(synthesise: Synthesise) -> None:
     (stage,) = synthesise(**CHOSEN).of_type("api", "AWS::ApiGatewayV2::Stage").values()
     assert "AccessLogSettings" not in stage["Properties"]
-
-
-@pytest.mark.parametrize("name", ["append", "replay", "feed", "indexer"])
-def test_a_function_runs_the_librarys_python_on_graviton_under_two_layers(
-    synthesise: Synthesise, name: str
-) -> None:
-    properties = function_of(synthesise("prod"), name)
-    assert properties["Runtime"] == f"python{LAMBDA_PYTHON}"
-    assert properties["Architectures"] == ["arm64"]
-    assert properties["Handler"] == "handler.handler"
-    library, vendor = (layer["Ref"] for layer in properties["Layers"])
-    assert library.startswith("LayersLibrary")
-    assert vendor.startswith("LayersVendor")
 
 
 @pytest.mark.parametrize("name", ["append", "replay", "feed"])

@@ -31,23 +31,6 @@ def deployed(synthesise: Synthesise) -> Deployment:
     return synthesise("prod", alarm_topic="arn:aws:sns:eu-west-1:123456789012:alarms")
 
 
-def test_it_runs_every_hour_and_a_tick_that_failed_is_left_to_the_next(deployed: Deployment) -> None:
-    rule = deployed.named("feed", "AWS::Events::Rule", "AuditSchedule")["Properties"]
-    assert rule["ScheduleExpression"] == "rate(1 hour)"
-    assert rule["State"] == "ENABLED"
-    (target,) = rule["Targets"]
-    assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0}
-    (function,) = [id_ for id_ in deployed.of_type("feed", FUNCTION) if id_.startswith("AuditAuditor")]
-    assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
-
-
-def test_lambda_repeats_no_audit_that_failed_nor_keeps_it_beyond_the_next(deployed: Deployment) -> None:
-    told = deployed.named("feed", "AWS::Lambda::EventInvokeConfig", "AuditAuditor")["Properties"]
-    (function,) = [id_ for id_ in deployed.of_type("feed", FUNCTION) if id_.startswith("AuditAuditor")]
-    assert told["FunctionName"] == {"Ref": function}
-    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (0, 3_600)
-
-
 def test_it_is_told_what_the_indexer_is_told(deployed: Deployment) -> None:
     def environment(name: str) -> dict[str, Any]:
         told = deployed.named("feed", FUNCTION, name)["Properties"]["Environment"]["Variables"]
@@ -69,34 +52,6 @@ def test_it_may_ask_how_the_mappings_are_of_which_it_is_told(deployed: Deploymen
         if each["Action"] == "lambda:GetEventSourceMapping"
     ]
     assert {each["Fn::Join"][1][-1]["Fn::GetAtt"][0] for each in asking["Resource"]} == mappings
-
-
-@pytest.mark.parametrize(
-    ("name", "counted"),
-    [
-        ("index-gaps-found", "Audit.missing"),
-        ("index-audit-troubles", "Audit.troubles"),
-        ("mappings-disabled", "Audit.disabled"),
-    ],
-)
-def test_what_it_finds_alarms(deployed: Deployment, name: str, counted: str) -> None:
-    (alarm,) = [
-        each["Properties"]
-        for each in deployed.of_type("feed", "AWS::CloudWatch::Alarm").values()
-        if each["Properties"]["AlarmName"] == f"epochal-prod-{name}"
-    ]
-    assert (alarm["Namespace"], alarm["MetricName"]) == ("Epochal", counted)
-    assert alarm["Dimensions"] == [{"Name": "service", "Value": "epochal-prod-auditor"}]
-    assert alarm["AlarmActions"] == ["arn:aws:sns:eu-west-1:123456789012:alarms"]
-    assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == (0, 1)
-
-
-def test_its_own_failures_alarm_too(deployed: Deployment) -> None:
-    names = {
-        each["Properties"]["AlarmName"]
-        for each in deployed.of_type("feed", "AWS::CloudWatch::Alarm").values()
-    }
-    assert {"epochal-prod-auditor-fails", "epochal-prod-auditor-throttled"} <= names
 
 
 def test_it_may_do_what_it_does_and_nothing_else() -> None:

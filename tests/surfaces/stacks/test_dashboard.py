@@ -28,50 +28,6 @@ def shown(synthesise: Synthesise) -> dict[str, list[list[Any]]]:
     return graphs(synthesise("prod", reactions=REACTIONS))
 
 
-def test_it_is_named_after_the_stage(synthesise: Synthesise) -> None:
-    (found,) = synthesise("prod").of_type("watch", DASHBOARD).values()
-    assert found["Properties"]["DashboardName"] == "epochal-prod"
-
-
-def test_it_shows_how_late_everybody_is(shown: dict[str, list[list[Any]]]) -> None:
-    assert [each[:4] for each in shown["Behind the stream, ms"]] == [
-        ["AWS/Lambda", "IteratorAge", "FunctionName", "epochal-prod-indexer"],
-    ]
-    assert [each[1:4] for each in shown["Reactions behind the feed, ms"]] == [
-        ["Reaction.behind", "service", "epochal-prod-reaction-board"],
-        ["Reaction.behind", "service", "epochal-prod-reaction-delays"],
-    ]
-
-
-def test_it_shows_how_much_passes_through(shown: dict[str, list[list[Any]]]) -> None:
-    assert [each[1] for each in shown["Indexed"]] == [
-        "Indexed.events",
-        "Indexed.healed",
-        "Indexed.pruned",
-        "Indexed.setAside",
-    ]
-    assert [each[1:4] for each in shown["Notices"]] == [["Notified", "service", "epochal-prod-indexer"]]
-    assert [each[1:4] for each in shown["Handled"]] == [
-        ["Reaction.handled", "service", "epochal-prod-reaction-board"],
-        ["Reaction.handled", "service", "epochal-prod-reaction-delays"],
-    ]
-
-
-def test_it_shows_what_failed(shown: dict[str, list[list[Any]]]) -> None:
-    assert [each[1:4] for each in shown["Parked and blocked"]][:2] == [
-        ["Reaction.parked", "service", "epochal-prod-reaction-board"],
-        ["Reaction.blocked", "service", "epochal-prod-reaction-board"],
-    ]
-    assert [each[3] for each in shown["Wake-ups given up"]] == [
-        "epochal-prod-reaction-board-failed.fifo",
-        "epochal-prod-reaction-delays-failed.fifo",
-    ]
-    assert {each[3] for each in shown["Errors"]} == {
-        f"epochal-prod-{each}"
-        for each in ("append", "replay", "feed", "indexer", "reaction-board", "reaction-delays")
-    }
-
-
 def test_it_shows_throttles_of_every_function_and_table(shown: dict[str, list[list[Any]]]) -> None:
     assert len(shown["Functions throttled"]) == len(shown["Errors"])
     assert {each[4]["label"] for each in shown["Tables throttled"]} == {

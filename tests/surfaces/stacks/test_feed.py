@@ -64,38 +64,14 @@ def test_a_mapping_never_changes_its_logical_id(synthesise: Synthesise) -> None:
     assert set(synthesise("prod").of_type("feed", MAPPING)) == {*TABLES.values()}
 
 
-def test_a_batch_may_fail_in_part_and_is_halved_where_it_raises(mapping: dict[str, Any]) -> None:
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["BisectBatchOnFunctionError"] is True
-
-
 def test_a_shard_is_never_blocked_until_its_records_expire(mapping: dict[str, Any]) -> None:
     assert 0 < mapping["MaximumRetryAttempts"] <= 100
     assert 0 < mapping["MaximumRecordAgeInSeconds"] < 24 * 60 * 60
 
 
-def test_batches_are_bounded_by_count_window_and_shard(mapping: dict[str, Any]) -> None:
-    assert mapping["BatchSize"] == 1_000
-    assert mapping["MaximumBatchingWindowInSeconds"] == 1
-    assert mapping["ParallelizationFactor"] == 1
-
-
 def test_a_stage_says_for_how_long_the_indexer_gathers_appends(synthesise: Synthesise) -> None:
     chosen = mapping_of(synthesise(**CHOSEN), "Streams")
     assert (chosen["MaximumBatchingWindowInSeconds"], chosen["BatchSize"]) == (10, 200)
-
-
-def test_what_was_given_up_on_goes_whole_to_a_bucket_that_keeps_it(
-    synthesise: Synthesise, mapping: dict[str, Any]
-) -> None:
-    ((name, bucket),) = synthesise().of_type("feed", "AWS::S3::Bucket").items()
-    rules = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [name, "Arn"]}}}
-    assert [rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule] == [90]
-
-
-def test_what_was_given_up_on_is_counted(mapping: dict[str, Any]) -> None:
-    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
 
 
 def mapping_of(deployment: Deployment, table: str) -> dict[str, Any]:

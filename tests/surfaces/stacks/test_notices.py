@@ -33,16 +33,6 @@ def test_what_a_new_mapping_finds_in_a_stream_that_is_there_is_not_too_old_for_i
         assert 0.9 * day < each["MaximumRecordAgeInSeconds"] < day
 
 
-def test_the_topic_is_fifo_by_partition_and_deduplicates_by_what_a_notice_says(
-    synthesise: Synthesise,
-) -> None:
-    topic = synthesise("prod").named("feed", "AWS::SNS::Topic", "NoticesTopic")["Properties"]
-    assert topic["TopicName"] == "epochal-prod-notices.fifo"
-    assert topic["FifoTopic"] is True
-    assert topic["ContentBasedDeduplication"] is False
-    assert topic["FifoThroughputScope"] == "MessageGroup"
-
-
 @pytest.mark.parametrize("function", ["Indexer", "AuditAuditor"])
 def test_those_that_write_the_index_are_told_of_the_topic(synthesise: Synthesise, function: str) -> None:
     ((id_, _),) = synthesise().of_type("feed", "AWS::SNS::Topic").items()

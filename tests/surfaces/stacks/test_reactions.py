@@ -105,14 +105,6 @@ def test_no_stack_exports_anything_for_it(deployed: Deployment, synthesise: Synt
     assert deployed.template("feed") == synthesise("prod", read_models=True).template("feed")
 
 
-def test_a_queue_wakes_it_by_partition_and_batches_may_fail_in_part(deployed: Deployment) -> None:
-    mapping = properties(deployed, MAPPING, "boardWakeUps")
-    queue = id_of(deployed, QUEUE_TYPE, "boardQueue")
-    assert mapping["EventSourceArn"] == {"Fn::GetAtt": [queue, "Arn"]}
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["BatchSize"] == 10
-
-
 @pytest.mark.parametrize(("name", "timeout"), [("board", 120), ("delays", 60)])
 def test_a_wake_up_is_hidden_for_as_long_as_the_function_may_run_and_set_aside_after_240_receives(
     deployed: Deployment, name: str, timeout: int
@@ -125,27 +117,6 @@ def test_a_wake_up_is_hidden_for_as_long_as_the_function_may_run_and_set_aside_a
         "deadLetterTargetArn": {"Fn::GetAtt": [failed, "Arn"]},
         "maxReceiveCount": 240,
     }
-
-
-@pytest.mark.parametrize(
-    ("id_", "name", "days"),
-    [
-        ("boardQueue", "epochal-prod-reaction-board.fifo", 4),
-        ("boardFailed", "epochal-prod-reaction-board-failed.fifo", 14),
-    ],
-)
-def test_both_queues_are_fifo_encrypted_and_limited_by_partition(
-    deployed: Deployment, id_: str, name: str, days: int
-) -> None:
-    queue = properties(deployed, QUEUE_TYPE, id_)
-    assert (queue["QueueName"], queue["FifoQueue"]) == (name, True)
-    assert queue["ContentBasedDeduplication"] is False
-    assert (queue["DeduplicationScope"], queue["FifoThroughputLimit"]) == (
-        "messageGroup",
-        "perMessageGroupId",
-    )
-    assert queue["SqsManagedSseEnabled"] is True
-    assert queue["MessageRetentionPeriod"] == days * 24 * 60 * 60
 
 
 def test_notices_come_raw_from_the_stages_topic_and_from_nowhere_else(deployed: Deployment) -> None:
@@ -239,36 +210,6 @@ def test_a_schedule_makes_up_for_lost_wake_ups(deployed: Deployment) -> None:
     assert permission["SourceArn"] == {
         "Fn::GetAtt": [id_of(deployed, "AWS::Events::Rule", "boardSchedule"), "Arn"]
     }
-
-
-@pytest.mark.parametrize(
-    ("alarm", "namespace", "measured", "above"),
-    [
-        ("lags", "Epochal", "Reaction.behind", 300_000),
-        ("waits", "AWS/SQS", "ApproximateAgeOfOldestMessage", 300),
-        ("gave-up", "AWS/SQS", "ApproximateNumberOfMessagesVisible", 0),
-        ("stopped", "AWS/Lambda", "RecursiveInvocationsDropped", 0),
-        ("parked", "Epochal", "Reaction.parked", 0),
-        ("blocked", "Epochal", "Reaction.blocked", 0),
-        ("unmet", "Epochal", "Reaction.unmet", 0),
-        ("fails", "AWS/Lambda", "Errors", 0),
-        ("throttled", "AWS/Lambda", "Throttles", 0),
-    ],
-)
-def test_what_someone_should_know_of_it_alarms(
-    deployed: Deployment, alarm: str, namespace: str, measured: str, above: int
-) -> None:
-    alarms = [each["Properties"] for each in deployed.of_type("reactions", "AWS::CloudWatch::Alarm").values()]
-    (found,) = [each for each in alarms if each["AlarmName"] == f"epochal-prod-reaction-board-{alarm}"]
-    assert (found["Namespace"], found["MetricName"], found["Threshold"]) == (namespace, measured, above)
-    (dimension,) = found["Dimensions"]
-    queues = {"waits": "boardQueue", "gave-up": "boardFailed"}
-    expected = {
-        "AWS/SQS": lambda: {"Fn::GetAtt": [id_of(deployed, QUEUE_TYPE, queues[alarm]), "QueueName"]},
-        "Epochal": lambda: "epochal-prod-reaction-board",
-        "AWS/Lambda": lambda: "epochal-prod-reaction-board",
-    }
-    assert dimension["Value"] == expected[namespace]()
 
 
 def test_function_and_queue_are_told(deployed: Deployment) -> None:

@@ -18,7 +18,6 @@ from epochal.settings import variable
 from stacks.stages import stage_from
 from tests.support.permissions import on
 from tests.surfaces.stacks.templates import Deployment, Resource, Synthesise
-from tests.surfaces.stacks.test_dashboard import graphs
 from tests.surfaces.stacks.test_permissions import EXPECTED, KEY, OWN_LOG, listed, plainly
 
 FUNCTION = "AWS::Lambda::Function"
@@ -136,25 +135,6 @@ def test_no_more_are_woken_than_the_stage_reserves(synthesise: Synthesise) -> No
     chosen = synthesise("prod", timers=True, reserved_concurrency={"timers": 4})
     assert properties(chosen, MAPPING, "TimersWakeUps")["ScalingConfig"] == {"MaximumConcurrency": 4}
     assert properties(chosen, FUNCTION, "TimersFunction")["ReservedConcurrentExecutions"] == 4
-
-
-def test_lambda_lets_the_function_send_wake_ups_to_itself(deployed: Deployment) -> None:
-    assert properties(deployed, FUNCTION, "TimersFunction")["RecursiveLoop"] == "Allow"
-    assert properties(deployed, FUNCTION, "TimersArmingFunction")["RecursiveLoop"] == "Allow"
-
-
-def test_a_tick_fires_what_no_wake_up_came_for(deployed: Deployment) -> None:
-    rule = properties(deployed, "AWS::Events::Rule", "TimersSweep")
-    (function,) = [id_ for id_ in deployed.of_type("feed", FUNCTION) if id_.startswith("TimersFunction")]
-    (target,) = rule["Targets"]
-    assert (rule["ScheduleExpression"], rule["State"]) == ("rate(15 minutes)", "ENABLED")
-    assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
-    assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0}
-
-
-def test_lambda_repeats_no_tick_that_failed_nor_keeps_it_beyond_the_next(deployed: Deployment) -> None:
-    told = properties(deployed, "AWS::Lambda::EventInvokeConfig", "TimersFunction")
-    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (0, 900)
 
 
 def test_every_function_with_a_schedule_is_repeated_by_no_one(deployed: Deployment) -> None:
@@ -302,38 +282,6 @@ def alarm(deployed: Deployment, name: str) -> Resource:
         if each["Properties"]["AlarmName"] == f"epochal-prod-{name}"
     ]
     return found
-
-
-@pytest.mark.parametrize(
-    ("name", "metric", "above"),
-    [
-        ("timers-fails", ("AWS/Lambda", "Errors", "Sum"), 0),
-        ("timers-throttled", ("AWS/Lambda", "Throttles", "Sum"), 0),
-        ("timers-late", ("Epochal", "Timers.late", "Maximum"), 300_000),
-        # The quarter of an hour that a message may be kept back counts as its age.
-        ("timers-wait", ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum"), 1_200),
-        ("timers-gave-up", ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum"), 0),
-        ("timers-dropped", ("AWS/Scheduler", "InvocationDroppedCount", "Sum"), 0),
-        ("timers-swept", ("Epochal", "Timers.swept", "Sum"), 0),
-        ("timers-stuck", ("Epochal", "Timers.stuck", "Sum"), 0),
-    ],
-)
-def test_what_keeps_timers_from_firing_in_time_alarms(
-    deployed: Deployment, name: str, metric: tuple[str, str, str], above: int
-) -> None:
-    found = alarm(deployed, name)
-    assert (found["Namespace"], found["MetricName"], found["Statistic"]) == metric
-    assert found["Threshold"] == above
-
-
-def test_the_dashboard_shows_how_many_fired_how_late_and_the_reaction(deployed: Deployment) -> None:
-    shown = graphs(deployed)
-    assert [each[:4] for each in shown["Timers late, ms"]] == [
-        ["Epochal", "Timers.late", "service", "epochal-prod-timers"]
-    ]
-    assert [each[1] for each in shown["Timers fired"]] == ["Timers.fired"]
-    assert [each[4]["label"] for each in shown["Reactions behind the feed, ms"]] == ["timers"]
-    assert "timers" in {each[4]["label"] for each in shown["Errors"]}
 
 
 def test_a_reaction_of_a_stage_cannot_have_the_name_of_the_one_that_arms() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from epochal.cdk.rules import BadSetting
@@ -36,19 +34,6 @@ def test_each_function_has_an_address_that_wants_a_signature_and_an_output_tells
 def test_there_is_no_gateway_and_nobody_is_let_in_by_the_functions_themselves(addressed: Deployment) -> None:
     assert not addressed.of_type("api", "AWS::ApiGatewayV2::Api")
     assert not addressed.of_type("api", "AWS::Lambda::Permission")
-
-
-def test_failing_requests_alarm_over_all_addresses(addressed: Deployment) -> None:
-    alarms = [each["Properties"] for each in addressed.of_type("api", "AWS::CloudWatch::Alarm").values()]
-    (alarm,) = [each for each in alarms if each["AlarmName"] == "epochal-prod-api-fails"]
-    metrics: dict[str, Any] = {each["Id"]: each for each in alarm["Metrics"]}
-    (share,) = [each["Expression"] for each in metrics.values() if "Expression" in each]
-    assert share == "100 * SUM([failed0, failed1, failed2]) / SUM([requests0, requests1, requests2])"
-    for number, name in enumerate(FUNCTIONS):
-        for counted, measured in (("failed", "Url5xxCount"), ("requests", "UrlRequestCount")):
-            found = metrics[f"{counted}{number}"]["MetricStat"]["Metric"]
-            assert (found["Namespace"], found["MetricName"]) == ("AWS/Lambda", measured)
-            assert found["Dimensions"] == [{"Name": "FunctionName", "Value": f"epochal-prod-{name}"}]
 
 
 @pytest.mark.parametrize(

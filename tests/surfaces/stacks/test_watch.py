@@ -33,48 +33,10 @@ def dimension(alarm: dict[str, Any]) -> tuple[str, Any]:
     return only["Name"], only["Value"]
 
 
-def test_a_stream_that_is_followed_minutes_late_alarms(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["feed-lags"]
-    assert metric(alarm) == ("AWS/Lambda", "IteratorAge", "Maximum")
-    assert dimension(alarm) == ("FunctionName", "epochal-prod-indexer")
-    assert alarm["Threshold"] == 300_000
-
-
-def test_notices_that_cannot_be_published_alarm(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["notices-fail"]
-    assert metric(alarm) == ("Epochal", "Notified.failed", "Sum")
-    assert dimension(alarm) == ("service", "epochal-prod-indexer")
-
-
-@pytest.mark.parametrize(
-    ("mapping", "table"),
-    [("Heads", "tips"), ("SnapshotHeads", "snapshot"), ("TagsHeads", "tags"), ("StreamsHeads", "streams")],
-)
-@pytest.mark.parametrize(
-    ("name", "measured"),
-    [("feed-gave-up", "OnFailureDestinationDeliveredEventCount"), ("feed-dropped", "DroppedEventCount")],
-)
-def test_a_record_that_was_given_up_on_alarms(
-    alarms: dict[str, dict[str, Any]], name: str, measured: str, mapping: str, table: str
-) -> None:
-    alarm = alarms[f"{name}-{table}"]
-    key, value = dimension(alarm)
-    assert metric(alarm) == ("AWS/Lambda", measured, "Sum")
-    assert key == "EventSourceMappingUUID"
-    assert value == {"Fn::GetAtt": [mapping, "Id"]}
-    assert (alarm["Threshold"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (0, 1, 1)
-
-
 def test_no_mapping_is_without_an_alarm(synthesise: Synthesise, alarms: dict[str, dict[str, Any]]) -> None:
     mappings = synthesise("prod").of_type("feed", "AWS::Lambda::EventSourceMapping")
     watched = [name for name in alarms if "-gave-up" in name]
     assert len(watched) == len(mappings) == len(layouts())
-
-
-def test_a_failure_destination_out_of_reach_alarms(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["feed-failures-undelivered"]
-    assert metric(alarm) == ("AWS/Lambda", "DestinationDeliveryFailures", "Sum")
-    assert dimension(alarm) == ("FunctionName", "epochal-prod-indexer")
 
 
 @pytest.mark.parametrize("function", ["append", "replay", "feed", "indexer"])
@@ -123,21 +85,6 @@ def index_of(measured: dict[str, Any]) -> str:
     assert set(dimensions) == {"TableName", "GlobalSecondaryIndexName"}
     name: str = dimensions["GlobalSecondaryIndexName"]
     return name
-
-
-def test_records_that_were_set_aside_alarm(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["feed-set-aside"]
-    assert metric(alarm) == ("Epochal", "Indexed.setAside", "Sum")
-    assert dimension(alarm) == ("service", "epochal-prod-indexer")
-    assert alarm["Threshold"] == 0
-
-
-def test_a_share_of_failing_requests_alarms(alarms: dict[str, dict[str, Any]]) -> None:
-    metrics = {each["Id"]: each for each in alarms["api-fails"]["Metrics"]}
-    (share,) = [each for each in metrics.values() if "Expression" in each]
-    assert share["Expression"] == "100 * failed / requests"
-    assert metrics["failed"]["MetricStat"]["Metric"]["MetricName"] == "5xx"
-    assert metrics["requests"]["MetricStat"]["Metric"]["MetricName"] == "Count"
 
 
 def test_silence_is_no_alarm_and_every_alarm_says_what_it_means(alarms: dict[str, dict[str, Any]]) -> None:
