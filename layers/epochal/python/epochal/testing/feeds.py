@@ -32,12 +32,15 @@ from epochal.read_models.documents import ReadModels
 from epochal.scheduling import due_at, in_
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import MemoryBucket, memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings, pause
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
 
 _MOST: Final = 1_000
 """Turns of a reaction that handles what it appends; one that needs more would not end."""
+
+_PAUSE: Final = 0.001
+"""Seconds of a pause, at most: enough for other tasks and threads to get their turn."""
 
 
 def _all_tables() -> MemoryTables:
@@ -52,13 +55,13 @@ class MemoryFeed:
     Attributes:
         tables: the tables.
         options: settings by their names, such as `aggregate_types`.
-        sleep: how reactions pause before they try again; by default not at all, so that tests are fast.
+        sleep: how stores and reactions pause; by default for at most a millisecond, so that tests are fast.
         timers_table: the table of timers, whose changes are not indexed.
     """
 
     tables: MemoryTables = field(default_factory=_all_tables)
     options: Mapping[str, Any] = field(default_factory=dict)
-    sleep: Callable[[float], object] = lambda _seconds: None
+    sleep: Callable[[float], object] = lambda seconds: pause(min(seconds, _PAUSE))
     _indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

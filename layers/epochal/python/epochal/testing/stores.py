@@ -15,7 +15,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import Claim
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.settings import Settings
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import Driver, Meter, turn
 from epochal.store.encoding import verified
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -66,8 +66,13 @@ def memory_tagged_events(
 
 def memory_deployment(tables: MemoryTables | None = None, **options: Any) -> Deployment:
     """Create a deployment in memory, with a bucket; `options` are settings by their names."""
-    driver = Driver(execute=(tables or memory_tables()).execute, meter=Meter())
+    driver = Driver(execute=(tables or memory_tables()).execute, meter=Meter(), sleep=pause)
     return Deployment(settings=memory_settings(**options), driver=driver, bucket=MemoryBucket())
+
+
+def pause(seconds: float) -> None:
+    """Sleep, and let other threads and the other tasks of the event loop run meanwhile."""
+    turn().wait(seconds)
 
 
 class MemoryBodies:
