@@ -25,6 +25,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def web_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (told,) = Terminal().documents("new", "shop", "--kind", "web")
+    return tmp_path / told["folder"]
+
+
 def _run(folder: Path, *arguments: str) -> str:
     ran = subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -41,6 +48,23 @@ def _run(folder: Path, *arguments: str) -> str:
 @pytest.mark.slow
 def test_its_tests_pass_as_they_are(project: Path) -> None:
     assert "6 passed, 1 deselected" in _run(project, "pytest", "-p", "epochal.pytest_plugin", "-W", "error")
+
+
+@pytest.mark.slow
+def test_the_tests_of_a_web_service_pass_as_they_are(web_project: Path) -> None:
+    assert "7 passed" in _run(web_project, "pytest", "-p", "epochal.pytest_plugin", "-W", "error")
+
+
+def test_a_web_service_is_formatted_and_has_nothing_that_a_linter_finds(web_project: Path) -> None:
+    _run(web_project, "ruff", "check", "--no-cache", ".")
+    _run(web_project, "ruff", "format", "--no-cache", "--check", ".")
+    assert "epochal[async,cli,console,pytest]==" in (web_project / "requirements.txt").read_text()
+
+
+@pytest.mark.proof
+def test_a_web_service_has_types(web_project: Path) -> None:
+    modules = [path.name for path in web_project.glob("*.py")]
+    _run(web_project, "mypy", "--strict", "--config-file", os.devnull, *modules)
 
 
 def test_it_is_formatted_and_has_nothing_that_a_linter_finds(project: Path) -> None:

@@ -278,10 +278,27 @@ def _word(value: object) -> str:
 
 # `epochal new`: a small, complete project to start from.
 #
-# Its files are beside this one, in `project`: each ends in `.tmpl`, so that no tool takes it for a module of the
-# library.
+# The files of each kind of project are in a folder beside this one. Each ends in `.tmpl`, so that no tool takes it for
+# a module of the library.
 
-PROJECT: Final = Path(__file__).with_name("project")
+
+@dataclass(frozen=True, slots=True)
+class ProjectKind:
+    """A kind of project that `epochal new` writes.
+
+    Attributes:
+        folder: folder of the templates.
+        extras: extras of the library that the work on the project needs, separated by commas.
+    """
+
+    folder: Path
+    extras: str
+
+
+KINDS: Final = {
+    "service": ProjectKind(Path(__file__).with_name("project"), "cdk,cli,console,lambda,local,pytest"),
+    "web": ProjectKind(Path(__file__).with_name("web_project"), "async,cli,console,pytest"),
+}
 SUFFIX: Final = ".tmpl"
 DOTTED: Final = "dot-"
 """Prefix of template names in the place of a leading dot in the project."""
@@ -293,11 +310,19 @@ LENGTH: Final = 40
 
 @click.command()
 @click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(tuple(KINDS)),
+    default="service",
+    show_default=True,
+    help="A service with a stack, or a web service with FastAPI, Flask or Lambda.",
+)
 @output.with_json
-def new(name: str) -> None:
+def new(name: str, kind: str) -> None:
     """Write a small, complete project into a new folder.
 
-    It has rules, a reaction with a read model, a stack and tests.
+    A service has rules, a reaction with a read model, a stack and tests. A web service has rules, HTTP operations, a
+    read model and tests.
 
     NAME is that of the folder and of the stack: lower-case letters, digits and hyphens.
     """
@@ -309,16 +334,17 @@ def new(name: str) -> None:
         )
     if folder.exists():
         raise InvalidInput("NAME", f"{folder} is there already")
-    files = [str(path) for path in _write(folder, name, requirement_of_project())]
+    library = requirement_of_project(KINDS[kind].extras)
+    files = [str(path) for path in _write(KINDS[kind].folder, folder, name, library)]
     lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]
     output.document({"folder": name, "files": files}, lines)
 
 
-def _write(folder: Path, name: str, library: Requirement) -> Iterator[Path]:
+def _write(templates: Path, folder: Path, name: str, library: Requirement) -> Iterator[Path]:
     """Write the files of a project from their templates, and the library's wheel if it needs that; yield each path."""
     words = {"name": name, "requirement": library.line}
-    for template in sorted(PROJECT.rglob(f"*{SUFFIX}")):
-        parts = template.relative_to(PROJECT).with_suffix("").parts
+    for template in sorted(templates.rglob(f"*{SUFFIX}")):
+        parts = template.relative_to(templates).with_suffix("").parts
         file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
         file.parent.mkdir(parents=True, exist_ok=True)
         text = re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text("utf-8"))

@@ -18,9 +18,6 @@ from urllib.request import url2pathname
 
 from epochal.lazy_dataclasses import dataclass
 
-EXTRAS: Final = "cdk,cli,console,lambda,local,pytest"
-"""Extras that the work on a project needs."""
-
 WHEELS: Final = "wheels"
 """Folder of the project for the wheel that it takes along."""
 
@@ -33,17 +30,21 @@ class Requirement:
     wheel: Path | None = None
 
 
-def requirement_of_project() -> Requirement:
-    """Return how a project should require this library, by what it was installed from."""
+def requirement_of_project(extras: str) -> Requirement:
+    """Return how a project should require this library, by what it was installed from.
+
+    Args:
+        extras: extras of the library that the work on the project needs, separated by commas.
+    """
     package = distribution("epochal")
     source: dict[str, Any] = json.loads(package.read_text("direct_url.json") or "{}")
     url = source.get("url", "")
     if "vcs_info" in source:
         version = source["vcs_info"]
-        return Requirement(line=f"epochal[{EXTRAS}] @ {version['vcs']}+{url}@{version['commit_id']}")
+        return Requirement(line=f"epochal[{extras}] @ {version['vcs']}+{url}@{version['commit_id']}")
     if "archive_info" in source and not url.startswith("file:"):
-        return Requirement(line=f"epochal[{EXTRAS}] @ {url}")
+        return Requirement(line=f"epochal[{extras}] @ {url}")
     wheel = Path(url2pathname(urlsplit(url).path))
     if "archive_info" in source and wheel.suffix == ".whl" and wheel.is_file():
-        return Requirement(line=f"./{WHEELS}/{wheel.name}[{EXTRAS}]", wheel=wheel)
-    return Requirement(line=f"epochal[{EXTRAS}]=={package.version}")
+        return Requirement(line=f"./{WHEELS}/{wheel.name}[{extras}]", wheel=wheel)
+    return Requirement(line=f"epochal[{extras}]=={package.version}")

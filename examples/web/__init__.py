@@ -1,1 +1,0 @@
-"""Carts over HTTP, with FastAPI."""
