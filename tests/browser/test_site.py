@@ -14,7 +14,8 @@ import pytest
 from tests.browser.conftest import Look
 from tests.docs import browser_scripts, site
 
-pytestmark = pytest.mark.proof  # some seventy pages, at two widths and in two themes
+# Some seventy pages, at two widths and in two themes, take minutes.
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(3_600)]
 
 RENDERED_BY_OTHERS = "/reference/api/"
 """The page whose content Redoc draws: what it draws is not ours to judge, the rest is."""

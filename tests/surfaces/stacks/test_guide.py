@@ -117,7 +117,7 @@ def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None
     assert f"A stage's alarms look at {metrics} metrics" in GUIDE
     monthly = f"{metrics / 10 + 3:.2f} dollars"
     assert f"{monthly} in all" in GUIDE
-    assert f"alarms and dashboard, {monthly} a month" in (ROOT / "README.md").read_text()
+    assert f"costs {monthly} a month for alarms and the dashboard" in (ROOT / "README.md").read_text()
     left = sum(len(listed) for kind, listed in alarms.items() if kind not in ("reactions", "watch"))
     assert f"of `--all`, and {left} alarms remain" in GUIDE.replace("\n", " ")
     assert f"each declared reaction {len(alarms['reactions'])}," in GUIDE
