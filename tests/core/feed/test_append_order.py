@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -46,9 +47,7 @@ def test_an_event_with_several_tags_comes_through_all_of_them_before_the_next() 
 
 def test_events_of_one_append_to_streams_and_tags_keep_their_order() -> None:
     feed = MemoryFeed()
-    feed.streams.append(
-        "Course-1", [numbered(0, "x:1"), numbered(1), numbered(2, "y:1"), numbered(3, "x:1")]
-    )
+    feed.streams.append("Course-1", [numbered(0, "x:1"), numbered(1), numbered(2, "y:1"), numbered(3, "x:1")])
     feed.index()
     items = feed.reader.page(PAGES).items
     assert first_order(items) == ["000", "001", "002", "003"]
@@ -61,10 +60,20 @@ def test_a_reader_in_order_has_the_events_of_one_append_in_its_order(partitions:
     feed = MemoryFeed(options={"pages_partitions": partitions})
     feed.tagged.append([numbered(number, f"t:{number % 7}", f"u:{number % 3}") for number in range(40)])
     feed.index()
-    items = [item for page in feed.reader.ordered(within=0, once=once) for item in page.items]
+    pages = feed.reader.ordered(within=60, once=once, now=lambda: time.time_ns() + 120 * 10**9)
+    items = [item for page in pages for item in page.items]
     types = [item.type for item in items]
     assert types == sorted(types)
     assert len(types) == (40 if once else 80)
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_the_newest_have_the_events_of_one_append_in_its_order_backward(partitions: int) -> None:
+    feed = MemoryFeed(options={"pages_partitions": partitions})
+    feed.tagged.append([numbered(number, f"t:{number % 7}", f"u:{number % 3}") for number in range(40)])
+    feed.index()
+    types = [item.type for item in feed.reader.newest(100).items]
+    assert types == sorted(types, reverse=True)
 
 
 @seeds(30, 6)

@@ -44,6 +44,7 @@ class FeedEvent:
         user: user who caused the event, if Sekiban's tables have one; elsewhere, a user is a member of `meta`.
         gone: reason why the event no longer exists; its place in the feed stays.
         fault: error because of which the event cannot be read; the other attributes have what is known.
+        place: text by which events with tags are ordered, those of one append by their order in it; else empty.
     """
 
     stream: str
@@ -60,6 +61,7 @@ class FeedEvent:
     user: str | None = None
     gone: Gone | None = None
     fault: Fault | None = None
+    place: str = ""
 
     @property
     def content(self) -> bytes:
@@ -163,6 +165,7 @@ def readable_event(event: Recorded) -> FeedEvent:
     return _fed(
         event.stream, event.index, event.type, event.data, event.meta, event.timestamp, event.correlation_id,
         event.causation_id, event.tags, event.id or None, event.stream if event.tags else "", None, None, None,
+        event.place,
     )  # fmt: skip
 
 
@@ -196,4 +199,5 @@ def tagged_feed_event(stream: str, index: int, event: Recorded, user: str | None
         id=event.id,
         home=event.stream,
         user=user,
+        place=event.place,
     )

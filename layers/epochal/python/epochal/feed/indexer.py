@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.feed.append_order import in_append_order
 from epochal.feed.index_writer import IndexWriter
 from epochal.feed.stream_records import Record
 from epochal.feed.unreadable_records import UnreadableRecord, set_aside
@@ -92,11 +93,16 @@ class _Batch:
     source: Source
     changes: list[tuple[Record, Change]] = field(default_factory=list)
 
+    def ordered(self) -> list[tuple[Change, Record]]:
+        """Return the changes with their records, those of one append in the order of its events."""
+        changes = [(record.image, change, record) for record, change in self.changes]
+        return in_append_order(self.source, changes)
+
     def times(self) -> dict[tuple[str, int], Ticks]:
         """Return the times of the appends in the batch, by stream and next index."""
         appends = (
             (change, self.source.written(record.image))
-            for record, change in self.changes
+            for change, record in self.ordered()
             if isinstance(change, Span)
         )
         return {(change.stream, change.next): time for change, time in appends if time is not None}
@@ -187,7 +193,7 @@ class Indexer(IndexWriter):
     def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
         """Index the changes of one partition; set aside records whose streams could not be read."""
         try:
-            changes = [change for _, change in batch.changes]
+            changes = [change for change, _ in batch.ordered()]
             ingested = self.ingest(batch.source.heal, number, changes, batch.times)
         except EpochalError as error:
             outcome.fail(batch.source, (record for record, _ in batch.changes), error)

@@ -44,6 +44,10 @@ LATEST: Final = 60 * PER_SECOND
 """Ticks after its entry, by which clocks of writers and indexers may differ."""
 
 
+_LAST_PLACE: Final = "~"
+"""Text after every place, which consists of digits."""
+
+
 class PartitionEntry(NamedTuple):
     """The wanted part of a partition's entry, and when the entry was written; 0 if that is unknown."""
 
@@ -62,20 +66,24 @@ class PartitionEntry(NamedTuple):
         return sum(len(span.types) for span in self.page.spans)
 
 
+Time = tuple[int, str]
+"""The time of an item, in ticks, and the place of its event if it has tags: that orders the events of one append."""
+
+
 class TimedEntry(NamedTuple):
     """An entry, and the times of its items, which are newest first."""
 
     entry: PartitionEntry
-    times: Sequence[int]
+    times: Sequence[Time]
 
 
-TimesOf = Callable[[PartitionEntry], Sequence[int]]
+TimesOf = Callable[[PartitionEntry], Sequence[Time]]
 """Returns the times of an entry's items, newest first: none is later than the one before it."""
 
 
-def times_of_entry(entry: PartitionEntry) -> Sequence[int]:
+def times_of_entry(entry: PartitionEntry) -> Sequence[Time]:
     """Return the time of the entry for each of its items."""
-    return (entry.ticks,) * entry.events
+    return ((entry.ticks, ""),) * entry.events
 
 
 class BackwardEntries:
@@ -105,13 +113,13 @@ class _Head:
     """The next entry of a partition, and how many of its items have been taken."""
 
     entry: PartitionEntry
-    times: Sequence[int] | None = None
+    times: Sequence[Time] | None = None
     taken: int = 0
 
     @property
-    def bound(self) -> int:
+    def bound(self) -> Time:
         """Time of the next item; while that is unknown, a time that it is not after."""
-        return self.times[self.taken] if self.times else self.entry.ticks
+        return self.times[self.taken] if self.times else (self.entry.ticks, _LAST_PLACE)
 
 
 def select(partitions: Iterable[Iterable[PartitionEntry]], limit: int, times_of: TimesOf) -> list[TimedEntry]:
@@ -142,9 +150,9 @@ def _next_head(entries: Iterator[PartitionEntry]) -> _Head | None:
     return None if entry is None else _Head(entry=entry)
 
 
-def _bound(head: _Head | None) -> int:
-    """Return a time that the next item of a partition is not after; -1 without one."""
-    return -1 if head is None else head.bound
+def _bound(head: _Head | None) -> Time:
+    """Return a time that the next item of a partition is not after; one before all times without an item."""
+    return (-1, "") if head is None else head.bound
 
 
 def in_order(entries: Sequence[TimedEntry], items: Iterable[T]) -> tuple[T, ...]:
@@ -154,7 +162,7 @@ def in_order(entries: Sequence[TimedEntry], items: Iterable[T]) -> tuple[T, ...]
         entries: the entries, those of a partition in their order.
         items: the items of all entries, one entry after another.
     """
-    rest, rows = iter(items), dict[int, list[tuple[int, T]]]()
+    rest, rows = iter(items), dict[int, list[tuple[Time, T]]]()
     for entry, times in entries:
         rows.setdefault(entry.partition, []).extend((time, next(rest)) for time in times)
     ordered, taken = list[T](), dict.fromkeys(rows, 0)
@@ -185,7 +193,7 @@ class EventTimes:
     clock: Callable[[], float]
     until: float
     read: int = 0
-    _times: dict[tuple[int, str, int], int | None] = field(default_factory=dict)
+    _times: dict[tuple[int, str, int], Time | None] = field(default_factory=dict)
     _kept: dict[tuple[int, str, int], FeedEvent] = field(default_factory=dict)
     _kept_bytes: int = 0
 
@@ -201,7 +209,7 @@ class EventTimes:
         for partition, of_partition in spans.items():
             self._read(partition, of_partition)
 
-    def of(self, entry: PartitionEntry) -> Sequence[int]:
+    def of(self, entry: PartitionEntry) -> Sequence[Time]:
         """Return the times of an entry's items, newest first: none is later than the one before it."""
         places = [
             (entry.partition, item.stream, item.index) for item in reversed(bare_items(entry.page.spans))
@@ -246,32 +254,32 @@ class EventTimes:
             self._kept_bytes += size
 
 
-def _time_of(event: FeedEvent) -> int | None:
+def _time_of(event: FeedEvent) -> Time | None:
     """Return the time of an event; None for one that is gone, or whose timestamp is no time."""
     try:
-        return None if event.gone else parse_time(event.timestamp)
+        return None if event.gone else (parse_time(event.timestamp), event.place)
     except InvalidInput:
         return None
 
 
-def _increasing(entry: int, times: Sequence[int | None]) -> list[int]:
+def _increasing(entry: int, times: Sequence[Time | None]) -> list[Time]:
     """Return the times of an entry's items, oldest first, so that none is before the one that it follows.
 
     Args:
         entry: time of the entry; 0 if it is unknown.
         times: times of the events; None if unknown.
     """
-    trusted = [_trusted(entry, time) for time in times]
-    reached = next((time for time in trusted if time is not None), entry)
-    increasing = list[int]()
+    trusted = [None if time is None else _trusted(entry, *time) for time in times]
+    reached = next((time for time in trusted if time is not None), (entry, ""))
+    increasing = list[Time]()
     for time in trusted:
         reached = reached if time is None else max(reached, time)
         increasing.append(reached)
     return increasing
 
 
-def _trusted(entry: int, time: int | None) -> int | None:
-    """Return an event's time, but no later than its entry; None if it is unknown, or not that of an append."""
-    if time is None or not entry:
-        return time
-    return min(time, entry) if entry - OLDEST <= time <= entry + LATEST else None
+def _trusted(entry: int, time: int, place: str) -> Time | None:
+    """Return an event's time, but no later than its entry; None if it is not that of an append."""
+    if not entry:
+        return time, place
+    return (min(time, entry), place) if entry - OLDEST <= time <= entry + LATEST else None

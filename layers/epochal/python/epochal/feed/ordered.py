@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
+from itertools import groupby
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,6 +166,8 @@ class _Held:
     Attributes:
         item: the event's item.
         time: its time in the order.
+        tie: text that orders events of equal times: the event's place if it has tags, unless an event before it in its
+            entry or stream has a later one.
         place: its rank among events of the same time: partition, checkpoint after its entry, and position there.
         entry: entry that contains it.
         queue: held events of its stream, itself included, in order.
@@ -178,6 +181,7 @@ class _Held:
 
     item: FeedItem
     time: int
+    tie: str
     place: tuple[int, Checkpoint, int]
     entry: _Entry
     queue: deque[_Held] = field(repr=False)
@@ -327,7 +331,7 @@ class OrderedReader:
     room: PageBounds | None = None
     pauses: Pauses = field(default_factory=Pauses)
     _filled: _Filled | None = None
-    _heap: list[tuple[int, tuple[int, Checkpoint, int], _Held]] = field(default_factory=list)
+    _heap: list[tuple[int, str, tuple[int, Checkpoint, int], _Held]] = field(default_factory=list)
     _named: dict[str, _Held] = field(default_factory=dict)
     _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _held: int = 0
@@ -411,13 +415,14 @@ class OrderedReader:
                 del partition.ahead[span.stream]
             if ahead < span.next and partition.wanted(span):
                 spans.append(span.since(ahead))
-        at = partition.reached - self.window
+        at = (partition.reached - self.window, "")
         for position, (item, unopened) in enumerate(self._items(partition, spans)):
             queue = partition.streams.setdefault(item.stream, deque())
             place = (partition.number, placed.after, position)
             held = _Held(
                 item=item,
                 time=0,
+                tie="",
                 place=place,
                 entry=entry,
                 queue=queue,
@@ -425,14 +430,14 @@ class OrderedReader:
                 bytes=_bytes_of(item) if unopened is None else unopened.stored_bytes,
                 unopened=unopened,
             )
-            at = max(at, self._time(held, partition.reached), queue[-1].time if queue else 0)
-            held.time = at
+            at = max(at, (self._time(held, partition.reached), _place_of(item)), *_ranks(queue))
+            held.time, held.tie = at
             queue.append(held)
             entry.waiting += 1
             for name in held.names:
                 self._named.setdefault(name, held)
             self._held, self._bytes = self._held + 1, self._bytes + held.bytes
-            heappush(self._heap, (held.time, held.place, held))
+            heappush(self._heap, (held.time, held.tie, held.place, held))
         partition.entries.append(entry)
 
     def _items(
@@ -446,7 +451,7 @@ class OrderedReader:
             outline = event.outline() if isinstance(event, UnopenedFeedEvent) else event
             if outline.first or not self.once:
                 items.append((self._checked(with_event(item, outline)), unopened))
-        return items
+        return _by_place(items)
 
     def _opened(self, held: _Held) -> FeedItem:
         """Return the item of an event that is released, with its bodies unless the page has no room for them."""
@@ -522,7 +527,7 @@ class OrderedReader:
         for held in path:
             held.following = False
         if path:
-            heappush(self._heap, (goal.time, goal.place, goal))
+            heappush(self._heap, (goal.time, goal.tie, goal.place, goal))
         return released
 
     def _before(self, held: _Held) -> _Held | None:
@@ -565,6 +570,32 @@ def _names_of(item: FeedItem) -> tuple[str, ...]:
     """Return the names by which other events may name an item's event as their cause."""
     place = f"{item.stream}@{item.index}"
     return (place,) if item.event is None else tuple({name_of(item.event), place})
+
+
+def _by_place(
+    items: list[tuple[FeedItem, UnopenedFeedEvent | None]],
+) -> list[tuple[FeedItem, UnopenedFeedEvent | None]]:
+    """Sort neighbours in an entry that have one time and tags: the index may have them tag by tag."""
+    ordered = list[tuple[FeedItem, UnopenedFeedEvent | None]]()
+    for _, run in groupby(items, key=lambda pair: _time_of_tagged(pair[0])):
+        ordered += sorted(run, key=lambda pair: _place_of(pair[0]))
+    return ordered
+
+
+def _time_of_tagged(item: FeedItem) -> str:
+    """Return the timestamp of an item's event; empty if it has no tags."""
+    return item.event.timestamp if item.event is not None and item.event.place else ""
+
+
+def _place_of(item: FeedItem) -> str:
+    """Return the place of an item's event; empty if it has no tags."""
+    return "" if item.event is None else item.event.place
+
+
+def _ranks(queue: deque[_Held]) -> Iterator[tuple[int, str]]:
+    """Yield the rank of a queue's last event, if there is one."""
+    if queue:
+        yield queue[-1].time, queue[-1].tie
 
 
 def _bytes_of(item: FeedItem) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from epochal.layout.changes import Change, Removal, RemovalKind, Span
@@ -68,6 +68,10 @@ class Source:
         aged: function that returns the index below which a head's events are older than a moment; None where nothing of
             the layout is pruned by age or count (`care.retention`).
         written: function that returns the time of the append in an image; None where the layout does not tell.
+        append_id: function that returns the id of the append in an image that `appended` takes, which images of several
+            streams may share; None where the latest write is no append. None where the layout does not tell.
+        numbers: function that returns the number of each event of the append in an image within that append, in order;
+            None where the image does not tell. None where the layout does not.
     """
 
     name: str
@@ -84,6 +88,8 @@ class Source:
     pruned: Condition | None = None
     aged: Callable[[Item, Ticks], int] | None = None
     written: Callable[[Item], Ticks | None] = lambda _: None
+    append_id: Callable[[Item], bytes | None] | None = None
+    numbers: Callable[[Item], Sequence[int] | None] | None = None
 
     def __post_init__(self) -> None:
         """Make the readers raise `CorruptData`, and nothing else, for an item of another layout."""

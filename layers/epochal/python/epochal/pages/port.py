@@ -10,21 +10,24 @@ behind the stream. Then a head repeats events of an earlier image, which the ind
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from epochal.codec.bodies import DIRECT, Encoded
+from epochal.errors import CorruptData
 from epochal.layout.categories import CategoriesBy
 from epochal.layout.changes import Change, Span
 from epochal.layout.healing import Heal, heal_streams
 from epochal.layout.port import Archive, Permission, Port
 from epochal.layout.source import End, Source
 from epochal.layout.stored_items import StoredAppend, StoredItem
+from epochal.layout.streams import IDENTIFIED
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.stream_names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
 from epochal.model.tags import group_of
-from epochal.pages.frames import time_of
+from epochal.pages.frames import read_frame, time_of
 from epochal.pages.items import (
     ARCHIVE,
     STREAMS,
@@ -36,9 +39,10 @@ from epochal.pages.items import (
     unfolds_size,
 )
 from epochal.pages.reading import advance, begin, query
+from epochal.pages.tags.entries import read_label
 from epochal.plan.conditions import Condition, Present
 from epochal.plan.ops import Steps
-from epochal.plan.values import Item, write_units
+from epochal.plan.values import AttributeValue, Item, write_units
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
@@ -61,6 +65,8 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         stored=stored,
         aged=aged,
         written=written,
+        append_id=append_id,
+        numbers=numbers,
     )
 
 
@@ -175,6 +181,33 @@ def written(item: Item) -> Ticks | None:
     """Return the time of a page's last append; None without frames. Raise `CorruptData` if malformed."""
     page = _page_of(item)
     return time_of(page.frames[-1].stamp) if page is not None and page.frames else None
+
+
+def append_id(item: Item) -> bytes | None:
+    """Return the stamp of a page's latest append; None if its latest write added no events."""
+    frames: Sequence[AttributeValue] = () if "w" in item else item["f"]["L"]
+    return read_frame(frames[-1]["B"]).stamp if frames else None
+
+
+def numbers(item: Item) -> Sequence[int] | None:
+    """Return the numbers that the events of a page's latest append have in it; None where no label tells.
+
+    An append's events in a named stream, not all of which need have labels, have consecutive numbers.
+    """
+    page = read_page(item)
+    if page.stamp is not None or not page.frames or _latest(page) != page.frames[-1].count:
+        return None
+    try:
+        events = page.read_frame(len(page.frames) - 1)
+        if page.stream.startswith(TAG_STREAMS):
+            return [read_label(event.meta).number for event in events]
+        for place, event in enumerate(events):
+            if event.label and not event.label.startswith(IDENTIFIED):
+                first = read_label(Encoded(DIRECT, event.label)).number - place
+                return range(first, first + len(events))
+    except CorruptData:
+        return None
+    return None
 
 
 def aged(item: Item, moment: Ticks) -> int:

@@ -1,0 +1,88 @@
+"""Puts the changes of a batch into the order of their appends.
+
+An append to several tags changes a head for each of them, and the table's stream tells of one head after the other. So
+the events of one append, of which a layout tells the numbers, are put together by these numbers: an event that comes
+through several tags comes through all of them before the next.
+
+A change joins an earlier one only if no other change of its stream lies between, since streams keep their order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, TypeVar
+
+from epochal.layout.changes import Change, Span
+from epochal.layout.source import Source
+from epochal.plan.values import Item
+
+R = TypeVar("R")
+
+
+class _Part(NamedTuple):
+    """A span that one append has added to a stream, with the numbers of its events in the append."""
+
+    span: Span
+    numbers: Sequence[int]
+
+
+def in_append_order(source: Source, changes: Sequence[tuple[Item, Change, R]]) -> list[tuple[Change, R]]:
+    """Return the changes of images in order, with the spans of one append divided and joined by number.
+
+    Args:
+        source: source of the images.
+        changes: images with their changes, and what comes with each.
+    """
+    parts = _parts(source, changes)
+    if not parts:
+        return [(change, rest) for _, change, rest in changes]
+    groups = list[list[tuple[int, Change, R]]]()
+    of_append, of_stream = dict[bytes, int](), dict[str, int]()
+    for place, (_, change, rest) in enumerate(changes):
+        append = parts[place][0] if place in parts else b""
+        group = of_append.get(append, -1)
+        if not append or group <= of_stream.get(change.stream, -1):
+            group = len(groups)
+            groups.append([])
+            of_append.update({append: group} if append else {})
+        groups[group].append((place, change, rest))
+        of_stream[change.stream] = group
+    ordered = list[tuple[Change, R]]()
+    for members in groups:
+        if len(members) == 1:
+            ordered += [(change, rest) for _, change, rest in members]
+        else:
+            joined = _joined([parts[place][1] for place, _, _ in members])
+            ordered += [(span, members[number][2]) for number, span in joined]
+    return ordered
+
+
+def _parts(source: Source, changes: Sequence[tuple[Item, Change, object]]) -> dict[int, tuple[bytes, _Part]]:
+    """Return for each change that shares its append with another the append's id, and its part of it."""
+    if source.append_id is None or source.numbers is None or not changes[1:]:
+        return {}
+    appends = [source.append_id(image) if isinstance(change, Span) else None for image, change, _ in changes]
+    shared = {append for append, count in Counter(appends).items() if append and count > 1}
+    parts: dict[int, tuple[bytes, _Part]] = {}
+    for place, (append, (image, change, _)) in enumerate(zip(appends, changes, strict=True)):
+        if append is None or append not in shared or not isinstance(change, Span):
+            continue
+        numbers = source.numbers(image)
+        if numbers is not None and len(numbers) == len(change.types) and [*numbers] == sorted(numbers):
+            parts[place] = append, _Part(change, numbers)
+    return parts
+
+
+def _joined(parts: Sequence[_Part]) -> Iterator[tuple[int, Span]]:
+    """Yield the parts of an append by the numbers of their events, each with the number of its part."""
+    events = sorted(
+        (number, part, offset)
+        for part, (_, numbers) in enumerate(parts)
+        for offset, number in enumerate(numbers)
+    )
+    for part, run in groupby(events, key=lambda event: event[1]):
+        offsets = [offset for _, _, offset in run]
+        span = parts[part].span
+        yield part, span.until(span.index + offsets[-1] + 1).since(span.index + offsets[0])
