@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epochal.codec.bodies import EMPTY, MAX_DECODED, OversizedBody, exceeds, may_be_large
-from epochal.layout.streams import EncodedEvent, EncodedUnfold, Head
-from epochal.lazy_dataclasses import dataclass
+from epochal.layout.streams import EncodedEvent, EncodedUnfold, EventSpan, Head
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.store.encoding import BodyCodec, recorded_events, recorded_unfolds
 from epochal.store.reading import UnopenedEvent, Unreadable
@@ -42,15 +42,23 @@ class UnopenedUnfold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnopenedHead:
-    """A stream's head whose bodies are decoded on demand; those in the bucket stay claims."""
+    """A stream's head whose bodies are decoded on demand; those in the bucket stay claims.
+
+    The head makes a new span each time, and a span keeps what it has decoded: so one is kept here. Otherwise a frame of
+    many events would be decoded for each of them.
+    """
 
     head: Head
     codec: BodyCodec
+    _span: EventSpan = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_span", self.head.span)
 
     @property
     def count(self) -> int:
         """Number of events that the head carries."""
-        return self.head.span.next - self.head.span.base
+        return self._span.next - self._span.base
 
     def unfolds(self) -> list[UnopenedUnfold]:
         """Read the stream's unfolds, but not their bodies.
@@ -75,7 +83,7 @@ class UnopenedHead:
         Args:
             place: position of the event among those that the head carries.
         """
-        stored = self.head.span.read(place)
+        stored = self._span.read(place)
         return may_be_large(stored.data) or may_be_large(stored.meta)
 
     def event(self, place: int, largest: int) -> Recorded | None:
@@ -88,7 +96,7 @@ class UnopenedHead:
             CorruptData: the event cannot be decoded.
         """
         unopened = UnopenedEvent(
-            stream=self.head.stream, span=self.head.span, offset=place, codec=self.codec, fetch=False
+            stream=self.head.stream, span=self._span, offset=place, codec=self.codec, fetch=False
         )
         opened = unopened.open(largest)
         if isinstance(opened, Unreadable):
@@ -97,7 +105,7 @@ class UnopenedHead:
 
     @property
     def _indices(self) -> range:
-        return range(self.head.span.base, self.head.span.next)
+        return range(self._span.base, self._span.next)
 
     def _stored(self) -> Iterator[EncodedEvent]:
-        return map(self.head.span.read, range(self.count))
+        return map(self._span.read, range(self.count))
