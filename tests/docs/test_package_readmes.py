@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "epochal" / "python" / "epochal"
 MAP = (LIBRARY / "README.md").read_text("utf-8")
 PACKAGES = sorted(path.parent.name for path in (LIBRARY / "contrib").glob("*/__init__.py"))
-NOT_EXECUTED = {"console", "lake", "local", "mcp", "proving"}
-"""What they show needs AWS, Node or a browser."""
+NOT_EXECUTED = {"console", "http_client", "lake", "local", "mcp", "proving"}
+"""What they show needs AWS, Node, a browser or a server."""
 
 
 def readme(package: str) -> str:

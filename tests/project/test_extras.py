@@ -19,7 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "epochal" / "python"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-BROUGHT = {"boto3": {"botocore"}, "aws-cdk-lib": {"jsii"}, "pydantic": {"pydantic-core"}}
+BROUGHT = {
+    "boto3": {"botocore", "urllib3"},
+    "aiohttp": {"yarl"},
+    "aws-cdk-lib": {"jsii"},
+    "pydantic": {"pydantic-core"},
+}
 """What a dependency brings that is as much its own."""
 
 OF_USERS = {"kurrentdbclient"}

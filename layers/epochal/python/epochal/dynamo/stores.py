@@ -98,7 +98,18 @@ def open_streams(
         everything: queries may ask for all events with tags. The same restriction applies.
         patience: how long to retry during throttling and outages.
         place: where the table is.
+
+    Raises:
+        InvalidInput: `table` is an address. The streams behind an HTTP API are of another class, which has the methods
+            that the API has: `open_http_streams` opens them. One function for both would return one of two classes, and
+            every program would have to ask which.
     """
+    if "://" in table:
+        rule = (
+            f"must be the name of a table, got {table}: "
+            "open an HTTP API with epochal.contrib.http_client.open_http_streams"
+        )
+        raise InvalidInput("table", rule)
     settings = Settings.of(
         streams_table=table, bucket=bucket, tagged_types=tuple(types), tagged_everything=everything
     )

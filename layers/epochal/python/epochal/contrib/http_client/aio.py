@@ -1,0 +1,195 @@
+"""The store behind an HTTP API for asynchronous programs: the same methods, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+from epochal.aio.bridge import in_thread, iterates, reads, wait, writes
+from epochal.contrib.http_client.api import PATIENCE, Api, checked_url
+from epochal.contrib.http_client.carrier import ANSWER_SECONDS
+from epochal.contrib.http_client.credentials import sigv4
+from epochal.contrib.http_client.deciders import HttpDeciders
+from epochal.contrib.http_client.exchange import Auth, HttpAnswer, HttpRequest
+from epochal.contrib.http_client.feed import HttpFeed
+from epochal.contrib.http_client.streams import HttpStreams
+from epochal.contrib.http_client.tagged import HttpTaggedEvents
+from epochal.dynamo.wire.http import CONNECT_SECONDS, NoAnswer, Unsent
+from epochal.errors import InvalidInput, brought_by
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.kinds import must_be_seconds
+from epochal.store.driver import Patience
+
+with brought_by("async", "asynchronous stores", "aiohttp", "yarl"):
+    import aiohttp
+    from yarl import URL
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+@asynccontextmanager
+async def open_async_http_streams(
+    url: str,
+    *,
+    auth: Auth | None = None,
+    patience: Patience = PATIENCE,
+    answer_seconds: float = ANSWER_SECONDS,
+) -> AsyncIterator[AsyncHttpStreams]:
+    """Open the named streams behind an HTTP API for the tasks of an event loop, and close them at the end.
+
+        async with open_async_http_streams("https://abc123.execute-api.eu-central-1.amazonaws.com") as streams:
+            await streams.append("Cart-1", [Event.json("Opened", {})], expected=NO_STREAM)
+
+    Args:
+        url, patience, answer_seconds: as for `open_http_streams`.
+        auth: likewise; it is called in a thread.
+    """
+    must_be_seconds(answer_seconds, "answer_seconds")
+    seconds = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=answer_seconds)
+    address, known = checked_url(url), sigv4() if auth is None else auth
+    # aiohttp sends a request of these methods twice where the server has closed a connection that was kept. What is
+    # deleted twice is a conflict, so these requests have connections of their own.
+    alone = aiohttp.TCPConnector(force_close=True)
+    async with (
+        aiohttp.ClientSession(timeout=seconds, auto_decompress=False, trust_env=True) as session,
+        aiohttp.ClientSession(
+            timeout=seconds, auto_decompress=False, trust_env=True, connector=alone
+        ) as once,
+    ):
+        api = Api(
+            url=address,
+            send=AsyncCarrier(session=session, once=once),
+            auth=lambda request: in_thread(known, request),
+            patience=patience,
+            sleep=lambda seconds: wait(asyncio.sleep(seconds)),
+        )
+        yield AsyncHttpStreams(HttpStreams(api=api))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncCarrier:
+    """Sends requests by aiohttp, each once, within what `bridge.run` runs.
+
+    Attributes:
+        session: of the event loop that runs it.
+        once: likewise, for requests that must not be sent a second time.
+    """
+
+    session: aiohttp.ClientSession
+    once: aiohttp.ClientSession
+
+    def __call__(self, request: HttpRequest) -> HttpAnswer:
+        """Send a request once, and wait for the whole answer."""
+        return wait(self._sent(request))
+
+    async def _sent(self, request: HttpRequest) -> HttpAnswer:
+        """Send a request by aiohttp, and return its answer."""
+        session = self.once if request.method == "DELETE" else self.session
+        if session.closed:
+            raise InvalidInput("streams", "were closed while they were in use")
+        where = request.url.partition("?")[0]
+        try:
+            async with session.request(
+                request.method,
+                URL(request.url, encoded=True),
+                data=request.body or None,
+                headers={**request.headers},
+                allow_redirects=False,
+            ) as answer:
+                body = await answer.read()
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return HttpAnswer(status=answer.status, headers=headers, body=body)
+        except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
+            nowhere = not isinstance(error, TimeoutError)
+            raise Unsent(f"{type(error).__name__} at {where}", address=where, nowhere=nowhere) from error
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise NoAnswer(f"{type(error).__name__} at {where}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncHttpStreams:
+    """Streams behind an HTTP API: each method is that of `HttpStreams`, awaited, and raises what it does.
+
+    A write that is cancelled goes on to its end, and `aio.bridge.cancelled_write` tells its outcome.
+
+    Attributes:
+        store: the store, whose requests are awaited.
+    """
+
+    store: HttpStreams
+
+    append = writes(HttpStreams.append)
+    try_append = writes(HttpStreams.try_append)
+    append_all = writes(HttpStreams.append_all)
+    try_append_all = writes(HttpStreams.try_append_all)
+    append_each = writes(HttpStreams.append_each)
+    load = reads(HttpStreams.load)
+    page = reads(HttpStreams.page)
+    read = iterates(HttpStreams.read)
+    prune = writes(HttpStreams.prune)
+    delete = writes(HttpStreams.delete)
+    try_delete = writes(HttpStreams.try_delete)
+
+    @property
+    def tagged(self) -> AsyncHttpTaggedEvents:
+        """`HttpStreams.tagged`, awaited."""
+        return AsyncHttpTaggedEvents(self.store.tagged)
+
+    @property
+    def feed(self) -> AsyncHttpFeed:
+        """`HttpStreams.feed`, awaited."""
+        return AsyncHttpFeed(self.store.feed)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncHttpTaggedEvents:
+    """Tagged events behind an HTTP API: each method is that of `HttpTaggedEvents`, awaited.
+
+    Attributes:
+        store: the store, whose requests are awaited.
+    """
+
+    store: HttpTaggedEvents
+
+    append = writes(HttpTaggedEvents.append)
+    try_append = writes(HttpTaggedEvents.try_append)
+    read = reads(HttpTaggedEvents.read)
+    event = reads(HttpTaggedEvents.event)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncHttpFeed:
+    """The feed behind an HTTP API: each method is that of `HttpFeed`, awaited.
+
+    Attributes:
+        store: the feed, whose requests are awaited.
+    """
+
+    store: HttpFeed
+
+    partitions = reads(HttpFeed.partitions)
+    page = reads(HttpFeed.page)
+    read = iterates(HttpFeed.read)
+    follow = iterates(HttpFeed.follow)
+    wait_for = reads(HttpFeed.wait_for)
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True)
+class AsyncHttpDeciders(Generic[C, S, E]):
+    """Deciders behind an HTTP API: each method is that of `HttpDeciders`, awaited, and raises what it does.
+
+    Attributes:
+        deciders: over the `store` of an `AsyncHttpStreams`.
+    """
+
+    deciders: HttpDeciders[C, S, E]
+
+    handle = writes(HttpDeciders[C, S, E].handle, of="deciders")
+    transact = writes(HttpDeciders[C, S, E].transact, of="deciders")
+    transact_result = writes(HttpDeciders[C, S, E].transact_result, of="deciders")
+    query = reads(HttpDeciders[C, S, E].query, of="deciders")

@@ -1,0 +1,205 @@
+"""Deciders on streams over HTTP: load, fold, decide, and append on exactly that state, again where it has moved.
+
+`deciders.Deciders` works on the items of a table: it folds from the page that came back with a refusal, and stores
+snapshots beside events. Neither comes through the API, so this loop is another one, and a smaller one: a state is
+folded from all events of its stream, and after a refusal the new events are read. Each attempt is an append of its own,
+repeated under a key of its own where an answer is lost, so a decision is stored exactly once. A decision under a key of
+the caller's, which would answer a repeat of the whole call, is not to be had here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from epochal.contrib.http_client.streams import HttpStreams
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loop import ATTEMPTS, Answer, decision_of, untagged, without_result
+from epochal.deciders.on_streams import Decider, Transacted, encode_event
+from epochal.errors import Contended, InvalidInput, StreamDeleted
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.kinds import must_be_done, must_be_state, must_be_whole
+from epochal.model.stream_names import TIMERS
+from epochal.model.versions import (
+    ANY,
+    NO_STREAM,
+    NOTHING,
+    Appended,
+    Capacity,
+    Conflict,
+    ExpectedVersion,
+    Token,
+    check_expected,
+    meets,
+)
+from epochal.store.context import block_of
+from epochal.store.outcomes import PAUSES, append_error
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+R = TypeVar("R")
+
+_AT_ONCE: Final = 1
+"""Refusals after which a decision is made again without a pause."""
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class _Loaded(Generic[S]):
+    """A state, and the token that it was made at; None for no stream."""
+
+    state: S
+    token: Token | None
+    capacity: Capacity = NOTHING
+
+    @property
+    def version(self) -> int:
+        """The stream's next index."""
+        return 0 if self.token is None else self.token.version
+
+
+# No slots, as above.
+@dataclass(frozen=True, kw_only=True)
+class HttpDeciders(Generic[C, S, E]):
+    """Runs one decider on any number of streams behind an HTTP API. Holds no state; safe under threads.
+
+    Attributes:
+        streams: the store.
+        decider: the domain's rules.
+        codec: how its events are stored.
+        attempts: decisions on one command before `Contended` is raised.
+    """
+
+    streams: HttpStreams
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    attempts: int = ATTEMPTS
+
+    def __post_init__(self) -> None:
+        must_be_whole(self.attempts, "attempts", 1)
+
+    def handle(
+        self,
+        stream: str,
+        command: C,
+        *,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Transacted[S, E]:
+        """Let the decider decide on a command, and store its events; see `transact`."""
+        decide = partial(self.decider.decide, command)
+        return self.transact(stream, decide, expected=expected, metadata=metadata)
+
+    def transact(
+        self,
+        stream: str,
+        decide: Callable[[S], Answer[E]],
+        *,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Transacted[S, E]:
+        """Store the events that `decide` returns for the stream's latest state, exactly once.
+
+        `decide` gets the state, and returns events and timers (`loop.Later`), none if there is nothing to do. It is
+        called again whenever another writer was faster, so it must be free of side effects.
+
+        Args:
+            expected: what the stream must be when it is decided on. If it is not, nothing is decided.
+            metadata: metadata for the events of this decision, as for `Deciders.transact`.
+
+        Raises:
+            InvalidInput: a malformed stream name, an event that cannot be stored, `loop.WithAlso`.
+            ConflictError: the stream is not what was expected; carries a `Conflict`.
+            StreamDeleted: the stream takes no more events.
+            Contended: other writers were faster at every attempt.
+            Unavailable: see `maybe_applied`.
+            EventsPruned, UnknownType: the state cannot be made.
+        """
+        decision = partial(without_result, decide)
+        return self.transact_result(stream, decision, expected=expected, metadata=metadata)[1]
+
+    def transact_result(
+        self,
+        stream: str,
+        decide: Callable[[S], tuple[R, Answer[E]]],
+        *,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> tuple[R, Transacted[S, E]]:
+        """Transact like `transact`, with a `decide` that also returns a result; return it with the outcome."""
+        check_expected(expected)
+        loaded = self._load(stream)
+        for attempt in range(1, self.attempts + 1):
+            _check(stream, expected, loaded)
+            decision = decision_of(decide(loaded.state))
+            if decision.also:
+                raise InvalidInput("also", "must be empty: the API writes to no other tables")
+            events = tuple(map(untagged, decision.events))
+            state = self._fold(loaded.state, events)
+            if not decision.writes:
+                return decision.result, Transacted(
+                    state=state, events=(), token=loaded.token, capacity=loaded.capacity
+                )
+            appended = [encode_event(self.codec, one) for one in (*decision.events, *decision.timers)]
+            with block_of(metadata):
+                outcome = self.streams.try_append(
+                    stream, appended, expected=NO_STREAM if loaded.token is None else loaded.token
+                )
+            if isinstance(outcome, Appended):
+                spent = _sum(loaded.capacity, outcome.capacity)
+                return decision.result, Transacted(
+                    state=state, events=events, token=outcome.token, capacity=spent
+                )
+            if not isinstance(outcome, Conflict) or outcome.deleted or outcome.events:
+                raise append_error(stream, outcome, loaded.token or NO_STREAM)
+            if attempt > _AT_ONCE:
+                api = self.streams.api
+                api.sleep(PAUSES.wait(attempt - _AT_ONCE, api.luck()))
+            loaded = self._load(stream, loaded)
+        raise Contended(stream, self.attempts)
+
+    def query(self, stream: str, projection: Callable[[S], R]) -> R:
+        """Return a view of the stream's latest state; raise what loading in `transact` does."""
+        return projection(self._load(stream).state)
+
+    def _load(self, stream: str, before: _Loaded[S] | None = None) -> _Loaded[S]:
+        """Load the latest state of a stream, from the events since the state `before` if there is one."""
+        since = 0 if before is None else before.version
+        found = self.streams.load(stream, since=since)
+        state = must_be_done(self.decider.initial(), "initial") if before is None else before.state
+        spent = NOTHING if before is None else before.capacity
+        if found is None:
+            return _Loaded(state=state, token=None, capacity=spent)
+        if found.deleted:
+            raise StreamDeleted(stream, found.version)
+        events = (self.codec.read(event) for event in found.events if event.type not in TIMERS)
+        state = self._fold(state, (event for event in events if event is not None))
+        return _Loaded(state=state, token=found.token, capacity=_sum(spent, found.capacity))
+
+    def _fold(self, state: S, events: Iterable[E]) -> S:
+        """Fold events into a state, and return the new state."""
+        for event in events:
+            state = must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
+        return state
+
+
+def _check(stream: str, expected: ExpectedVersion, loaded: _Loaded[Any]) -> None:
+    """Raise `ConflictError` unless a loaded stream is what the caller expects."""
+    if isinstance(expected, Token) and expected.etag is not None:
+        holds = loaded.token is not None and loaded.token.bare == expected.bare
+    else:
+        version = None if loaded.token is None else loaded.token.version
+        holds = version == expected.version if isinstance(expected, Token) else meets(expected, version)
+    if not holds:
+        raise append_error(stream, Conflict(version=loaded.version, token=loaded.token), expected)
+
+
+def _sum(one: Capacity, other: Capacity) -> Capacity:
+    """Add the capacity of two calls."""
+    return Capacity(
+        read=one.read + other.read,
+        write=one.write + other.write,
+        requests=one.requests + other.requests,
+    )

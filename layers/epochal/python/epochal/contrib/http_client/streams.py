@@ -1,0 +1,572 @@
+"""Named streams over HTTP: the store for programs that may call the API and have no rights on its tables.
+
+The methods are those of `store.streams.Streams`, with the same arguments, outcomes and errors, as far as the API has
+them. What it has not, this class has not: writes to tables of your own beside an append (`also`), states of earlier
+moments, archives. So a type checker says at once what a program needs DynamoDB for.
+
+Every append carries an `Idempotency-Key`, a new UUIDv7 unless one is given, and is repeated under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from epochal.contrib.http_client.api import Api, Reply, segment
+from epochal.contrib.http_client.received import (
+    Omitted,
+    capacity_of,
+    outcome_of,
+    outcome_of_all,
+    recorded_event,
+    recorded_unfold,
+    refusal_of,
+    token_of,
+)
+from epochal.contrib.http_client.sent import (
+    event_member,
+    expected_member,
+    query_member,
+    unfold_member,
+    with_uploads,
+)
+from epochal.errors import (
+    CorruptData,
+    EpochalError,
+    EventsPruned,
+    InvalidInput,
+    TooLarge,
+    Unavailable,
+)
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.kinds import must_be_list, must_be_whole
+from epochal.model.moments import format_ticks, read_moment
+from epochal.model.stream_names import stream_name
+from epochal.model.tags import Query, write_position
+from epochal.model.versions import (
+    ANY,
+    Appended,
+    Conflict,
+    Expected,
+    ExpectedVersion,
+    Outcome,
+    Position,
+    StreamAppend,
+    Token,
+    check_expected,
+)
+from epochal.store.bulk import Answer, BulkAppend
+from epochal.store.context import new_key
+from epochal.store.encoding import check_key, with_metadata
+from epochal.store.outcomes import append_all_error, append_error
+from epochal.store.reading import Direction, Hole, Page, Pruned, StreamState, check_range
+
+if TYPE_CHECKING:
+    from epochal.contrib.http_client.feed import HttpFeed
+    from epochal.contrib.http_client.tagged import HttpTaggedEvents
+
+MOST_KEYED: Final = 99
+"""Most streams of one append with a key; 100 without."""
+
+MOST_IN_BULK: Final = 500
+PAGE: Final = 1_000
+
+_OK: Final = 200
+_MISSING: Final = "stream-not-found"
+_DELETED: Final = "stream-deleted"
+_NOT_TRIED: Final = "the time was over before anything was sent for it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpStreams:
+    """The store of named streams behind an HTTP API.
+
+    Any method may raise `InvalidInput` for a malformed argument, `Unavailable`, `Refused`, `CorruptData` and
+    `MissingBody`, besides the errors that the method names. `open_http_streams` opens one; it is safe to share between
+    threads.
+
+    Attributes:
+        api: the API, and how it is reached.
+        connections: closed with the store; None for none.
+    """
+
+    api: Api
+    connections: Any = field(default=None, repr=False, compare=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that wait for a request."""
+        if self.connections is not None:
+            self.connections.close()
+
+    @property
+    def tagged(self) -> HttpTaggedEvents:
+        """The store of all events with tags behind the same API."""
+        from epochal.contrib.http_client.tagged import HttpTaggedEvents  # noqa: PLC0415  most streams have no tags
+
+        return HttpTaggedEvents(api=self.api)
+
+    @property
+    def feed(self) -> HttpFeed:
+        """The feed of all events behind the same API."""
+        from epochal.contrib.http_client.feed import HttpFeed  # noqa: PLC0415  most programs do not follow it
+
+        return HttpFeed(api=self.api)
+
+    def append(
+        self,
+        stream: str,
+        events: Sequence[Event],
+        *,
+        unfolds: Sequence[Unfold] | None = None,
+        expected: ExpectedVersion = ANY,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
+    ) -> Appended:
+        """Append events to a stream, replace its unfolds, or both, in one atomic write.
+
+        Args:
+            events: at most 1,000. Bodies that are too large for a request are uploaded first.
+            unfolds: unfolds that replace the stored ones; None keeps those, an empty sequence removes them.
+            expected: expected version of the stream; with a token the append takes one request to DynamoDB.
+            fail_if: a query over tags. If an event that matches is stored, nothing is appended.
+            after: the position of a read of that query, or of a broader one: events up to it do not count.
+            idempotency_key: key that makes all repeats to the stream one append, for 24 hours. None makes a new
+                UUIDv7, which costs nothing: repeats within this call are one append all the same.
+
+        Raises:
+            InvalidInput: nothing to write, a malformed name or field, a key used for other contents.
+            TooLarge: the events do not fit an item, or have too many tags.
+            ConflictError: the stream is not at the expected version, or events match `fail_if`; carries a `Conflict`.
+                `StreamDeleted` is a subclass.
+            OutcomeUndetermined: a response was lost, and the events that would show the outcome have been pruned since.
+            Unavailable: see `maybe_applied`: repeating the call is safe under a key of your own.
+        """
+        outcome = self.try_append(
+            stream,
+            events,
+            unfolds=unfolds,
+            expected=expected,
+            fail_if=fail_if,
+            after=after,
+            idempotency_key=idempotency_key,
+        )
+        if isinstance(outcome, Appended):
+            return outcome
+        raise append_error(stream, outcome, expected)
+
+    def try_append(
+        self,
+        stream: str,
+        events: Sequence[Event],
+        *,
+        unfolds: Sequence[Unfold] | None = None,
+        expected: ExpectedVersion = ANY,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
+    ) -> Outcome:
+        """Append as `append` does, but return a conflict instead of raising an error."""
+        append = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
+        body = {**self._contents(append), **condition_members(fail_if, after)}
+        reply = self.api.call(
+            "POST", f"{_path(stream)}/events", body, key=key_of(idempotency_key), writes=True
+        )
+        return outcome_of(self.api, reply)
+
+    def append_all(
+        self,
+        appends: Sequence[StreamAppend],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
+    ) -> Appended:
+        """Append to several streams in one transaction, all or nothing.
+
+        Args:
+            appends: at most 99, each of another stream, with an expectation of its own. With 100 the request has no key
+                of its own making, and is not repeated where its answer was lost.
+            fail_if, after: as for `append`; one condition for all appends.
+            idempotency_key: as for `append`, for all streams together.
+
+        Raises:
+            InvalidInput: as for `append`; a stream is named twice.
+            TooLarge: the events of a stream do not fit an item, or all of them a transaction.
+            ConflictError: a stream is not at its expected version; `outcome` names all such streams. Or events match
+                `fail_if`; `outcome` has the events.
+            OutcomeUndetermined: as for `append`, of every stream.
+            Unavailable: see `maybe_applied`.
+        """
+        outcome = self.try_append_all(appends, fail_if=fail_if, after=after, idempotency_key=idempotency_key)
+        if isinstance(outcome, Appended):
+            return outcome
+        raise append_all_error(appends, outcome)
+
+    def try_append_all(
+        self,
+        appends: Sequence[StreamAppend],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
+    ) -> Outcome:
+        """Append as `append_all` does, but return a conflict instead of raising an error."""
+        must_be_list(StreamAppend, appends, "appends")
+        members = [self._member(append) for append in appends]
+        key = idempotency_key
+        if key is not None or len(appends) <= MOST_KEYED:
+            key = key_of(key)
+        body = {"appends": members, **condition_members(fail_if, after)}
+        reply = self.api.call("POST", "/streams", body, key=key, writes=True, repeatable=key is not None)
+        return outcome_of_all(self.api, reply)
+
+    def append_each(self, appends: Sequence[BulkAppend]) -> list[Answer]:
+        """Make up to 500 appends, each for itself; return an outcome or an error for each, in the same order.
+
+        Appends to the same stream are made in order. The error of an append is returned as its answer, not raised.
+
+        Raises:
+            InvalidInput: an element is no append, has `takes`, or there are more than 500; nothing was written.
+        """
+        must_be_list(BulkAppend, appends, "appends")
+        if len(appends) > MOST_IN_BULK:
+            raise TooLarge("appends", len(appends), MOST_IN_BULK, "items")
+        if not appends:
+            return []
+        members = []
+        for place, append in enumerate(appends):
+            if append.takes is not None:
+                raise InvalidInput(
+                    f"appends[{place}].takes", "must be None: the API decides what an answer holds"
+                )
+            key = {"idempotencyKey": key_of(append.idempotency_key)}
+            members.append({**self._member(append), **condition_members(append.fail_if, append.after), **key})
+        reply = self.api.call("POST", "/appends", {"appends": members}, writes=True)
+        if reply.status != _OK:
+            raise reply.error
+        return [self._answer(result, reply) for result in reply.document["results"]]
+
+    def load(self, stream: str, *, since: int | None = None, events: bool = True) -> StreamState | None:
+        """Read the current state of a stream, strongly consistent; None without a stream.
+
+        The state has the stream's unfolds and newest events. The token is that of this state, also where events before
+        those of the newest item are read with further requests.
+
+        Args:
+            since: index from which on events are included: 0 for all of them.
+            events: False leaves out all events, for a smaller answer.
+
+        Raises:
+            EventsPruned: some of the events from `since` on are gone.
+            InvalidInput: the stream ends before `since`.
+        """
+        if since is not None:
+            must_be_whole(since, "since", 0)
+        reply = self.api.call("GET", _path(stream), query=(("events", "true"),) if events else ())
+        if reply.problem == _MISSING:
+            return None
+        if reply.problem == _DELETED:
+            version = reply.document["version"]
+            return StreamState(
+                stream=stream,
+                version=version,
+                token=Token(version=version),
+                unfolds=(),
+                events=(),
+                low_water=version,
+                deleted=True,
+            )
+        if reply.status != _OK:
+            raise reply.error
+        document = reply.document
+        version, low_water, token = document["version"], document["lowWater"], token_of(document)
+        if token is None:
+            raise CorruptData(f"the state of {stream} came without its token")
+        unfolds = [recorded_unfold(self.api, shown) for shown in document["unfolds"]]
+        if None in unfolds:
+            raise InvalidInput("stream", f"{stream} has unfolds that no answer holds: over 5.5 MB")
+        carried = [self._whole(recorded_event(self.api, shown)) for shown in document.get("events", ())]
+        if since is not None and events:
+            carried = self._from(stream, since, carried, version, low_water)
+        return StreamState(
+            stream=stream,
+            version=version,
+            token=token,
+            unfolds=tuple(unfold for unfold in unfolds if unfold is not None),
+            events=tuple(carried),
+            low_water=low_water,
+            deleted=False,
+            capacity=capacity_of(document),
+        )
+
+    def page(
+        self,
+        stream: str,
+        *,
+        start: int | None = None,
+        limit: int = PAGE,
+        direction: Direction = "forward",
+        types: Collection[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> Page:
+        """Read one page of a stream: events up to `limit` or 4 MB, and the index of the next page.
+
+        Requested events that are gone are named in the page's `hole`; those whose bodies had no room in `omitted`.
+
+        Args:
+            start: index of the first event wanted; None is the first, or backward the last.
+            limit: number of events at most, 1 to 10,000.
+            types, since, until: as for `Streams.read`. Of `limit` events the page has those that are selected.
+        """
+        check_range(start, limit, direction)
+        named = {
+            "from": start,
+            "limit": None if limit == PAGE else limit,
+            "direction": None if direction == "forward" else direction,
+            "since": _time(since, "since"),
+            "until": _time(until, "until"),
+        }
+        pairs = [(name, str(value)) for name, value in named.items() if value is not None]
+        pairs += [("type", kind) for kind in types or ()]
+        reply = self.api.call("GET", f"{_path(stream)}/events", query=pairs)
+        if reply.problem in (_MISSING, _DELETED):
+            deleted = reply.problem == _DELETED
+            version = reply.document["version"] if deleted else 0
+            return Page(
+                events=(), version=version, low_water=version, next=None, exists=deleted, deleted=deleted
+            )
+        if reply.status != _OK:
+            raise reply.error
+        document = reply.document
+        read = [recorded_event(self.api, shown) for shown in document["events"]]
+        hole = document.get("hole")
+        return Page(
+            events=tuple(event.event if isinstance(event, Omitted) else event for event in read),
+            omitted=frozenset(event.event.index for event in read if isinstance(event, Omitted)),
+            version=document["version"],
+            low_water=document["lowWater"],
+            next=document["next"],
+            hole=None if hole is None else Hole(first=hole["first"], end=hole["end"]),
+            exists=True,
+            deleted=False,
+        )
+
+    def read(
+        self,
+        stream: str,
+        *,
+        start: int | None = None,
+        limit: int | None = None,
+        direction: Direction = "forward",
+        types: Collection[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> Iterator[Recorded]:
+        """Yield every event of a stream from `start` on, reading pages as they are consumed.
+
+        Each page is of the moment when it is read, so a long read may include events that are appended meanwhile. A
+        read without `start` begins with the first event there is. A stream that was deleted or never existed has no
+        events; `page` and `load` tell the difference.
+
+        Args:
+            start: index of the first event; None is the first, or backward the last.
+            limit: number of events at most; None for all.
+            types, since, until: as for `Streams.read`.
+
+        Raises:
+            EventsPruned: the event at `start` is gone, or events between those read.
+            InvalidInput: an event has more than 5.5 MB, which no answer holds.
+        """
+        check_range(start, limit, direction)
+        page = partial(self.page, stream, direction=direction, types=types, since=since, until=until)
+        chosen = bool(types or since or until)
+        return islice(self._events(stream, page, start, None if chosen else limit), limit)
+
+    def prune(self, stream: str, before: int) -> Pruned | None:
+        """Delete the events below index `before` permanently; None if there is no such stream.
+
+        Where the deployment has an archive, they are copied to it first.
+
+        Args:
+            before: index of the first event that is kept.
+        """
+        must_be_whole(before, "before")
+        reply = self.api.call("POST", f"{_path(stream)}/prune", {"before": before}, writes=True)
+        return None if reply.problem == _MISSING else _pruned(reply)
+
+    def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
+        """Prune all of a stream and leave a tombstone, so that its name takes no more events.
+
+        The request is not repeated where its answer was lost, since it carries no key.
+
+        Args:
+            expected: expected version of the stream: `ANY`, `STREAM_EXISTS`, a version or a token.
+            leave_open: whether to leave no tombstone; the stream then continues at its next index.
+
+        Raises:
+            ConflictError: the stream is not at the expected version, or does not exist.
+            Unavailable: see `maybe_applied`.
+        """
+        outcome = self.try_delete(stream, expected=expected, leave_open=leave_open)
+        if isinstance(outcome, Pruned):
+            return outcome
+        raise append_error(stream, outcome, expected)
+
+    def try_delete(
+        self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
+    ) -> Pruned | Conflict:
+        """Delete as `delete` does, but return a conflict instead of raising an error."""
+        check_expected(expected)
+        if expected is Expected.NO_STREAM:
+            raise InvalidInput("expected", "must not be NO_STREAM: there would be nothing to delete")
+        match_ = None
+        if expected is Expected.STREAM_EXISTS:
+            match_ = "*"
+        elif expected is not ANY:
+            match_ = f'"{expected_member(expected)}"'
+        reply = self.api.call(
+            "DELETE",
+            _path(stream),
+            query=(("leaveOpen", "true"),) if leave_open else (),
+            headers={} if match_ is None else {"If-Match": match_},
+            writes=True,
+            repeatable=False,
+        )
+        if reply.problem == _MISSING:
+            return Conflict()
+        refused = refusal_of(self.api, reply)
+        return refused if isinstance(refused, Conflict) else _pruned(reply)
+
+    def _contents(self, append: StreamAppend) -> dict[str, Any]:
+        """Return what an append sends: its events, unfolds and expectation, large bodies uploaded."""
+        must_be_list(Event, append.events, "events")
+        if append.unfolds is not None:
+            must_be_list(Unfold, append.unfolds, "unfolds")
+        events, unfolds = with_uploads(self.api, with_metadata(append.events), append.unfolds)
+        return {
+            "events": [event_member(event) for event in events],
+            **({} if unfolds is None else {"unfolds": [unfold_member(unfold) for unfold in unfolds]}),
+            **({} if append.expected is ANY else {"expected": expected_member(append.expected)}),
+        }
+
+    def _member(self, append: StreamAppend) -> dict[str, Any]:
+        """Return an append to one of several streams as a request has it."""
+        return {"stream": stream_name(append.stream), **self._contents(append)}
+
+    def _answer(self, result: dict[str, Any], reply: Reply) -> Answer:
+        """Return the outcome of one of many appends, or its error."""
+        one = Reply(
+            status=result["status"], document=result, headers={}, action=reply.action, size=reply.size
+        )
+        if one.problem == "unavailable":
+            tried = result.get("tried", True)
+            return Unavailable(str(result.get("detail") or _NOT_TRIED), maybe_applied=tried)
+        try:
+            return outcome_of(self.api, one)
+        except EpochalError as error:
+            return error
+
+    def _events(
+        self, stream: str, read_page: Callable[..., Page], start: int | None, limit: int | None
+    ) -> Iterator[Recorded]:
+        """Yield the events of all pages from `start` on, and raise where some of them are gone.
+
+        Args:
+            read_page: reads the page that begins at its argument `start`.
+            limit: number of events that are wanted at most; None for all.
+        """
+        following, left = start, limit
+        while left is None or left > 0:
+            page = read_page(start=following, limit=PAGE if left is None else min(left, PAGE))
+            hole = page.hole
+            if hole is not None and (hole.first > 0 or (start is not None and start < hole.end)):
+                raise EventsPruned(stream, hole.first, hole.end)
+            for event in page.events:
+                yield self._whole(Omitted(event) if event.index in page.omitted else event)
+            if page.next is None:
+                return
+            following, left = page.next, None if left is None else left - len(page.events)
+
+    def _from(
+        self, stream: str, since: int, carried: Sequence[Recorded], version: int, low_water: int
+    ) -> list[Recorded]:
+        """Return the events from `since` on of a state, of which its head has carried the last."""
+        if since > version:
+            raise InvalidInput("since", f"is beyond the end of {stream}, at version {version}")
+        if since < low_water:
+            raise EventsPruned(stream, since, low_water)
+        head = version - len(carried)
+        earlier = self.read(stream, start=since, limit=head - since) if since < head else ()
+        return [*earlier, *carried[max(0, since - head) :]]
+
+    def _whole(self, event: Recorded | Omitted) -> Recorded:
+        """Return an event with its bodies, reading it alone where an answer had no room for them."""
+        if isinstance(event, Recorded):
+            return event
+        stream, index = event.event.stream, event.event.index
+        alone = self.page(stream, start=index, limit=1)
+        if not alone.events or alone.omitted:
+            raise InvalidInput(
+                "stream", f"{stream} has at {index} an event that no answer holds: over 5.5 MB"
+            )
+        return alone.events[0]
+
+
+def condition_members(fail_if: Query | None, after: Position | None) -> dict[str, Any]:
+    """Return the condition of an append as a request has it; empty without one.
+
+    Raises:
+        InvalidInput: `after` without a query.
+    """
+    if fail_if is None:
+        if after is not None:
+            raise InvalidInput("after", "needs a query to go with")
+        return {}
+    reached = {} if after is None else {"after": write_position(after)}
+    return {"failIf": query_member(fail_if), **reached}
+
+
+def _path(stream: str) -> str:
+    """Return the path of a stream; raise `InvalidInput` unless it is the name of one."""
+    return f"/streams/{segment(stream_name(stream))}"
+
+
+def key_of(key: str | None) -> str:
+    """Return the caller's idempotency key, or a new one."""
+    if key is None:
+        return new_key()
+    check_key(key)
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise InvalidInput("idempotency_key", "must be visible ASCII characters to be sent in a header")
+    return key
+
+
+def _time(moment: datetime | str | None, name: str) -> str | None:
+    """Return a moment as a query string has it; raise `InvalidInput` where it is none."""
+    return None if moment is None else format_ticks(read_moment(moment, name))
+
+
+def _pruned(reply: Reply) -> Pruned:
+    """Return the progress of a prune or deletion."""
+    if reply.status != _OK:
+        raise reply.error
+    document = reply.document
+    return Pruned(
+        low_water=document["lowWater"],
+        deleted=document["deletedItems"],
+        done=document["done"],
+        capacity=capacity_of(document),
+    )
