@@ -33,7 +33,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_streams import Deciders, transact_all
+from epochal.deciders.on_streams import Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.model.events import Event
@@ -184,7 +184,7 @@ def _on_two_streams(place: Place) -> Callable[[bytes], object]:
 
     def decide(data: bytes) -> object:
         parties = deciders.on(STREAM), deciders.on(OTHER)
-        return transact_all(parties, lambda *_: ([data], [data]), load=AllowStale(), attempts=ATTEMPTS)
+        return handle_all(parties, lambda *_: ([data], [data]), load=AllowStale(), attempts=ATTEMPTS)
 
     return decide
 
@@ -194,7 +194,7 @@ def _on_a_tag(place: Place) -> Callable[[bytes], object]:
     count = projection(tags=[TAG], initial=0, on={"Happened": lambda count, _: count + 1})
 
     def decide(data: bytes) -> object:
-        return decisions.decide({"count": count}, lambda _: [Event(type="Happened", data=data, tags=(TAG,))])
+        return decisions.handle({"count": count}, lambda _: [Event(type="Happened", data=data, tags=(TAG,))])
 
     return decide
 

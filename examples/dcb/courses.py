@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection, projection
-from examples.dcb.store import decisions, event
+from examples.dcb.store import event, memory_decisions
 
 MOST_COURSES = 3
 
@@ -43,9 +43,9 @@ def subscribed(course: str, student: str) -> Projection[bool]:
     )
 
 
-def define(decide: Decisions, course: str, seats: int) -> None:
+def define(decisions: Decisions, course: str, seats: int) -> None:
     """Offer a course."""
-    decide.decide(
+    decisions.handle(
         {"capacity": capacity(course)},
         lambda model: (
             [] if model["capacity"] else [event("CourseDefined", f"course:{course}", capacity=seats)]
@@ -53,7 +53,7 @@ def define(decide: Decisions, course: str, seats: int) -> None:
     )
 
 
-def subscribe(decide: Decisions, course: str, student: str) -> None:
+def subscribe(decisions: Decisions, course: str, student: str) -> None:
     """Subscribe a student, or say why not."""
 
     def rules(model: dict[str, int]) -> list[object]:
@@ -67,7 +67,7 @@ def subscribe(decide: Decisions, course: str, student: str) -> None:
             raise Refused(f"{student} takes {MOST_COURSES} courses already")
         return [event("StudentSubscribed", f"course:{course}", f"student:{student}")]
 
-    decide.decide(
+    decisions.handle(
         {
             "capacity": capacity(course),
             "in course": subscriptions(f"course:{course}"),
@@ -80,11 +80,11 @@ def subscribe(decide: Decisions, course: str, student: str) -> None:
 
 def main() -> None:
     """Three students, two seats."""
-    decide = decisions()
-    define(decide, "physics", 2)
+    decisions = memory_decisions()
+    define(decisions, "physics", 2)
     for student in ("ann", "ben", "ann", "cas"):
         try:
-            subscribe(decide, "physics", student)
+            subscribe(decisions, "physics", student)
             print(f"{student}: subscribed")
         except Refused as refused:
             print(f"{student}: {refused}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection, projection
-from examples.dcb.store import decisions, event
+from examples.dcb.store import event, memory_decisions
 
 
 def last_number() -> Projection[int]:
@@ -16,9 +16,9 @@ def last_number() -> Projection[int]:
     )
 
 
-def create(decide: Decisions, amount: str) -> int:
+def create(decisions: Decisions, amount: str) -> int:
     """Create an invoice; its number."""
-    decided = decide.decide(
+    decided = decisions.handle(
         {"last": last_number()},
         lambda model: [event("InvoiceCreated", "series:invoices", number=model["last"] + 1, amount=amount)],
     )
@@ -28,8 +28,8 @@ def create(decide: Decisions, amount: str) -> int:
 
 def main() -> None:
     """Three invoices."""
-    decide = decisions()
-    print([create(decide, amount) for amount in ("9.90", "120.00", "0.05")])
+    decisions = memory_decisions()
+    print([create(decisions, amount) for amount in ("9.90", "120.00", "0.05")])
 
 
 if __name__ == "__main__":

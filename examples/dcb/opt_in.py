@@ -9,7 +9,7 @@ from typing import Any
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import projection
 from epochal.model.events import Event
-from examples.dcb.store import decisions, event
+from examples.dcb.store import event, memory_decisions
 
 HOUR = 3600
 
@@ -27,12 +27,12 @@ class SignUp:
     confirmed: bool = False
 
 
-def sign_up(decide: Decisions, token: str, name: str, now: int) -> None:
+def sign_up(decisions: Decisions, token: str, name: str, now: int) -> None:
     """Send `token` to somebody: here, only remember it."""
-    decide.store.append([event("SignUpInitiated", f"token:{token}", name=name, until=now + HOUR)])
+    decisions.store.append([event("SignUpInitiated", f"token:{token}", name=name, until=now + HOUR)])
 
 
-def confirm(decide: Decisions, token: str, now: int) -> str:
+def confirm(decisions: Decisions, token: str, now: int) -> str:
     """Redeem a token; the name it was for. Raises `BadToken`."""
     pending = projection(
         tags=[f"token:{token}"],
@@ -53,19 +53,19 @@ def confirm(decide: Decisions, token: str, now: int) -> str:
             raise BadToken("too old")
         return [event("SignUpConfirmed", f"token:{token}", name=asked.name)]
 
-    decided = decide.decide({"pending": pending}, rules)
+    decided = decisions.handle({"pending": pending}, rules)
     name: str = decided.events[0].json()["name"]
     return name
 
 
 def main() -> None:
     """One token redeemed twice, one too late, one never sent."""
-    decide = decisions()
-    sign_up(decide, "111", "ann", now=0)
-    sign_up(decide, "222", "ben", now=0)
+    decisions = memory_decisions()
+    sign_up(decisions, "111", "ann", now=0)
+    sign_up(decisions, "222", "ben", now=0)
     for token, now in (("111", 60), ("111", 61), ("222", 2 * HOUR), ("333", 0)):
         try:
-            print(f"{token}: welcome, {confirm(decide, token, now)}")
+            print(f"{token}: welcome, {confirm(decisions, token, now)}")
         except BadToken as bad:
             print(f"{token}: {bad}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection, projection
 from epochal.model.events import Event
-from examples.dcb.store import decisions, event
+from examples.dcb.store import event, memory_decisions
 
 
 def placed(token: str) -> Projection[str | None]:
@@ -24,7 +24,7 @@ def placed(token: str) -> Projection[str | None]:
     )
 
 
-def place(decide: Decisions, order: str, token: str) -> str:
+def place(decisions: Decisions, order: str, token: str) -> str:
     """Place an order, unless its form has been sent before; the order that there is now."""
 
     def rules(model: Mapping[str, Any]) -> list[Event]:
@@ -32,15 +32,15 @@ def place(decide: Decisions, order: str, token: str) -> str:
             return []
         return [event("OrderPlaced", f"order:{order}", f"token:{token}", order=order)]
 
-    decided = decide.decide({"placed": placed(token)}, rules)
+    decided = decisions.handle({"placed": placed(token)}, rules)
     found: str | None = decided.model.states["placed"]
     return found or order
 
 
 def main() -> None:
     """The same form twice, then another."""
-    decide = decisions()
-    print(place(decide, "1", "11111"), place(decide, "2", "11111"), place(decide, "2", "22222"))
+    decisions = memory_decisions()
+    print(place(decisions, "1", "11111"), place(decisions, "2", "11111"), place(decisions, "2", "22222"))
 
 
 if __name__ == "__main__":

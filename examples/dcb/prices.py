@@ -8,7 +8,7 @@ from typing import Any
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection, projection
 from epochal.model.events import Event, Recorded
-from examples.dcb.store import decisions, event
+from examples.dcb.store import event, memory_decisions
 
 GRACE = 600
 
@@ -40,7 +40,7 @@ def holds(known: Prices, price: int, now: int) -> bool:
     )
 
 
-def order(decide: Decisions, basket: Mapping[str, int], now: int) -> None:
+def order(decisions: Decisions, basket: Mapping[str, int], now: int) -> None:
     """Order several products at the prices shown; raises `WrongPrice` naming the first that does not hold."""
 
     def rules(model: Mapping[str, Any]) -> list[Event]:
@@ -49,18 +49,18 @@ def order(decide: Decisions, basket: Mapping[str, int], now: int) -> None:
                 raise WrongPrice(f"{product} at {price}")
         return [event("Ordered", *(f"product:{product}" for product in basket), basket=dict(basket))]
 
-    decide.decide({product: prices(product) for product in basket}, rules)
+    decisions.handle({product: prices(product) for product in basket}, rules)
 
 
 def main() -> None:
     """Coffee gets dearer; a cart from before is honoured for a while."""
-    decide = decisions()
-    decide.store.append([event("ProductDefined", "product:coffee", price=450, at=0)])
-    decide.store.append([event("ProductDefined", "product:milk", price=120, at=0)])
-    decide.store.append([event("PriceChanged", "product:coffee", price=480, at=1000)])
+    decisions = memory_decisions()
+    decisions.store.append([event("ProductDefined", "product:coffee", price=450, at=0)])
+    decisions.store.append([event("ProductDefined", "product:milk", price=120, at=0)])
+    decisions.store.append([event("PriceChanged", "product:coffee", price=480, at=1000)])
     for now, price in ((1300, 450), (1300, 480), (1700, 450), (1700, 400)):
         try:
-            order(decide, {"coffee": price, "milk": 120}, now)
+            order(decisions, {"coffee": price, "milk": 120}, now)
             print(f"{now}: coffee at {price}: ordered")
         except WrongPrice as wrong:
             print(f"{now}: {wrong} does not hold")

@@ -9,7 +9,7 @@ from epochal.model.events import Event
 from epochal.testing.stores import memory_tagged_events
 
 
-def decisions() -> Decisions:
+def memory_decisions() -> Decisions:
     """An empty store, and decisions on it."""
     return Decisions(store=memory_tagged_events())
 

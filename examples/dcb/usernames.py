@@ -8,7 +8,7 @@ from typing import Any
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection, projection
 from epochal.model.events import Event
-from examples.dcb.store import decisions, event
+from examples.dcb.store import event, memory_decisions
 
 
 class Taken(Exception):
@@ -24,7 +24,7 @@ def claimed(name: str) -> Projection[bool]:
     )
 
 
-def register(decide: Decisions, name: str) -> None:
+def register(decisions: Decisions, name: str) -> None:
     """Open an account; raises `Taken`."""
 
     def rules(model: Mapping[str, Any]) -> list[Event]:
@@ -32,12 +32,12 @@ def register(decide: Decisions, name: str) -> None:
             raise Taken(name)
         return [event("AccountRegistered", f"username:{name}")]
 
-    decide.decide({"claimed": claimed(name)}, rules)
+    decisions.handle({"claimed": claimed(name)}, rules)
 
 
-def release(decide: Decisions, name: str) -> None:
+def release(decisions: Decisions, name: str) -> None:
     """Close an account, if there is one."""
-    decide.decide(
+    decisions.handle(
         {"claimed": claimed(name)},
         lambda model: [event("UsernameReleased", f"username:{name}")] if model["claimed"] else [],
     )
@@ -45,14 +45,14 @@ def release(decide: Decisions, name: str) -> None:
 
 def main() -> None:
     """Register, collide, release, register."""
-    decide = decisions()
-    register(decide, "ann")
+    decisions = memory_decisions()
+    register(decisions, "ann")
     try:
-        register(decide, "ann")
+        register(decisions, "ann")
     except Taken as taken:
         print(f"{taken} is taken")
-    release(decide, "ann")
-    register(decide, "ann")
+    release(decisions, "ann")
+    register(decisions, "ann")
     print("ann is registered again")
 
 

@@ -17,9 +17,8 @@ from uuid import NAMESPACE_OID, uuid5
 import pytest
 
 from epochal import NO_STREAM, ConflictError, Event, StreamAppend
-from epochal.aio.stores import AsyncDeciders, AsyncDecisions, AsyncPlace, AsyncStreams
-from epochal.aio.stores import transact_all as async_transact_all
-from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders
+from epochal.aio.stores import AsyncDeciders, AsyncPlace, AsyncStreams
+from epochal.aio.stores import handle_all as async_handle_all
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
@@ -27,7 +26,7 @@ from epochal.contrib.event_store_adapter.store import opened as aggregates_of
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import carrier_interpreter
@@ -39,6 +38,7 @@ from epochal.model.versions import Conflict
 from epochal.plan.ops import Execute, Op, Oversized, Reply
 from epochal.store.tagged import TaggedEvents
 from tests.support.api import Answer, Api
+from tests.support.async_deciders import async_aggregate_deciders, async_decisions
 from tests.support.tables import Tables, light
 
 pytestmark = pytest.mark.slow
@@ -180,7 +180,7 @@ def test_a_decision_over_many_streams_is_made_again_on_what_was_in_its_way(api: 
                 store.append(name, [LARGE])
         return tuple([SMALL] for _ in totals)
 
-    made = transact_all(tuple(map(deciders.on, names)), decide)
+    made = handle_all(tuple(map(deciders.on, names)), decide)
 
     assert calls == [(0,) * COUNT, (1,) * COUNT]
     assert {(each.version, each.state) for each in made.parties} == {(2, 2)}
@@ -214,7 +214,7 @@ def test_over_http_a_condition_on_many_tags_fails_with_409_and_the_events_in_the
 
 def test_a_decision_on_many_tags_is_made_again_on_what_was_in_its_way(api: Api, names: Names) -> None:
     store = api.deployment.tagged
-    assert grown_meanwhile(store, names, Decisions(store=store).decide) == [0, COUNT]
+    assert grown_meanwhile(store, names, Decisions(store=store).handle) == [0, COUNT]
     assert len(store.read(query_of(names)).events) == COUNT + 1
 
 
@@ -293,7 +293,7 @@ def test_a_decision_on_an_aggregate_is_made_again_after_many_large_events(api: A
             overtake(store, alice)
         return ["Small"] * COUNT
 
-    made = aggregate_deciders(store).transact(alice, decide)
+    made = aggregate_deciders(store).handle(alice, decide=decide)
 
     assert calls == 2
     assert made.standing.lock.seq_nr == 1 + 2 * COUNT
@@ -371,10 +371,10 @@ def test_awaited_decisions_on_streams_and_on_aggregates_are_made_again(
 
     async def live() -> None:
         async with awaited(world, api, large) as deployment:
-            deciders = AsyncDeciders(Deciders(streams=deployment.streams, decider=COUNTING, codec=CODEC))
-            await async_transact_all(tuple(map(deciders.on, names)), decide)
-            on_aggregates = AsyncAggregateDeciders(aggregate_deciders(aggregates_of(deployment)))
-            await on_aggregates.transact(alice, decide_for_alice)
+            deciders = AsyncDeciders(streams=AsyncStreams(deployment.streams), decider=COUNTING, codec=CODEC)
+            await async_handle_all(tuple(map(deciders.on, names)), decide)
+            on_aggregates = async_aggregate_deciders(aggregate_deciders(aggregates_of(deployment)))
+            await on_aggregates.handle(alice, decide=decide_for_alice)
 
     asyncio.run(live())
 
@@ -392,7 +392,7 @@ def test_an_awaited_decision_on_tags_is_made_again(
     def decide(*given: Any) -> None:
         async def live() -> None:
             async with awaited(world, api, large) as deployment:
-                await AsyncDecisions(Decisions(store=deployment.tagged)).decide(*given)
+                await async_decisions(Decisions(store=deployment.tagged)).handle(*given)
 
         asyncio.run(live())
 

@@ -9,7 +9,7 @@ import pytest
 
 from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.layout.outcomes import refusing_head
 from epochal.model.versions import Appended, Conflict
 from epochal.pages.layout import Pages
@@ -145,7 +145,7 @@ def test_of_joint_decisions_under_one_key_one_is_made_and_all_are_answered_the_s
 
     def ask(_: int) -> list[tuple[int, int, bool]]:
         first, second = names
-        made = transact_all((deciders.on(first), deciders.on(second)), decide, idempotency_key="request-1")
+        made = handle_all((deciders.on(first), deciders.on(second)), decide, idempotency_key="request-1")
         return [(each.version, each.state, each.replayed) for each in made.parties]
 
     with ThreadPoolExecutor(8) as pool:

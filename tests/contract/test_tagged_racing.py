@@ -135,7 +135,7 @@ def test_of_decisions_under_one_key_one_is_made_and_all_are_answered_the_same(st
         return [SUBSCRIBED]
 
     def ask(_: int) -> Decided:
-        return Decisions(store=store).decide({"taken": taken}, decide, idempotency_key="request-1")
+        return Decisions(store=store).handle({"taken": taken}, decide, idempotency_key="request-1")
 
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(ask, range(8)))

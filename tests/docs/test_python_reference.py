@@ -118,9 +118,7 @@ GUIDED = (
     "epochal.contrib.http_client.credentials.sigv4",
     "epochal.contrib.http_client.opening.open_http_streams",
     "epochal.contrib.timers.stores.timers_of",
-    "epochal.deciders.on_streams.transact_all",
-    "epochal.deciders.on_streams.transact_all_result",
-    "epochal.deciders.on_stream_and_query.transact_with",
+    "epochal.deciders.on_streams.handle_all",
     "epochal.contrib.subjects.sealing.sealed_codec",
 )
 """What guides import from its room, and nothing leads to."""

@@ -44,7 +44,7 @@ def test_two_hundred_requests_at_a_time_are_two_hundred_events(web: Any) -> None
         return store.driver.execute(op)
 
     streams = AsyncStreams(replace(store, driver=replace(store.driver, execute=perform)))
-    carts = AsyncDeciders(web.carts_in(streams.store))
+    carts = AsyncDeciders(streams=streams, decider=web.decider, codec=web.codec)
     app = web.service(web.on_dynamodb)
     app.dependency_overrides[web.shop_of] = lambda: web.Shop(carts=carts, open_carts=None)
 

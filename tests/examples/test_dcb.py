@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from examples.dcb import courses, invoices, opt_in, orders, prices, usernames
-from examples.dcb.store import decisions
+from examples.dcb.store import memory_decisions
 
 SAYS = {
     courses: "ann: subscribed\nben: subscribed\nann: ann takes physics already\ncas: physics is full\n",
@@ -30,7 +30,7 @@ def test_an_example_prints_what_its_text_promises(
 
 
 def test_a_full_course_stays_full_however_many_rush_for_it() -> None:
-    decide = decisions()
+    decide = memory_decisions()
     courses.define(decide, "physics", 7)
     admitted: list[str] = []
 
@@ -50,7 +50,7 @@ def test_a_full_course_stays_full_however_many_rush_for_it() -> None:
 
 
 def test_invoice_numbers_have_no_holes_with_many_clerks() -> None:
-    decide = decisions()
+    decide = memory_decisions()
     numbers: list[int] = []
     threads = [
         threading.Thread(target=lambda: numbers.append(invoices.create(decide, "1.00"))) for _ in range(8)
@@ -63,7 +63,7 @@ def test_invoice_numbers_have_no_holes_with_many_clerks() -> None:
 
 
 def test_of_many_who_send_one_form_all_get_the_order_that_was_placed() -> None:
-    decide = decisions()
+    decide = memory_decisions()
     orders_placed: list[str] = []
     threads = [
         threading.Thread(target=lambda name=str(nth): orders_placed.append(orders.place(decide, name, "t")))

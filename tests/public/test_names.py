@@ -17,6 +17,7 @@ PUBLIC = {
     "metadata", "new_key", "open_feed", "open_read_models", "open_streams",
     "at", "open_tagged_events", "projection", "reaction", "upcast",
     "Decided", "Projection", "Streams", "Later", "call_off", "in_", "later",
+    "Contended", "InvalidInput", "Place", "Token", "Unavailable", "parse_token",
 }  # fmt: skip
 
 

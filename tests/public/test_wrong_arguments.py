@@ -14,8 +14,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_stream_and_query import transact_with
-from epochal.deciders.on_streams import Decider, Deciders, transact_all_result
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
 from epochal.testing.feeds import MemoryFeed
@@ -106,17 +105,18 @@ def test_projections_have_names(projections: Any) -> None:
     decisions = Decisions(store=memory_tagged_events())
     message = "projections: must be projections by name, not"
     with pytest.raises(InvalidInput, match=message):
-        decisions.decide(projections, lambda _: [])
+        decisions.handle(projections, lambda _: [])
     with pytest.raises(InvalidInput, match=message):
         decisions.model(projections)
-    with pytest.raises(InvalidInput, match=message):
-        transact_with(orders().on("Order-1"), projections, lambda _, __: [])
+    if projections is not None:
+        with pytest.raises(InvalidInput, match=message):
+            orders().handle("Order-1", given=projections, decide=lambda _, __: [])
 
 
 def test_what_stands_under_a_name_is_a_projection() -> None:
     decisions = Decisions(store=memory_tagged_events())
     with pytest.raises(InvalidInput, match="projections.taken: must be a projection, not int"):
-        decisions.decide({"taken": wrong(7)}, lambda _: [])
+        decisions.handle({"taken": wrong(7)}, lambda _: [])
 
 
 PAIR = "decide: must return a pair of a result and a list of events, not"
@@ -126,17 +126,19 @@ PAIR = "decide: must return a pair of a result and a list of events, not"
 def test_a_decision_with_a_result_returns_a_pair(answer: Any) -> None:
     found = orders()
     with pytest.raises(InvalidInput, match=PAIR):
-        found.transact_result("Order-1", lambda _: answer)
+        found.handle("Order-1", decide=lambda _: answer, with_result=True)
     with pytest.raises(InvalidInput, match=PAIR):
-        transact_all_result([found.on("Order-1"), found.on("Order-2")], lambda *_: answer)
+        handle_all([found.on("Order-1"), found.on("Order-2")], lambda *_: answer, with_result=True)
     counted = projection(tags=["order:1"], on={"Placed": lambda state, _: state}, initial=0)
     with pytest.raises(InvalidInput, match=PAIR):
-        Decisions(store=memory_tagged_events()).decide_result({"counted": counted}, lambda _: answer)
+        Decisions(store=memory_tagged_events()).handle(
+            {"counted": counted}, lambda _: answer, with_result=True
+        )
 
 
 def test_a_list_of_two_is_no_pair_if_both_are_events() -> None:
     with pytest.raises(InvalidInput, match="decide: must return"):
-        orders().transact_result("Order-1", lambda _: wrong([Placed(1), Placed(2)]))
+        orders().handle("Order-1", decide=lambda _: wrong([Placed(1), Placed(2)]), with_result=True)
 
 
 @pytest.mark.parametrize("at", ["soon", "2026-06-01", "", "2026-06-31T09:00"])

@@ -116,7 +116,7 @@ def act(execute: Execute, actor: Actor, place: int) -> str:
         return [Event.json("T", told, tags=tuple(actor.tags.split()))]
 
     if actor.model:
-        own.decide(projections(actor.model, actor.version), event)
+        own.handle(projections(actor.model, actor.version), event)
     else:
         own.store.append(event({}))
     return actor.name

@@ -15,7 +15,7 @@ import pytest
 
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale
-from epochal.deciders.on_streams import transact_all
+from epochal.deciders.on_streams import handle_all
 from epochal.errors import Contended
 from epochal.pages import commit, writes
 from epochal.pages.items import STREAMS
@@ -109,7 +109,7 @@ def play(seed: int) -> None:
     luck, world = random.Random(seed), World(seed)
     first = world.tallies("first", world.tables.execute)
     for stream in (A, B):
-        first.transact(stream, lambda _: [Added(FIRST, FIRST)])
+        first.handle(stream, decide=lambda _: [Added(FIRST, FIRST)])
     moving = bool(seed % 2)
     world.tables.gradually(luck)
     access = STRATEGIES[luck.choice(("unoptimized", "snapshot"))]
@@ -126,7 +126,7 @@ def play(seed: int) -> None:
                 load = own.choice((REQUIRE_LOAD, ALLOW_LAG, AllowStale()))
                 parties = (tallies.on(one), tallies.on(other))
                 if moving and own.random() < 0.4:
-                    outcome = transact_all(parties, lambda *_: ((), ()), load=load)
+                    outcome = handle_all(parties, lambda *_: ((), ()), load=load)
                     seen = sum(each.state.total for each in outcome.parties)
                     assert seen == 2 * FIRST, f"seed {seed}: one who looked saw {seen}, which never was"
                     continue
@@ -134,7 +134,7 @@ def play(seed: int) -> None:
                 decide = move(amount) if moving else withdraw(amount)
                 world.doubtful += amount
                 try:
-                    transact_all(parties, decide, load=load, attempts=30)
+                    handle_all(parties, decide, load=load, attempts=30)
                     world.told += 0 if moving else amount
                 except (Refused, Contended):
                     pass

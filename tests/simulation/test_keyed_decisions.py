@@ -26,8 +26,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Loader
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_stream_and_query import transact_with
-from epochal.deciders.on_streams import Decider, transact_all
+from epochal.deciders.on_streams import Decider, handle_all
 from epochal.deciders.projections import projection
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import decision_keys
@@ -150,8 +149,8 @@ class OnStreams(World):
         if luck.random() < 0.3:
             self.caches.setdefault(name, Cache())
         load = luck.choice((REQUIRE_LOAD, ALLOW_LAG, ASSUME_EMPTY, AllowStale()))
-        made = replace(self.tallies(name, execute), attempts=30).transact(
-            STREAM, lambda state: added(draw, state), load=load, idempotency_key=key
+        made = replace(self.tallies(name, execute), attempts=30).handle(
+            STREAM, decide=lambda state: added(draw, state), load=load, idempotency_key=key
         )
         etag = None if made.token is None else made.token.etag
         return of(made.events), (made.state, made.version, etag)
@@ -213,7 +212,7 @@ class OnSeveral(OnStreams):
 
         load = luck.choice((REQUIRE_LOAD, ALLOW_LAG, AllowStale()))
         parties = (tallies.on(one), tallies.on(other))
-        made = transact_all(parties, both, load=load, attempts=30, idempotency_key=key)
+        made = handle_all(parties, both, load=load, attempts=30, idempotency_key=key)
         told = dict(zip((one, other), made.parties, strict=True))
         rest = [
             (each.state, each.version, each.token and each.token.etag) for _, each in sorted(told.items())
@@ -236,14 +235,13 @@ class OnStreamAndQuery(OnStreams):
 
     def decide(self, name: str, execute: Execute, draw: Draw, key: str | None, luck: random.Random) -> Told:
         counted = projection(tags=["money"], initial=0, on={"Added": lambda found, _: found + 1})
-        tallies = self.tallies(name, execute)
+        tallies = replace(self.tallies(name, execute), attempts=30)
         stream = STREAM if key is not None or luck.random() < 0.5 else OTHER
-        made = transact_with(
-            tallies.on(stream),
-            {"count": counted},
-            lambda state, model: [] if model["count"] % 3 == 1 else added(draw, state),
+        made = tallies.handle(
+            stream,
+            given={"count": counted},
+            decide=lambda state, model: [] if model["count"] % 3 == 1 else added(draw, state),
             load=luck.choice((REQUIRE_LOAD, ALLOW_LAG, AllowStale())),
-            attempts=30,
             idempotency_key=key,
         )
         return of(made.events), (made.state, made.version, made.token and made.token.etag)
@@ -286,8 +284,8 @@ class OnAggregates(World):
     def decide(self, name: str, execute: Execute, draw: Draw, key: str | None, luck: random.Random) -> Told:
         deciders = self.deciders(name, execute, luck.choice((1, 3, 100)))
         known = deciders.load(ALICE) if luck.random() < 0.3 else None
-        made = deciders.transact(
-            ALICE, lambda state: list(map(Number, draw(state.count))), known=known, idempotency_key=key
+        made = deciders.handle(
+            ALICE, decide=lambda state: list(map(Number, draw(state.count))), known=known, idempotency_key=key
         )
         return tuple(event.number for event in made.events), (made.state, made.standing.lock)
 
@@ -314,7 +312,7 @@ class OnTags(World):
             ]
 
         store = self.stores(self.named(name), awaiting(piecemeal(execute), self.tables))
-        made = Decisions(store=store, attempts=30).decide({"count": counted}, decide, idempotency_key=key)
+        made = Decisions(store=store, attempts=30).handle({"count": counted}, decide, idempotency_key=key)
         ids = [event.id for event in made.events]
         return tuple(int(event.content) for event in made.events), (ids, made.model.states)
 

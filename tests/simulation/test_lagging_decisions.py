@@ -75,12 +75,12 @@ class World:
         def overtaken(state: Tally) -> Sequence[TallyEvent]:
             decided = decide(state)
             if decided and next(chance, False):
-                faster = self._decider(None).transact(S, add(self.luck.randint(1, 9)))
+                faster = self._decider(None).handle(S, decide=add(self.luck.randint(1, 9)))
                 self.state = reduce(evolve, faster.events, self.state)
             return decided
 
         try:
-            outcome = self.luck.choice(self.deciders).transact(S, overtaken, load=ALLOW_LAG)
+            outcome = self.luck.choice(self.deciders).handle(S, decide=overtaken, load=ALLOW_LAG)
         except Refused:
             with pytest.raises(Refused):
                 decide(self.state)

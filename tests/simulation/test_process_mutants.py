@@ -70,7 +70,7 @@ def a_command_is_sent_without_its_note(patch: Patch) -> None:
             words = {"error": type(error).__name__, "text": str(error), "below": event.index + 1}
             refused = [record("$refused", {**told, **words})]
         note = partial(outputs._note, below=event.index + 1, events=refused)
-        self.instances.transact(event.stream, note)
+        self.instances.handle(event.stream, decide=note)
 
     patch.setattr(Outbox, "_send", apart)
 
@@ -92,7 +92,7 @@ def outputs_are_noted_before_they_are_performed(patch: Patch) -> None:
     perform = Outbox._perform
 
     def early(self: Outbox, rules: Process, event: FeedEvent) -> bool:
-        self.instances.transact(event.stream, partial(outputs._note, below=event.index + 1))
+        self.instances.handle(event.stream, decide=partial(outputs._note, below=event.index + 1))
         return perform(self, rules, event)
 
     patch.setattr(Outbox, "_perform", early)

@@ -139,7 +139,7 @@ def test_a_conflict_costs_the_append_and_one_read_of_what_came_between(world: Wo
         return [Added(100)]
 
     # Refused with the head, the events since by key, appended.
-    assert requests(world, lambda: sums(world).transact(ALICE, decide, known=known)) == 3
+    assert requests(world, lambda: sums(world).handle(ALICE, decide=decide, known=known)) == 3
     assert seen == [Sum(1, 1), Sum(61, 4)]
     assert numbers(world.store()) == [1, 10, 20, 30, 100]
 
@@ -147,7 +147,7 @@ def test_a_conflict_costs_the_append_and_one_read_of_what_came_between(world: Wo
 def test_a_decision_for_nothing_on_an_old_standing_is_made_again_on_the_latest(world: World) -> None:
     old = sums(world).handle(ALICE, add(1)).standing
     sums(world).handle(ALICE, add(1))
-    outcome = sums(world).transact(ALICE, lambda state: [Added(7)] if state.count > 1 else [], known=old)
+    outcome = sums(world).handle(ALICE, decide=lambda state: [Added(7)] if state.count > 1 else [], known=old)
     assert outcome.state == Sum(9, 3)
 
 
@@ -163,8 +163,8 @@ def test_an_error_on_an_old_standing_is_not_the_last_word(world: World) -> None:
 def test_an_answer_is_given_with_the_decision_that_stands(world: World) -> None:
     old = sums(world).handle(ALICE, add(1)).standing
     sums(world).handle(ALICE, add(10))
-    answer, outcome = sums(world).transact_result(
-        ALICE, lambda state: (f"was {state.total}", [Added(1)]), known=old
+    answer, outcome = sums(world).handle(
+        ALICE, decide=lambda state: (f"was {state.total}", [Added(1)]), known=old, with_result=True
     )
     assert (answer, outcome.state.total) == ("was 11", 12)
 
@@ -198,7 +198,7 @@ def test_a_writer_that_others_are_always_faster_than_gives_up(world: World) -> N
         return [Added(100)]
 
     with pytest.raises(Contended) as gave_up:
-        sums(world, attempts=3).transact(ALICE, decide)
+        sums(world, attempts=3).handle(ALICE, decide=decide)
     assert seen == [1, 2, 3]
     assert (gave_up.value.attempts, gave_up.value.stream) == (3, str(ALICE))
     assert numbers(world.store()) == [1, 1, 1, 1]
@@ -223,7 +223,7 @@ def test_who_is_refused_again_gives_way_and_from_the_third_time_on_reads_what_ca
 
     store = world.store()
     slow = replace(store, driver=replace(store.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=pause))
-    assert sums(world, store=slow).transact(ALICE, decide).state == Sum(104, 5)
+    assert sums(world, store=slow).handle(ALICE, decide=decide).state == Sum(104, 5)
     assert seen == [0, 1, 2, 4]
     assert waited == [0.02, 0.04]
 

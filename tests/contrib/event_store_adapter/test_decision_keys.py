@@ -44,23 +44,23 @@ def test_a_repeat_is_answered_like_the_first_whatever_the_aggregate_is_by_then(
 ) -> None:
     deciders, numbers = sums(world, POLICIES[policy]), count(5)
     for _ in range(before):
-        deciders.transact(ALICE, add(1))
-    first = deciders.transact(ALICE, drawn(numbers), idempotency_key="a")
+        deciders.handle(ALICE, decide=add(1))
+    first = deciders.handle(ALICE, decide=drawn(numbers), idempotency_key="a")
     for _ in range(since):
-        deciders.transact(ALICE, add(100))
+        deciders.handle(ALICE, decide=add(100))
 
-    again = deciders.transact(ALICE, drawn(numbers), idempotency_key="a")
+    again = deciders.handle(ALICE, decide=drawn(numbers), idempotency_key="a")
 
     assert told(again) == told(first)
     assert (first.replayed, again.replayed) == (False, True)
     assert written(world) == before + since + len(first.events)
     # What it answers may be handed on.
-    assert deciders.transact(ALICE, add(1), known=again.standing).state.count == written(world)
+    assert deciders.handle(ALICE, decide=add(1), known=again.standing).state.count == written(world)
 
 
 def test_a_command_that_would_be_refused_by_now_is_answered_as_it_was(world: World) -> None:
     deciders = sums(world)
-    deciders.transact(ALICE, add(3))
+    deciders.handle(ALICE, decide=add(3))
     first = deciders.handle(ALICE, add(-3), idempotency_key="take")
     with pytest.raises(Overdrawn):
         deciders.handle(ALICE, add(-3))
@@ -72,20 +72,20 @@ def test_a_result_is_that_of_the_state_that_was_decided_on(world: World) -> None
         return state.total, [Added(1)]
 
     deciders = sums(world, every(1))
-    deciders.transact(ALICE, add(7))
-    assert deciders.transact_result(ALICE, take, idempotency_key="a")[0] == 7
-    assert deciders.transact_result(ALICE, take)[0] == 8
-    assert deciders.transact_result(ALICE, take, idempotency_key="a")[0] == 7
+    deciders.handle(ALICE, decide=add(7))
+    assert deciders.handle(ALICE, decide=take, idempotency_key="a", with_result=True)[0] == 7
+    assert deciders.handle(ALICE, decide=take, with_result=True)[0] == 8
+    assert deciders.handle(ALICE, decide=take, idempotency_key="a", with_result=True)[0] == 7
     assert written(world) == 3
 
 
 def test_a_decision_that_stored_nothing_is_made_again(world: World) -> None:
     deciders = sums(world)
-    assert deciders.transact(ALICE, add(0), idempotency_key="a").events == ()
+    assert deciders.handle(ALICE, decide=add(0), idempotency_key="a").events == ()
     with pytest.raises(Overdrawn):
-        deciders.transact(ALICE, add(-1), idempotency_key="a")
-    assert deciders.transact(ALICE, add(1), idempotency_key="a").events == (Added(1),)
-    assert deciders.transact(ALICE, add(0), idempotency_key="a").events == (Added(1),)
+        deciders.handle(ALICE, decide=add(-1), idempotency_key="a")
+    assert deciders.handle(ALICE, decide=add(1), idempotency_key="a").events == (Added(1),)
+    assert deciders.handle(ALICE, decide=add(0), idempotency_key="a").events == (Added(1),)
 
 
 @pytest.mark.parametrize("overtakers", range(4))
@@ -95,19 +95,19 @@ def test_what_was_decided_elsewhere_under_the_key_while_this_was_is_what_is_answ
 ) -> None:
     deciders, elsewhere, numbers = sums(world), sums(world), count(5)
     for _ in range(before):
-        deciders.transact(ALICE, add(1))
+        deciders.handle(ALICE, decide=add(1))
     rival, others = list[AggregateTransacted[Sum, Added]](), iter(range(overtakers))
 
     def overtaken(state: Sum) -> Sequence[Added]:
         if next(others, None) is not None:
-            elsewhere.transact(ALICE, add(3))
+            elsewhere.handle(ALICE, decide=add(3))
         elif not rival:
-            rival.append(elsewhere.transact(ALICE, drawn(numbers), idempotency_key="a"))
+            rival.append(elsewhere.handle(ALICE, decide=drawn(numbers), idempotency_key="a"))
             for _ in range(overtakers):
-                elsewhere.transact(ALICE, add(3))
+                elsewhere.handle(ALICE, decide=add(3))
         return drawn(numbers)(state)
 
-    mine = deciders.transact(ALICE, overtaken, idempotency_key="a")
+    mine = deciders.handle(ALICE, decide=overtaken, idempotency_key="a")
 
     assert (told(mine), mine.replayed) == (told(rival[0]), True)
     assert written(world) == before + 2 * overtakers + len(mine.events)
@@ -116,41 +116,41 @@ def test_what_was_decided_elsewhere_under_the_key_while_this_was_is_what_is_answ
 def test_an_old_standing_that_leads_to_nothing_is_not_decided_on_past_the_key(world: World) -> None:
     """The state is replayed, and the key looked for after that."""
     deciders: Sums = sums(world)
-    known = deciders.transact(ALICE, add(1)).standing
+    known = deciders.handle(ALICE, decide=add(1)).standing
     made: list[AggregateTransacted[Sum, Added]] = []
 
     def take(state: Sum) -> Sequence[Added]:
         if not made:
-            made.append(sums(world).transact(ALICE, add(5), idempotency_key="a"))
+            made.append(sums(world).handle(ALICE, decide=add(5), idempotency_key="a"))
             return []
         return [Added(1)]
 
-    assert told(deciders.transact(ALICE, take, known=known, idempotency_key="a")) == told(made[0])
+    assert told(deciders.handle(ALICE, decide=take, known=known, idempotency_key="a")) == told(made[0])
     assert written(world) == 2
 
 
 def test_a_lost_answer_is_the_one_that_the_repeat_gets(world: World) -> None:
     deciders, numbers = sums(world), count(5)
-    deciders.transact(ALICE, add(1))
-    world.lose_next_append(meanwhile=lambda: sums(world).transact(ALICE, add(1)))
-    first = deciders.transact(ALICE, drawn(numbers), idempotency_key="a")
-    assert told(deciders.transact(ALICE, drawn(numbers), idempotency_key="a")) == told(first)
+    deciders.handle(ALICE, decide=add(1))
+    world.lose_next_append(meanwhile=lambda: sums(world).handle(ALICE, decide=add(1)))
+    first = deciders.handle(ALICE, decide=drawn(numbers), idempotency_key="a")
+    assert told(deciders.handle(ALICE, decide=drawn(numbers), idempotency_key="a")) == told(first)
     assert written(world) == 2 + len(first.events)
 
 
 def test_a_key_of_an_append_is_refused_to_a_decision_and_the_other_way_round(world: World) -> None:
     deciders = sums(world)
-    deciders.transact(ALICE, add(1), idempotency_key="a")
+    deciders.handle(ALICE, decide=add(1), idempotency_key="a")
     with pytest.raises(InvalidInput, match="was used before for other contents"):
         world.store().append(ALICE, [event(1, "Added")], expected=STREAM_EXISTS, idempotency_key="a")
     world.store().append(ALICE, [event(1, "Added")], expected=STREAM_EXISTS, idempotency_key="b")
     with pytest.raises(InvalidInput, match="was used before for other contents"):
-        deciders.transact(ALICE, add(1), idempotency_key="b")
+        deciders.handle(ALICE, decide=add(1), idempotency_key="b")
 
 
 def test_a_key_costs_two_write_units_and_one_request(world: World) -> None:
     deciders = sums(world, every(1))
-    deciders.transact(ALICE, add(1))
-    plain = deciders.transact(ALICE, add(1)).capacity
-    keyed = deciders.transact(ALICE, add(1), idempotency_key="a").capacity
+    deciders.handle(ALICE, decide=add(1))
+    plain = deciders.handle(ALICE, decide=add(1)).capacity
+    keyed = deciders.handle(ALICE, decide=add(1), idempotency_key="a").capacity
     assert (keyed.write - plain.write, keyed.requests - plain.requests) == (2.0, 1)

@@ -33,7 +33,7 @@ from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEven
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.contrib.otel import tracing as otel
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_streams import transact_all
+from epochal.deciders.on_streams import handle_all
 from epochal.errors import StreamDeleted
 from epochal.store.bulk import Bulk, BulkAppend
 from epochal.testing.feeds import MemoryFeed
@@ -148,13 +148,13 @@ def test_a_decision_is_a_span_around_its_load_and_its_appends(traced: Traced, fe
     assert (decide.kind, decide.attributes["epochal.category"]) == (SpanKind.INTERNAL, "Sum")  # type: ignore[index]
     assert append.attributes == {"epochal.category": "Sum", "epochal.outcome": "appended"}
 
-    transact_all((deciders.on("Sum-1"), deciders.on("Sum-2")), lambda one, two: ([one], [two + 1]))
+    handle_all((deciders.on("Sum-1"), deciders.on("Sum-2")), lambda one, two: ([one], [two + 1]))
     state = StateCodec[int](encode=lambda total: b"%d" % total, decode=int)
     aggregates = AggregateDeciders(store=feed.aggregates, decider=DECIDER, codec=CODEC, state=state)
     aggregates.handle(aggregate_id("account", "1"), 1)
     taken = projection(tags=["course:1"], on={"Taken": lambda count, _: count + 1}, initial=0)
     event = Event(type="Taken", tags=["course:1"])
-    Decisions(store=feed.tagged).decide({"taken": taken}, lambda _: [event])
+    Decisions(store=feed.tagged).handle({"taken": taken}, lambda _: [event])
     assert [span.name for span in traced.taken()] == [
         *("read", "read", "append", "decide"),
         *("read", "append", "decide"),
@@ -171,7 +171,7 @@ def test_a_call_that_fails_says_of_what_kind_its_error_is_and_not_its_words(
         raise LookupError("zuse")
 
     with pytest.raises(LookupError):
-        deciders.transact("Sum-1", refused)
+        deciders.handle("Sum-1", decide=refused)
     decide = traced.taken()[-1]
     assert decide.attributes["error.type"] == "LookupError"  # type: ignore[index]
     assert (decide.status.status_code, decide.events) == (StatusCode.ERROR, ())

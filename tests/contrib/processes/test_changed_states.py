@@ -65,7 +65,7 @@ def take(streams: Streams, kind: type, index: int, total: int) -> Any:
     rules = _process(kind)
     given = Stored(type="Placed", data=CODEC.encode(Placed(total)).content, index=index, stream="Order-1")
     instances = rules.instances(streams)
-    instances.transact("tally-1", lambda found: rules.take("tally-1", "pages/Order-1", given, found)[1])
+    instances.handle("tally-1", decide=lambda found: rules.take("tally-1", "pages/Order-1", given, found)[1])
     return instances.query("tally-1", lambda found: found.state)
 
 

@@ -33,7 +33,7 @@ def test_a_model_is_one_read_of_all_its_projections(world: World) -> None:
 
 def test_a_decision_on_an_unchanged_model_is_one_append(world: World) -> None:
     decide = Decisions(store=world.store())
-    decided = decide.decide({"a": count("a:1")}, lambda _: [event("Added", "a:1")])
+    decided = decide.handle({"a": count("a:1")}, lambda _: [event("Added", "a:1")])
     assert [each.type for each in decided.events] == ["Added"]
     assert decided.model.states == {"a": 0}
 
@@ -51,7 +51,7 @@ def test_a_decision_overtaken_is_made_again_on_what_stood_in_the_way_without_a_s
 
     requests: list[int] = []
     before = world.meter.requests
-    Decisions(store=store).decide({"a": count("a:1")}, rules)
+    Decisions(store=store).handle({"a": count("a:1")}, rules)
     requests.append(world.meter.requests - before)
     assert seen == [0, 1]
     # heads; the rival's heads and transaction; refused; entries and events in the way; transaction
@@ -76,13 +76,13 @@ def test_who_is_refused_again_gives_way_and_from_the_third_time_on_reads_what_ca
 
     store = world.store()
     slow = replace(store, driver=replace(store.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=pause))
-    Decisions(store=slow).decide({"a": count("a:1")}, rules)
+    Decisions(store=slow).handle({"a": count("a:1")}, rules)
     assert seen == [0, 1, 2, 4]
     assert waited == [0.02, 0.04]
 
 
 def test_a_decision_for_nothing_writes_nothing(world: World) -> None:
-    decided = Decisions(store=world.store()).decide({"a": count("a:1")}, lambda _: [])
+    decided = Decisions(store=world.store()).handle({"a": count("a:1")}, lambda _: [])
     assert decided.events == ()
     assert list(world.tables.items("events")) == []
 
@@ -95,7 +95,7 @@ def test_a_decision_that_is_always_overtaken_gives_up(world: World) -> None:
         return [event("Added", "a:1")]
 
     with pytest.raises(Contended):
-        Decisions(store=store, attempts=3).decide({"a": count("a:1")}, rules)
+        Decisions(store=store, attempts=3).handle({"a": count("a:1")}, rules)
     assert len(list(world.tables.items("events"))) == 3
     with pytest.raises(InvalidInput, match="attempts: must be at least 1"):
         Decisions(store=store, attempts=0)
@@ -106,7 +106,7 @@ def test_the_domains_own_errors_pass_through_and_nothing_is_written(world: World
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Decisions(store=world.store()).decide({"a": count("a:1")}, rules)
+        Decisions(store=world.store()).handle({"a": count("a:1")}, rules)
     assert list(world.tables.items("events")) == []
 
 

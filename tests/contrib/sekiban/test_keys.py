@@ -184,7 +184,7 @@ def test_a_decision_on_events_whose_ids_are_taken_says_so(at: Store) -> None:
     taken = replace(event("Added", "a:1", data="1"), id="3f0c8a52-7a3c-4b39-9d4a-1f1d7c0f4a51")
     at.store.append([taken])
     with pytest.raises(InvalidInput, match=f"the id {taken.id} exists with other contents"):
-        Decisions(store=at.store).decide({"total": total()}, lambda _: [replace(taken, data=b"2")])
+        Decisions(store=at.store).handle({"total": total()}, lambda _: [replace(taken, data=b"2")])
     assert at.there() == ["Added 1"]
 
 
@@ -199,7 +199,7 @@ def drawn(numbers: Iterator[int], *tags: str) -> Callable[[Mapping[str, Any]], S
 
 
 def decided(store: TaggedStore, decide: Any, key: str | None = "k") -> Decided:
-    return Decisions(store=store).decide({"total": total()}, decide, idempotency_key=key)
+    return Decisions(store=store).handle({"total": total()}, decide, idempotency_key=key)
 
 
 @pytest.mark.parametrize("since", [0, 1, 7])

@@ -64,7 +64,7 @@ def test_a_typed_decision_is_held_to_the_types_of_its_codec_alone() -> None:
             raise AssertionError("an event of another type was in the way")
         return [codec.tagged(Taken("ann"), "course:latin")]
 
-    Decisions(store=store).decide({"free": free()}, rules)
+    Decisions(store=store).handle({"free": free()}, rules)
     assert decided == [1]
 
 
@@ -79,7 +79,7 @@ def test_another_who_takes_the_seat_is_seen() -> None:
             store.append([codec.tagged(Taken("ben"), "course:latin")])
         return [codec.tagged(Taken("ann"), "course:latin")] if model["free"] else []
 
-    assert Decisions(store=store).decide({"free": free()}, rules).events == ()
+    assert Decisions(store=store).handle({"free": free()}, rules).events == ()
     assert seen == [1, 0]
 
 

@@ -173,7 +173,7 @@ class World:
             lambda: codec.read(event),
             lambda: codec.keeping().decode(stored),
             lambda: on_streams.query(stream, lambda state: state),
-            lambda: on_streams.transact(stream, lambda _: []),
+            lambda: on_streams.handle(stream, decide=lambda _: []),
             lambda: on_aggregates.load(user),
             lambda: Decisions(self.feed.tagged).model({"view": view}),
             lambda: must_be_readable(codec, event),
@@ -189,7 +189,7 @@ class World:
             lambda: codec.encode(event),
             lambda: codec.keeping().encode(event),
             lambda: codec.tagged(event, "person:1"),
-            lambda: on_streams.transact(f"Person-{self.count}", lambda _: [event]),
+            lambda: on_streams.handle(f"Person-{self.count}", decide=lambda _: [event]),
             lambda: on_aggregates.handle(aggregate_id("user", f"{self.count}"), event),
         ):
             yield from _raised(call)

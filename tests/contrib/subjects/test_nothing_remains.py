@@ -251,8 +251,8 @@ class World:
         """To each layout, with a snapshot where it has one, a key, and a body for the bucket."""
         event = self.codec.encode(Registered("ada", SECRET))
         access = snapshot(lambda each: isinstance(each, Account), lambda account: account)
-        Deciders(streams=self.feed.streams, decider=self.decider, codec=self.codec, access=access).transact(
-            STREAM, lambda _: [Registered("ada", SECRET)]
+        Deciders(streams=self.feed.streams, decider=self.decider, codec=self.codec, access=access).handle(
+            STREAM, decide=lambda _: [Registered("ada", SECRET)]
         )
         meta = json.dumps({"by": METADATA}).encode()
         self.feed.streams.append("Person-2", [Event(type=event.type, data=event.data, meta=meta)])

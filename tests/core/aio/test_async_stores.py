@@ -19,7 +19,6 @@ from epochal import (
     Conflict,
     ConflictError,
     Decider,
-    Deciders,
     Event,
     Query,
     QueryItem,
@@ -130,11 +129,11 @@ def test_deciders_decide_again_where_another_task_was_faster() -> None:
 
     async def live() -> None:
         streams = _streams()
-        deciders = AsyncDeciders(Deciders(streams=streams.store, decider=decider, codec=codec, attempts=30))
+        deciders = AsyncDeciders(streams=streams, decider=decider, codec=codec, attempts=30)
         await asyncio.gather(*(deciders.handle("Sum-1", number) for number in range(5)))
         assert await deciders.query("Sum-1", lambda total: total) == 10
-        assert (await deciders.transact("Sum-1", lambda total: [total])).state == 20
-        assert (await deciders.transact_result("Sum-1", lambda total: (total, [])))[0] == 20
+        assert (await deciders.handle("Sum-1", decide=lambda total: [total])).state == 20
+        assert (await deciders.handle("Sum-1", decide=lambda total: (total, []), with_result=True))[0] == 20
 
     asyncio.run(live())
 

@@ -23,7 +23,7 @@ from epochal.aio.bridge import each, run, wait
 from epochal.aio.stores import AsyncDecisions, AsyncFeed, AsyncPlace, AsyncReadModel, AsyncReadModels
 from epochal.contrib.event_store_adapter import open_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
+from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.deciders.codecs import EventCodec
@@ -32,6 +32,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, pool
 from epochal.testing.feeds import MemoryFeed
+from tests.support.async_deciders import async_decisions
 
 ACCOUNT = aggregate_id("account", "1")
 CODEC = EventCodec[int](
@@ -81,7 +82,7 @@ class World:
     def decisions(self) -> AsyncDecisions:
         found = self.feed.tagged
         store = replace(found, driver=self._paused(found.driver))
-        return AsyncDecisions(Decisions(store=store, attempts=30))
+        return async_decisions(Decisions(store=store, attempts=30))
 
 
 def test_the_feed_is_read_with_the_events_of_many_streams_side_by_side_and_followed() -> None:
@@ -181,14 +182,13 @@ def test_aggregates_are_appended_to_replayed_and_raced_for() -> None:
 def test_deciders_on_aggregates_decide_again_where_another_task_was_faster() -> None:
     async def live() -> None:
         state = StateCodec[int](encode=lambda total: b"%d" % total, decode=int)
-        store = World().aggregates.store
         deciders = AsyncAggregateDeciders(
-            AggregateDeciders(store=store, decider=DECIDER, codec=CODEC, state=state, attempts=30)
+            store=World().aggregates, decider=DECIDER, codec=CODEC, state=state, attempts=30
         )
         await asyncio.gather(*(deciders.handle(ACCOUNT, number) for number in range(10)))
         assert await deciders.query(ACCOUNT, lambda total: total) == 45
-        assert (await deciders.transact(ACCOUNT, lambda total: [total])).state == 90
-        assert (await deciders.transact_result(ACCOUNT, lambda total: (total, [])))[0] == 90
+        assert (await deciders.handle(ACCOUNT, decide=lambda total: [total])).state == 90
+        assert (await deciders.handle(ACCOUNT, decide=lambda total: (total, []), with_result=True))[0] == 90
         assert (await deciders.load(ACCOUNT)).state == 90
 
     asyncio.run(live())
@@ -204,7 +204,7 @@ def test_decisions_on_tagged_events_decide_again_where_another_task_was_faster()
             full = states["taken"] >= 3
             return [] if full else [Event(type="Taken", data=b"{}", tags=["course:1"])]
 
-        answers = await asyncio.gather(*(decisions.decide({"taken": taken}, take) for _ in range(6)))  # type: ignore[arg-type]
+        answers = await asyncio.gather(*(decisions.handle({"taken": taken}, take) for _ in range(6)))  # type: ignore[arg-type]
         assert sorted(len(answer.events) for answer in answers) == [0, 0, 0, 1, 1, 1]
         assert (await decisions.model({"taken": taken})).states == {"taken": 3}
 

@@ -34,13 +34,12 @@ from epochal import (
 from epochal.aio.bridge import WriteCancelled, cancelled_write, wait
 from epochal.aio.stores import (
     AsyncDeciders,
-    AsyncDecisions,
     AsyncJoinedAppends,
     AsyncPlace,
     AsyncReadModels,
     AsyncStreams,
     AsyncTaggedEvents,
-    transact_all,
+    handle_all,
 )
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
@@ -62,6 +61,7 @@ from epochal.store.joined import JoinedAppends
 from epochal.store.tagged import TaggedStore
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
+from tests.support.async_deciders import async_deciders, async_decisions
 
 WRITES = (Put, Update, Delete, Transact)
 OPENED = Event(type="Opened")
@@ -150,18 +150,17 @@ def decide(opened: Callable[[], Any]) -> Attempt:
         return [OPENED]
 
     return Attempt(
-        lambda: AsyncDeciders(deciders).transact("Door-1", decision),
+        lambda: async_deciders(deciders).handle("Door-1", decide=decision),
         lambda: [event.type for event in store.read("Door-1")].count("Opened"),
     )
 
 
 def decide_on_several() -> Attempt:
     store = memory_streams()
-    doors = AsyncDeciders(
-        Deciders(streams=replace(store, driver=Requests().on(store.driver)), decider=DECIDER, codec=CODEC)
-    )
+    requests = replace(store, driver=Requests().on(store.driver))
+    doors = AsyncDeciders(streams=AsyncStreams(requests), decider=DECIDER, codec=CODEC)
     return Attempt(
-        lambda: transact_all((doors.on("Door-1"), doors.on("Door-2")), lambda *_: ([OPENED], [])),
+        lambda: handle_all((doors.on("Door-1"), doors.on("Door-2")), lambda *_: ([OPENED], [])),
         lambda: len(list(store.read("Door-1"))),
     )
 
@@ -175,12 +174,12 @@ def append_tagged(opened: Callable[[], TaggedStore], lost: int) -> Attempt:
 
 def decide_tagged() -> Attempt:
     store = memory_tagged_events()
-    decisions = AsyncDecisions(Decisions(store=replace(store, driver=Requests().on(store.driver))))
+    decisions = async_decisions(Decisions(store=replace(store, driver=Requests().on(store.driver))))
 
     def take(_: Mapping[str, Any]) -> Sequence[Event]:
         return [Event(type="Taken", tags=["course:1"])]
 
-    return Attempt(lambda: decisions.decide({"taken": TAKEN}, take), lambda: len(store.read(COURSE).events))
+    return Attempt(lambda: decisions.handle({"taken": TAKEN}, take), lambda: len(store.read(COURSE).events))
 
 
 def append_to_aggregate() -> Attempt:

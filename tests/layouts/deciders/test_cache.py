@@ -150,8 +150,8 @@ def test_two_who_put_at_once_are_reckoned_once(nth: int) -> None:
 def behind(strategy: str, decided_elsewhere: int) -> tuple[Store, Cache]:
     """A cache that holds a total of 5, and a stream that others have moved on from there."""
     store, cache = Store(layout=Tips(calving=Fixed(max_events=4))), Cache()
-    store.tallies(STRATEGIES[strategy], cache=cache).transact(S, add(5))
-    store.elsewhere(STRATEGIES[strategy]).transact(S, add(decided_elsewhere))
+    store.tallies(STRATEGIES[strategy], cache=cache).handle(S, decide=add(5))
+    store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(decided_elsewhere))
     store.requests()
     return store, cache
 
@@ -160,7 +160,7 @@ def behind(strategy: str, decided_elsewhere: int) -> tuple[Store, Cache]:
 def test_what_is_appended_from_a_stale_state_is_decided_on_the_latest(strategy: str) -> None:
     store, cache = behind(strategy, 10)
     tallies = store.tallies(STRATEGIES[strategy], cache=cache)
-    assert tallies.transact(S, add(1), load=STALE).events == (Added(1, 16),)
+    assert tallies.handle(S, decide=add(1), load=STALE).events == (Added(1, 16),)
     assert store.requests() == ["Update", "Update"]
 
 
@@ -168,7 +168,7 @@ def test_what_is_appended_from_a_stale_state_is_decided_on_the_latest(strategy: 
 def test_a_refusal_decided_on_a_stale_state_is_decided_again(strategy: str) -> None:
     store, cache = behind(strategy, 10)
     tallies = store.tallies(STRATEGIES[strategy], cache=cache)
-    assert tallies.transact(S, add(-12), load=STALE).state == Tally(3)
+    assert tallies.handle(S, decide=add(-12), load=STALE).state == Tally(3)
     assert store.requests() == ["Get", "Update"]
 
 
@@ -176,7 +176,7 @@ def test_a_refusal_decided_on_a_stale_state_is_decided_again(strategy: str) -> N
 def test_a_refusal_that_the_latest_state_confirms_stands(strategy: str) -> None:
     store, cache = behind(strategy, 1)
     with pytest.raises(Refused, match="6"):
-        store.tallies(STRATEGIES[strategy], cache=cache).transact(S, add(-12), load=STALE)
+        store.tallies(STRATEGIES[strategy], cache=cache).handle(S, decide=add(-12), load=STALE)
     assert store.requests() == ["Get"]
 
 
@@ -184,18 +184,18 @@ def test_a_refusal_that_the_latest_state_confirms_stands(strategy: str) -> None:
 def test_nothing_to_do_in_a_stale_state_is_decided_again(strategy: str) -> None:
     store, cache = Store(), Cache()
     tallies = store.tallies(STRATEGIES[strategy], cache=cache)
-    tallies.transact(S, add(5))
-    tallies.transact(S, clear)
-    store.elsewhere(STRATEGIES[strategy]).transact(S, add(7))
-    outcome = tallies.transact(S, clear, load=STALE)
+    tallies.handle(S, decide=add(5))
+    tallies.handle(S, decide=clear)
+    store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(7))
+    outcome = tallies.handle(S, decide=clear, load=STALE)
     assert (outcome.state, len(outcome.events)) == (Tally(), 1)
-    assert tallies.transact(S, clear, load=STALE).events == ()
+    assert tallies.handle(S, decide=clear, load=STALE).events == ()
 
 
 def test_a_lost_answer_before_another_unfolds_leaves_nothing_in_the_cache_to_write_over_it() -> None:
     store, cache = Store(), Cache()
     tallies = store.tallies(STRATEGIES["custom"], cache=cache)
-    tallies.transact(S, add(5))
+    tallies.handle(S, decide=add(5))
     losses = iter([True])
 
     def overtaken(op: Op) -> bool:
@@ -206,19 +206,24 @@ def test_a_lost_answer_before_another_unfolds_leaves_nothing_in_the_cache_to_wri
         return lost
 
     store.lose = overtaken
-    assert tallies.transact(S, add(1)).state == Tally(6)
-    assert tallies.transact(S, add(1), load=STALE).state == Tally(101)
+    assert tallies.handle(S, decide=add(1)).state == Tally(6)
+    assert tallies.handle(S, decide=add(1), load=STALE).state == Tally(101)
 
 
 def test_an_answer_given_without_an_event_is_of_the_latest_state() -> None:
     store, cache = behind("unoptimized", 10)
-    assert store.tallies(cache=cache).transact_result(S, lambda state: (state.total, []), load=STALE)[0] == 15
+    assert (
+        store.tallies(cache=cache).handle(
+            S, decide=lambda state: (state.total, []), load=STALE, with_result=True
+        )[0]
+        == 15
+    )
 
 
 def test_an_own_append_leaves_the_cache_ready_for_the_next() -> None:
     store = Store(layout=Tips(calving=Fixed()))
     tallies = store.tallies(cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.requests()
     assert tallies.query(S, total) == 1
     assert tallies.query(S, total, load=STALE) == 1
@@ -232,10 +237,10 @@ def test_a_state_is_used_for_so_long_after_its_first_event_was_read_however_ofte
     """Or what was forgotten since would stay in it for as long as there is always something new."""
     store = Store()
     tallies = store.tallies(cache=Cache(max_seconds=300.0))
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     for now in (100.0, 200.0, 299.0):
         store.now = now
-        tallies.transact(S, add(1), load=STALE)
+        tallies.handle(S, decide=add(1), load=STALE)
     store.requests()
     tallies.query(S, total, load=STALE)
     assert store.requests() == []
@@ -250,7 +255,7 @@ def test_a_state_is_used_for_so_long_after_its_first_event_was_read_however_ofte
 def test_a_state_in_use_while_its_time_ends_takes_its_age_along() -> None:
     store, cache = Store(), Cache(max_seconds=300.0)
     tallies = store.tallies(cache=cache)
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
 
     def slowly(state: Tally) -> Sequence[TallyEvent]:
         store.now = 301.0
@@ -258,7 +263,7 @@ def test_a_state_in_use_while_its_time_ends_takes_its_age_along() -> None:
         return add(1)(state)
 
     store.now = 299.0
-    tallies.transact(S, slowly, load=STALE)
+    tallies.handle(S, decide=slowly, load=STALE)
     store.requests()
     store.now = 302.0
     assert tallies.query(S, total, load=STALE) == 2
@@ -277,12 +282,12 @@ def test_a_cache_that_keeps_nothing_for_any_time_is_none(seconds: float) -> None
 def test_a_cache_does_not_bring_back_what_was_pruned() -> None:
     store = Store()
     tallies = store.tallies(cache=Cache())
-    tallies.transact(S, add(1))
-    tallies.transact(S, add(2))
+    tallies.handle(S, decide=add(1))
+    tallies.handle(S, decide=add(2))
     store.others.prune(S, before=1)
     for load in (STALE, None):
         with pytest.raises(EventsPruned) as raised:
-            tallies.transact(S, add(1)) if load is None else tallies.transact(S, add(1), load=load)
+            tallies.handle(S, decide=add(1)) if load is None else tallies.handle(S, decide=add(1), load=load)
         assert (raised.value.needed, raised.value.low_water) == (0, 1)
     assert store.tallies(STRATEGIES["latest known event"]).query(S, total) == 3
 
@@ -290,9 +295,9 @@ def test_a_cache_does_not_bring_back_what_was_pruned() -> None:
 def test_a_stream_that_is_emptied_and_left_open_begins_anew_where_that_is_chosen() -> None:
     store = Store()
     tallies = store.tallies(cache=Cache(), forget_pruned=True)
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.others.delete(S, leave_open=True)
-    assert tallies.transact(S, add(5), load=STALE).state == Tally(5)
+    assert tallies.handle(S, decide=add(5), load=STALE).state == Tally(5)
     assert tallies.query(S, total) == 5
     assert [event.index for event in store.others.read(S)] == [1]
 
@@ -300,16 +305,16 @@ def test_a_stream_that_is_emptied_and_left_open_begins_anew_where_that_is_chosen
 def test_an_emptied_rolling_state_begins_anew() -> None:
     store = Store()
     tallies = store.tallies(STRATEGIES["rolling state"], cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.others.append(S, [], unfolds=())
-    assert tallies.transact(S, add(5), load=STALE).state == Tally(5)
+    assert tallies.handle(S, decide=add(5), load=STALE).state == Tally(5)
 
 
 def test_a_snapshot_that_was_replaced_is_taken_though_no_event_was_added() -> None:
     """As by a program that writes snapshots anew."""
     store = Store()
     tallies = store.tallies(replace(STRATEGIES["snapshot"], trust_unmarked=True), cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.others.append(S, [], unfolds=[Unfold(type="Snapshotted", data=b'{"total":100}')])
     assert tallies.query(S, total) == 100
 
@@ -318,17 +323,17 @@ def test_a_snapshot_outlives_the_events_it_holds() -> None:
     store = Store()
     tallies = store.tallies(STRATEGIES["snapshot"], cache=Cache())
     for _ in range(3):
-        tallies.transact(S, add(1))
+        tallies.handle(S, decide=add(1))
     store.others.prune(S, before=3)
-    assert tallies.transact(S, add(1)).state == Tally(4)
+    assert tallies.handle(S, decide=add(1)).state == Tally(4)
     assert store.tallies(STRATEGIES["snapshot"]).query(S, total) == 4
 
 
 def test_a_snapshot_older_than_what_was_pruned_is_not_folded_over_the_hole() -> None:
     store = Store()
-    store.tallies(STRATEGIES["snapshot"]).transact(S, add(1))
+    store.tallies(STRATEGIES["snapshot"]).handle(S, decide=add(1))
     for _ in range(3):
-        store.tallies().transact(S, add(1))
+        store.tallies().handle(S, decide=add(1))
     store.others.prune(S, before=3)
     with pytest.raises(EventsPruned) as raised:
         store.tallies(STRATEGIES["snapshot"]).query(S, total)
@@ -337,9 +342,9 @@ def test_a_snapshot_older_than_what_was_pruned_is_not_folded_over_the_hole() -> 
 
 def test_where_what_is_pruned_may_be_forgotten_a_snapshot_older_than_that_is_too() -> None:
     store = Store()
-    store.tallies(STRATEGIES["snapshot"]).transact(S, add(1))
+    store.tallies(STRATEGIES["snapshot"]).handle(S, decide=add(1))
     for _ in range(3):
-        store.tallies().transact(S, add(1))
+        store.tallies().handle(S, decide=add(1))
     store.others.prune(S, before=3)
     seen: list[TallyEvent] = []
 
@@ -357,8 +362,8 @@ def test_pruned_events_come_from_the_archive() -> None:
     archive = Store()
     with_archive = replace(store.tallies(), streams=replace(store.streams, archive=archive.streams))
     for _ in range(7):
-        store.tallies().transact(S, add(1))
-        archive.tallies().transact(S, add(1))
+        store.tallies().handle(S, decide=add(1))
+        archive.tallies().handle(S, decide=add(1))
     store.others.prune(S, before=5)
     folded = list[TallyEvent]()
 
@@ -375,10 +380,10 @@ def test_a_store_that_is_an_earlier_one_again_is_read_anew() -> None:
     store = Store()
     tallies = store.tallies(cache=Cache())
     for _ in range(3):
-        tallies.transact(S, add(1))
+        tallies.handle(S, decide=add(1))
     store.tables = Store().tables
     store.others = replace(store.others, driver=replace(store.others.driver, execute=store.tables.execute))
-    store.elsewhere().transact(S, add(40))
+    store.elsewhere().handle(S, decide=add(40))
     assert tallies.query(S, total) == 40
     store.tables = Store().tables
     assert tallies.query(S, total) == 0
@@ -387,8 +392,8 @@ def test_a_store_that_is_an_earlier_one_again_is_read_anew() -> None:
 def test_deciders_of_other_rules_or_stores_share_a_cache_without_meeting() -> None:
     cache = Cache()
     store, other = Store(), Store()
-    store.tallies(cache=cache).transact(S, add(1))
-    other.tallies(cache=cache).transact(S, add(2))
+    store.tallies(cache=cache).handle(S, decide=add(1))
+    other.tallies(cache=cache).handle(S, decide=add(2))
 
     def twice(state: Tally, event: TallyEvent) -> Tally:
         return Tally(2 * DECIDER.evolve(state, event).total)
@@ -402,7 +407,7 @@ def test_deciders_of_other_rules_or_stores_share_a_cache_without_meeting() -> No
 
 def test_deciders_made_anew_for_each_request_find_their_states() -> None:
     store, cache = Store(), Cache()
-    store.tallies(cache=cache).transact(S, add(1))
+    store.tallies(cache=cache).handle(S, decide=add(1))
     store.requests()
     later = replace(store.tallies(cache=cache), streams=store.streams.within(5.0))
     assert later.query(S, total, load=STALE) == 1
@@ -416,6 +421,6 @@ def test_streams_have_states_of_their_own() -> None:
     def totals(names: Sequence[str]) -> list[int]:
         return [tallies.query(name, total, load=STALE) for name in names]
 
-    tallies.transact("Tally-1", add(1))
-    tallies.transact("Tally-2", add(2))
+    tallies.handle("Tally-1", decide=add(1))
+    tallies.handle("Tally-2", decide=add(2))
     assert totals(["Tally-1", "Tally-2"]) == [1, 2]

@@ -47,7 +47,7 @@ def overtaken_by(store: Store, strategy: str, times: int) -> Decide:
 
     def decide(state: Tally) -> Sequence[TallyEvent]:
         if next(left, None) is not None:
-            store.elsewhere(STRATEGIES[strategy]).transact(S, add(10))
+            store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(10))
         return add(1)(state)
 
     return decide
@@ -67,7 +67,7 @@ def test_writers_in_threads_lose_no_update(strategy: str, load: Load | AllowStal
         tallies = store.tallies(STRATEGIES[strategy], cache=cache, attempts=writers * each)
         start.wait()
         for _ in range(each):
-            tallies.transact(S, add(1), load=load)
+            tallies.handle(S, decide=add(1), load=load)
 
     threads = [threading.Thread(target=write, args=(position,)) for position in range(writers)]
     for thread in threads:
@@ -81,9 +81,9 @@ def test_writers_in_threads_lose_no_update(strategy: str, load: Load | AllowStal
 def test_of_two_who_begin_a_stream_neither_is_lost(strategy: str) -> None:
     """A Tip that holds unfolds alone has no events, and is a stream all the same."""
     store = Store()
-    assert store.tallies(STRATEGIES[strategy]).transact(S, overtaken_by(store, strategy, 1)).state == Tally(
-        11
-    )
+    assert store.tallies(STRATEGIES[strategy]).handle(
+        S, decide=overtaken_by(store, strategy, 1)
+    ).state == Tally(11)
     assert store.elsewhere(STRATEGIES[strategy]).query(S, total) == 11
 
 
@@ -92,14 +92,14 @@ def test_a_change_of_unfolds_alone_is_a_conflict(strategy: str) -> None:
     """The etag tells, where the version does not."""
     store = Store()
     tallies = store.tallies(STRATEGIES[strategy], cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     state = store.others.load(S)
     assert state is not None
     store.others.append(
         S, [], unfolds=[Unfold(type=unfold.type, data=unfold.data) for unfold in state.unfolds]
     )
     store.requests()
-    assert tallies.transact(S, add(1), load=AllowStale()).state == Tally(2)
+    assert tallies.handle(S, decide=add(1), load=AllowStale()).state == Tally(2)
     assert store.requests() == ["Update", "Update"]
 
 
@@ -107,9 +107,9 @@ def test_a_rolling_state_is_fenced_by_its_etag() -> None:
     store = Store()
     rolling = STRATEGIES["rolling state"]
     stale = store.tallies(rolling, cache=Cache())
-    stale.transact(S, add(1))
-    store.elsewhere(rolling).transact(S, add(10))
-    outcome = stale.transact(S, add(1), load=AllowStale())
+    stale.handle(S, decide=add(1))
+    store.elsewhere(rolling).handle(S, decide=add(10))
+    outcome = stale.handle(S, decide=add(1), load=AllowStale())
     assert (outcome.state, outcome.version) == (Tally(12), 0)
     assert store.elsewhere(rolling).query(S, total) == 12
 
@@ -122,12 +122,12 @@ def test_a_decision_is_attempted_as_often_as_allowed(strategy: str) -> None:
     store = Store()
     assert (
         store.tallies(STRATEGIES[strategy], attempts=3)
-        .transact(S, overtaken_by(store, strategy, 2))
+        .handle(S, decide=overtaken_by(store, strategy, 2))
         .state.total
         == 21
     )
     with pytest.raises(Contended, match="overtaken by other writers at each of 3 attempts") as raised:
-        store.tallies(STRATEGIES[strategy], attempts=3).transact(S, overtaken_by(store, strategy, 3))
+        store.tallies(STRATEGIES[strategy], attempts=3).handle(S, decide=overtaken_by(store, strategy, 3))
     assert isinstance(raised.value, ConflictError)
     assert raised.value.attempts == 3
     assert store.elsewhere(STRATEGIES[strategy]).query(S, total) == 51
@@ -135,9 +135,9 @@ def test_a_decision_is_attempted_as_often_as_allowed(strategy: str) -> None:
 
 def test_ten_attempts_are_made_unless_told_otherwise() -> None:
     store = Store()
-    assert store.tallies().transact(S, overtaken_by(store, "unoptimized", 9)).state == Tally(91)
+    assert store.tallies().handle(S, decide=overtaken_by(store, "unoptimized", 9)).state == Tally(91)
     with pytest.raises(Contended):
-        store.tallies().transact(S, overtaken_by(store, "unoptimized", 10))
+        store.tallies().handle(S, decide=overtaken_by(store, "unoptimized", 10))
 
 
 def test_attempts_below_one_are_refused() -> None:
@@ -153,31 +153,31 @@ def test_a_deleted_stream_says_so_whatever_is_decided(
 ) -> None:
     store = Store()
     tallies = store.tallies(STRATEGIES[strategy], cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.others.delete(S)
     with pytest.raises(StreamDeleted):
-        tallies.transact(S, decide, load=load)
+        tallies.handle(S, decide=decide, load=load)
     with pytest.raises(StreamDeleted, match="Tally-1: deleted at version [01],"):
         tallies.query(S, total)
 
 
 def test_a_stream_deleted_at_the_last_attempt_says_so() -> None:
     store = Store()
-    store.tallies().transact(S, add(1))
+    store.tallies().handle(S, decide=add(1))
 
     def decide(state: Tally) -> Sequence[TallyEvent]:
         store.others.delete(S)
         return add(1)(state)
 
     with pytest.raises(StreamDeleted):
-        store.tallies(attempts=1).transact(S, decide)
+        store.tallies(attempts=1).handle(S, decide=decide)
 
 
 def test_a_malformed_name_is_refused_before_anything_is_sent() -> None:
     store = Store()
     for load in (REQUIRE_LOAD, ASSUME_EMPTY, AllowStale()):
         with pytest.raises(InvalidInput, match="stream"):
-            store.tallies(cache=Cache()).transact("not a name", add(1), load=load)
+            store.tallies(cache=Cache()).handle("not a name", decide=add(1), load=load)
     with pytest.raises(InvalidInput, match="stream"):
         store.tallies().query("$System", total)
     assert store.requests() == []
@@ -202,9 +202,9 @@ def lose_first_write(store: Store, meanwhile: Callable[[], object] = lambda: Non
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_decision_whose_response_is_lost_is_stored_once(strategy: str) -> None:
     store = Store()
-    store.elsewhere(STRATEGIES[strategy]).transact(S, add(1))
+    store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(1))
     lose_first_write(store)
-    assert store.tallies(STRATEGIES[strategy], cache=Cache()).transact(S, add(1)).state == Tally(2)
+    assert store.tallies(STRATEGIES[strategy], cache=Cache()).handle(S, decide=add(1)).state == Tally(2)
     assert store.elsewhere(STRATEGIES[strategy]).query(S, total) == 2
 
 
@@ -212,35 +212,35 @@ def test_a_decision_whose_response_is_lost_is_stored_once(strategy: str) -> None
 def test_a_lost_decision_that_others_built_upon_is_found_and_stands(strategy: str) -> None:
     store = Store()
     elsewhere = store.elsewhere(STRATEGIES[strategy])
-    elsewhere.transact(S, add(1))
-    lose_first_write(store, lambda: elsewhere.transact(S, add(1)))
+    elsewhere.handle(S, decide=add(1))
+    lose_first_write(store, lambda: elsewhere.handle(S, decide=add(1)))
     cache = Cache()
-    outcome = store.tallies(STRATEGIES[strategy], cache=cache).transact(S, add(1))
+    outcome = store.tallies(STRATEGIES[strategy], cache=cache).handle(S, decide=add(1))
     assert (outcome.state, outcome.events) == (Tally(2), (Added(1, 2),))
     assert elsewhere.query(S, total) == 3
-    assert store.tallies(STRATEGIES[strategy], cache=cache).transact(
-        S, add(1), load=AllowStale()
+    assert store.tallies(STRATEGIES[strategy], cache=cache).handle(
+        S, decide=add(1), load=AllowStale()
     ).state == Tally(4)
 
 
 def test_a_lost_rolling_state_that_others_replaced_is_undetermined() -> None:
     store = Store()
     elsewhere = store.elsewhere(STRATEGIES["rolling state"])
-    lose_first_write(store, lambda: elsewhere.transact(S, add(1)))
+    lose_first_write(store, lambda: elsewhere.handle(S, decide=add(1)))
     with pytest.raises(OutcomeUndetermined):
-        store.tallies(STRATEGIES["rolling state"]).transact(S, add(1))
+        store.tallies(STRATEGIES["rolling state"]).handle(S, decide=add(1))
 
 
 def test_a_lost_decision_whose_evidence_was_pruned_is_undetermined() -> None:
     store = Store()
 
     def bury() -> None:
-        store.elsewhere().transact(S, add(1))
+        store.elsewhere().handle(S, decide=add(1))
         store.others.prune(S, before=2)
 
     lose_first_write(store, bury)
     with pytest.raises(OutcomeUndetermined, match="version 0"):
-        store.tallies().transact(S, add(1))
+        store.tallies().handle(S, decide=add(1))
 
 
 def test_an_outage_passes_through_and_says_whether_it_may_have_been_applied() -> None:
@@ -249,7 +249,7 @@ def test_an_outage_passes_through_and_says_whether_it_may_have_been_applied() ->
     store.now = 0.0
     store.before = lambda _: setattr(store, "now", store.now + 20.0)
     with pytest.raises(Unavailable) as raised:
-        store.tallies().transact(S, add(1))
+        store.tallies().handle(S, decide=add(1))
     assert raised.value.maybe_applied
 
 
@@ -259,7 +259,7 @@ def test_an_outage_passes_through_and_says_whether_it_may_have_been_applied() ->
 def test_errors_of_the_domain_pass_through_and_nothing_is_written() -> None:
     store = Store()
     with pytest.raises(Refused):
-        store.tallies().transact(S, add(-1))
+        store.tallies().handle(S, decide=add(-1))
     assert store.requests() == ["Get"]
     assert store.others.load(S) is None
 
@@ -270,11 +270,11 @@ def test_a_result_is_that_of_the_decision_that_stands() -> None:
 
     def decide(state: Tally) -> tuple[str, Sequence[TallyEvent]]:
         if next(attempts, None) is not None:
-            store.elsewhere().transact(S, add(10))
+            store.elsewhere().handle(S, decide=add(10))
         return f"saw {state.total}", add(1)(state)
 
-    assert store.tallies().transact_result(S, decide)[0] == "saw 20"
-    assert store.tallies().transact_result(S, lambda state: (state.total, []))[0] == 21
+    assert store.tallies().handle(S, decide=decide, with_result=True)[0] == "saw 20"
+    assert store.tallies().handle(S, decide=lambda state: (state.total, []), with_result=True)[0] == 21
 
 
 def test_a_command_is_handled_by_the_decider() -> None:
@@ -288,20 +288,20 @@ def test_who_is_refused_once_decides_again_at_once_and_then_after_pauses() -> No
     lucky = replace(store.streams.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=waited.append)
     tallies = replace(store.tallies(), streams=replace(store.streams, driver=lucky))
 
-    tallies.transact(S, overtaken_by(store, "unoptimized", 1))
+    tallies.handle(S, decide=overtaken_by(store, "unoptimized", 1))
     assert waited == []
 
-    tallies.transact(S, overtaken_by(store, "unoptimized", 6))
+    tallies.handle(S, decide=overtaken_by(store, "unoptimized", 6))
     assert waited == [0.02, 0.04, 0.08, 0.16, 0.2]
 
 
 def test_a_full_page_that_stood_in_the_way_is_not_read_again() -> None:
     store = Store(layout=Pages(), kind="streams")
     tallies, noise = store.tallies(cache=Cache()), Random(1).randbytes(600)
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     for reached in (2, 3):
         store.others.append(S, [replace(CODEC.encode(Added(1, reached)), meta=noise)])
     store.requests()
 
-    assert tallies.transact(S, add(1), load=AllowStale()).state.total == 4
+    assert tallies.handle(S, decide=add(1), load=AllowStale()).state.total == 4
     assert store.requests() == ["Update", "Query", "Put"], "refused; the last page; appended"

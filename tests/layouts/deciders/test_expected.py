@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from epochal import NO_STREAM, STREAM_EXISTS, AtVersion, Event, at
-from epochal.aio.stores import AsyncDeciders
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale
@@ -18,6 +17,7 @@ from epochal.model.versions import ANY, ExpectedVersion, Token
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.layouts.deciders.tally import CODEC, DECIDER, STRATEGIES, Tallies, Tally, TallyEvent, add, clear
+from tests.support.async_deciders import async_deciders
 
 DAYS = ["2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z", "2026-11-03T12:00:00Z", "2026-11-04T12:00:00Z"]
 
@@ -40,14 +40,16 @@ def test_a_decision_is_made_only_on_what_its_caller_has_seen() -> None:
 
     for expected in (seen.token, NO_STREAM, AtVersion(version=1)):
         with pytest.raises(ConflictError) as refused:
-            deciders.transact("Tally-1", decide, expected=expected)
+            deciders.handle("Tally-1", decide=decide, expected=expected)
         outcome = refused.value.outcome
         assert (outcome.version, outcome.token.version) == (2, 2)  # type: ignore[union-attr]
     with pytest.raises(ConflictError):
-        deciders.transact_result("Tally-2", lambda state: ("x", decide(state)), expected=STREAM_EXISTS)
+        deciders.handle(
+            "Tally-2", decide=lambda state: ("x", decide(state)), expected=STREAM_EXISTS, with_result=True
+        )
     assert asked == [], "nothing is decided"
     for expected in (ANY, STREAM_EXISTS, AtVersion(version=4)):
-        deciders.transact("Tally-1", decide, expected=expected)
+        deciders.handle("Tally-1", decide=decide, expected=expected)
     assert asked == [3, 6, 9]
 
 
@@ -82,7 +84,7 @@ def test_a_writer_who_is_faster_meanwhile_is_a_conflict_and_no_further_try() -> 
 
     assert token is not None
     with pytest.raises(ConflictError) as refused:
-        deciders.transact("Tally-1", decide, expected=token)
+        deciders.handle("Tally-1", decide=decide, expected=token)
     assert (asked, refused.value.outcome.version) == ([1], 2)  # type: ignore[union-attr]
 
 
@@ -115,7 +117,7 @@ def test_what_is_no_expectation_is_refused(expected: ExpectedVersion) -> None:
 
 def test_it_is_awaited_too() -> None:
     async def both() -> int:
-        deciders = AsyncDeciders(tallies())
+        deciders = async_deciders(tallies())
         await deciders.handle("Tally-1", add(1), expected=NO_STREAM)
         await deciders.handle("Tally-1", add(2))
         with pytest.raises(ConflictError):

@@ -24,7 +24,7 @@ def filled() -> Store:
     """Nine events, eight of them in calves of two."""
     store = Store(layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
     for _ in range(EVENTS):
-        store.tallies().transact(S, add(1))
+        store.tallies().handle(S, decide=add(1))
     store.requests()
     return store
 
@@ -88,7 +88,7 @@ def test_a_stream_that_equinox_pruned_begins_anew_where_that_is_chosen() -> None
 def test_what_equinox_pruned_comes_from_the_archive() -> None:
     store, archive = filled(), Store()
     for _ in range(4):
-        archive.tallies().transact(S, add(1))
+        archive.tallies().handle(S, decide=add(1))
     equinox(store.tables, 4)
     store.streams = replace(store.streams, archive=archive.streams)
 
@@ -143,7 +143,7 @@ def test_an_origin_beyond_a_hole_begins_no_state(*, forget: bool) -> None:
     """Newest first, the walk comes to the archive, which has the origin, and not what came after it."""
     store, archive = filled(), Store()
     for decide in (add(1), lambda _: [Cleared()], add(1)):
-        archive.tallies().transact(S, decide)
+        archive.tallies().handle(S, decide=decide)
     store.others.prune(S, 6)
     store.streams = replace(store.streams, archive=archive.streams)
     from_cleared: Access[Tally, TallyEvent] = custom(

@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
-from epochal.deciders.on_streams import Transacted, transact_all
+from epochal.deciders.on_streams import Transacted, handle_all
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Capacity, Conflict, Outcome, StreamAppend, Token
@@ -76,7 +76,7 @@ def totals(store: Store, *streams: str) -> list[int]:
 
 
 def filled(store: Store, stream: str, total: int) -> None:
-    store.elsewhere().transact(stream, lambda state: [Added(total, state.total + total)])
+    store.elsewhere().handle(stream, decide=lambda state: [Added(total, state.total + total)])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -84,10 +84,10 @@ def test_what_is_decided_for_several_streams_is_stored_in_all_of_them_by_one_req
     store: Store, strategy: str
 ) -> None:
     tallies = store.tallies(STRATEGIES[strategy])
-    tallies.transact(A, add(5))
+    tallies.handle(A, decide=add(5))
     store.requests()
 
-    made = transact_all(both(tallies), move(3))
+    made = handle_all(both(tallies), move(3))
 
     assert store.requests() == ["Query", "Query", "Transact"]
     assert [each.state for each in made.parties] == [Tally(2), Tally(3)]
@@ -106,7 +106,7 @@ def test_a_stream_that_is_only_read_is_fenced_and_left_as_it_is(store: Store) ->
     before = store.others.load(B)
     store.requests()
 
-    made = transact_all(both(store.tallies()), withdraw(4))
+    made = handle_all(both(store.tallies()), withdraw(4))
 
     transaction = store.ops[-1]
     assert isinstance(transaction, Transact)
@@ -125,8 +125,8 @@ def test_of_two_who_each_write_what_the_other_has_read_one_decides_again(
     filled(store, A, 3)
     filled(store, B, 2)
     mine, others = store.tallies(cache=Cache()), store.elsewhere()
-    transact_all(both(mine), lambda *_: ((), ()))
-    overtaking = iter([lambda: transact_all(both(others, B, A), withdraw(5))])
+    handle_all(both(mine), lambda *_: ((), ()))
+    overtaking = iter([lambda: handle_all(both(others, B, A), withdraw(5))])
 
     def decide(one: Tally, other: Tally) -> Both:
         for overtake in overtaking:
@@ -134,7 +134,7 @@ def test_of_two_who_each_write_what_the_other_has_read_one_decides_again(
         return withdraw(5)(one, other)
 
     with pytest.raises(Refused):
-        transact_all(both(mine), decide, load=load)
+        handle_all(both(mine), decide, load=load)
     assert totals(store) == [3, -3]
 
 
@@ -151,7 +151,7 @@ def test_what_is_decided_again_is_decided_on_what_the_refusal_brought(store: Sto
         return [[Added(1, state.total + 1)] for state in states[:2]] + [[]]
 
     store.requests()
-    made = transact_all(both(store.tallies(), A, B, C), decide)
+    made = handle_all(both(store.tallies(), A, B, C), decide)
 
     assert store.requests() == ["Query"] * 3 + ["Transact"] * 2, "no head is read a second time"
     assert seen == [(5, 5, 5), (5, 6, 5)]
@@ -176,7 +176,7 @@ def test_from_the_third_refusal_on_what_has_moved_is_read_after_the_pause(store:
     unhurried = replace(store.streams.driver, luck=lambda: 1.0, clock=lambda: 0.0, sleep=pause)
     slow = replace(store.streams, driver=unhurried)
     store.requests()
-    made = transact_all(both(replace(store.tallies(), streams=slow)), decide)
+    made = handle_all(both(replace(store.tallies(), streams=slow)), decide)
 
     assert waited == [0.02, 0.04]
     assert [each.state.total for each in made.parties] == [4, 31]
@@ -196,7 +196,7 @@ def test_a_stream_that_is_read_and_has_moved_alone_is_read_on_from_its_full_page
             each()
         return withdraw(1)(one, other)
 
-    made = transact_all(both(store.tallies()), decide)
+    made = handle_all(both(store.tallies()), decide)
 
     assert [each.state.total for each in made.parties] == [4, 8]
     queried = [op.partition[1]["S"] for op in store.ops if isinstance(op, Query)]
@@ -210,7 +210,7 @@ def all_moves_between_the_reads(store: Store) -> None:
 
     def before(op: Op) -> None:
         if isinstance(op, Query) and op.partition[1]["S"] == B and next(moved, False):
-            transact_all(both(store.elsewhere()), move(5))
+            handle_all(both(store.elsewhere()), move(5))
 
     store.before = before
 
@@ -223,7 +223,7 @@ def test_a_decision_that_stores_nothing_is_told_of_one_moment_only(store: Store)
         seen.append(one.total + other.total)
         return (), ()
 
-    made = transact_all(both(store.tallies()), audit)
+    made = handle_all(both(store.tallies()), audit)
 
     assert seen == [10, 5], "what never was is not what is told"
     assert [each.state.total for each in made.parties] == [0, 5]
@@ -234,14 +234,14 @@ def test_a_decision_that_stores_nothing_is_told_of_one_moment_only(store: Store)
 def test_an_error_of_the_domain_is_one_of_states_that_were_at_one_moment(store: Store) -> None:
     filled(store, A, 5)
     tallies = store.tallies(cache=Cache())
-    transact_all(both(tallies), move(0))
-    store.elsewhere().transact(B, add(2))
+    handle_all(both(tallies), move(0))
+    store.elsewhere().handle(B, decide=add(2))
 
-    made = transact_all(both(tallies), withdraw(7), load=AllowStale())
+    made = handle_all(both(tallies), withdraw(7), load=AllowStale())
 
     assert [each.state.total for each in made.parties] == [-2, 2]
     with pytest.raises(Refused):
-        transact_all(both(tallies), withdraw(1), load=AllowStale())
+        handle_all(both(tallies), withdraw(1), load=AllowStale())
 
 
 @pytest.mark.parametrize("where", ["decide", "evolve"])
@@ -262,7 +262,7 @@ def test_what_fails_on_a_state_that_never_was_is_decided_again(store: Store, whe
 
     tallies = replace(store.tallies(), decider=replace(DECIDER, evolve=evolve))
 
-    made = transact_all(both(tallies), sound)
+    made = handle_all(both(tallies), sound)
 
     assert seen == [10, 5]
     assert [each.state.total for each in made.parties] == [0, 5]
@@ -272,14 +272,14 @@ def test_a_cached_decision_is_one_request(store: Store) -> None:
     filled(store, A, 9)
     filled(store, B, 9)
     tallies = store.tallies(STRATEGIES["snapshot"], cache=Cache())
-    transact_all(both(tallies), move(1))
+    handle_all(both(tallies), move(1))
     store.requests()
 
     for amount in (1, 2):
-        transact_all(both(tallies), move(amount), load=AllowStale())
-    transact_all(both(tallies), withdraw(3), load=AllowStale())
+        handle_all(both(tallies), move(amount), load=AllowStale())
+    handle_all(both(tallies), withdraw(3), load=AllowStale())
     assert store.requests() == ["Transact"] * 3
-    transact_all(both(tallies), move(0), load=AllowStale())
+    handle_all(both(tallies), move(0), load=AllowStale())
     assert store.requests() == ["TransactGet"]
     assert totals(store) == [2, 13]
 
@@ -288,9 +288,9 @@ def test_loads_that_may_lag_cost_half_and_are_found_out_where_they_do(store: Sto
     lagging = Lagging(store.tables, oldest)
     streams = replace(store.others, driver=replace(store.others.driver, execute=lagging.execute))
     tallies = replace(store.tallies(), streams=streams)
-    tallies.transact(A, add(5))
+    tallies.handle(A, decide=add(5))
 
-    made = transact_all(both(tallies), move(2), load=ALLOW_LAG)
+    made = handle_all(both(tallies), move(2), load=ALLOW_LAG)
 
     assert [each.state.total for each in made.parties] == [3, 2]
     assert made.capacity.read == 1.0 + 4.0, (
@@ -299,7 +299,7 @@ def test_loads_that_may_lag_cost_half_and_are_found_out_where_they_do(store: Sto
 
 
 def test_streams_that_are_new_as_assumed_take_one_request(store: Store) -> None:
-    made = transact_all(both(store.tallies()), lambda *_: ([Added(1, 1)], ()), load=ASSUME_EMPTY)
+    made = handle_all(both(store.tallies()), lambda *_: ([Added(1, 1)], ()), load=ASSUME_EMPTY)
 
     assert store.requests() == ["Transact"]
     assert made.parties[0].version == 1
@@ -314,7 +314,7 @@ def test_a_lost_answer_is_stored_once(store: Store, written: str) -> None:
     store.lose = lambda op: isinstance(op, Transact) and next(lost, False)
     parties = both(store.tallies(), written, A if written == B else B)
 
-    made = transact_all(parties, withdraw(4))
+    made = handle_all(parties, withdraw(4))
 
     assert made.parties[0].state == Tally(1)
     assert sorted(totals(store)) == [1, 5]
@@ -344,7 +344,7 @@ def test_a_fence_that_another_has_moved_does_not_hide_what_was_stored(store: Sto
         return reply
 
     store.tables.execute = execute  # type: ignore[method-assign]
-    made = transact_all(both(store.tallies()), withdraw(4))
+    made = handle_all(both(store.tallies()), withdraw(4))
 
     assert made.parties[0].state == Tally(1)
     assert totals(store) == [1, 6]
@@ -361,7 +361,7 @@ def test_a_deleted_stream_keeps_the_decision_from_all(store: Store) -> None:
         return withdraw(1)(one, other)
 
     with pytest.raises(StreamDeleted, match=B):
-        transact_all(both(store.tallies()), decide)
+        handle_all(both(store.tallies()), decide)
     assert totals(store, A) == [5]
 
 
@@ -373,7 +373,7 @@ def test_one_who_is_overtaken_each_time_gives_up(store: Store) -> None:
         return withdraw(1)(one, other)
 
     with pytest.raises(Contended, match=f"{B}: overtaken by other writers at each of 3 attempts"):
-        transact_all(both(store.tallies()), decide, attempts=3)
+        handle_all(both(store.tallies()), decide, attempts=3)
     assert totals(store) == [5, 3]
 
 
@@ -390,7 +390,7 @@ def test_an_answer_that_nothing_can_tell_any_more_is_undetermined(store: Store) 
 
     store.lose = lose
     with pytest.raises(OutcomeUndetermined, match=A):
-        transact_all(both(store.tallies()), withdraw(4))
+        handle_all(both(store.tallies()), withdraw(4))
 
 
 def test_parties_may_have_rules_of_their_own(store: Store) -> None:
@@ -401,7 +401,7 @@ def test_parties_may_have_rules_of_their_own(store: Store) -> None:
     def decide(tally: Tally, note: Tally) -> Both:
         return [Added(1, tally.total + 1)], [Added(tally.total, tally.total)]
 
-    one, other = transact_all((store.tallies().on(A), notes.on("Note-a")), decide).parties
+    one, other = handle_all((store.tallies().on(A), notes.on("Note-a")), decide).parties
 
     stored: tuple[Transacted[Tally, TallyEvent], ...] = (one, other)
     assert [each.version for each in stored] == [2, 0]
@@ -424,19 +424,19 @@ def test_what_cannot_be_one_decision_is_refused(
     store: Store, streams: tuple[str, ...], decide: Any, said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
-        transact_all(tuple(store.tallies().on(stream) for stream in streams), decide)
+        handle_all(tuple(store.tallies().on(stream) for stream in streams), decide)
     assert not list(store.tables.items("streams"))
 
 
 def test_parties_of_several_stores_or_of_a_layout_that_cannot_are_refused(store: Store) -> None:
     other = replace(store.tallies(), streams=memory_streams())
     with pytest.raises(InvalidInput, match="parties: must be of one store"):
-        transact_all((store.tallies().on(A), other.on(B)), move(0))
+        handle_all((store.tallies().on(A), other.on(B)), move(0))
     tips = Tallies(streams=memory_tips(), decider=DECIDER, codec=CODEC)
     with pytest.raises(InvalidInput, match="cannot be one append where streams are stored as tips"):
-        transact_all((tips.on(A), tips.on(B)), move(0))
+        handle_all((tips.on(A), tips.on(B)), move(0))
     with pytest.raises(InvalidInput, match="attempts"):
-        transact_all(both(store.tallies()), move(0), attempts=0)
+        handle_all(both(store.tallies()), move(0), attempts=0)
 
 
 def test_a_token_of_another_process_is_no_fence_before_its_page_was_read(

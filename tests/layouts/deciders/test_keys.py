@@ -14,7 +14,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.access import custom
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
-from epochal.deciders.on_streams import AllTransacted, Transacted, transact_all
+from epochal.deciders.on_streams import AllTransacted, Transacted, handle_all
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied
 from epochal.model.events import Event, Unfold
@@ -78,13 +78,13 @@ def test_a_repeat_is_answered_like_the_first_whatever_the_stream_is_by_then(
     store: Store, strategy: str, since: int
 ) -> None:
     tallies, numbers = store.tallies(STRATEGIES[strategy]), count(5)
-    tallies.transact(S, add(1))
-    first = tallies.transact(S, drawn(numbers), idempotency_key="a")
+    tallies.handle(S, decide=add(1))
+    first = tallies.handle(S, decide=drawn(numbers), idempotency_key="a")
     for _ in range(since):
-        tallies.transact(S, add(100))
+        tallies.handle(S, decide=add(100))
     before = written(store)
 
-    again = tallies.transact(S, drawn(numbers), idempotency_key="a")
+    again = tallies.handle(S, decide=drawn(numbers), idempotency_key="a")
 
     assert told(again) == told(first)
     assert (first.replayed, again.replayed) == (False, True)
@@ -94,7 +94,7 @@ def test_a_repeat_is_answered_like_the_first_whatever_the_stream_is_by_then(
 
 def test_a_command_that_would_be_refused_by_now_is_answered_as_it_was(store: Store) -> None:
     tallies = store.tallies()
-    tallies.transact(S, add(3))
+    tallies.handle(S, decide=add(3))
     first = tallies.handle(S, add(-3), idempotency_key="take")
     with pytest.raises(Refused):
         tallies.handle(S, add(-3))
@@ -107,21 +107,23 @@ def test_a_result_is_that_of_the_state_that_was_decided_on(store: Store) -> None
         return state.total, [Added(1, state.total + 1)]
 
     tallies = store.tallies(STRATEGIES["snapshot"])
-    tallies.transact(S, add(7))
-    assert tallies.transact_result(S, take, idempotency_key="a")[0] == 7
-    assert tallies.transact_result(S, take, idempotency_key="a")[0] == 7, "the append is the last one still"
-    assert tallies.transact_result(S, take)[0] == 8
-    assert tallies.transact_result(S, take, idempotency_key="a")[0] == 7
+    tallies.handle(S, decide=add(7))
+    assert tallies.handle(S, decide=take, idempotency_key="a", with_result=True)[0] == 7
+    assert tallies.handle(S, decide=take, idempotency_key="a", with_result=True)[0] == 7, (
+        "the append is the last one still"
+    )
+    assert tallies.handle(S, decide=take, with_result=True)[0] == 8
+    assert tallies.handle(S, decide=take, idempotency_key="a", with_result=True)[0] == 7
     assert written(store) == 3
 
 
 @pytest.mark.parametrize("load", [REQUIRE_LOAD, ALLOW_LAG, ASSUME_EMPTY, AllowStale()], ids=str)
 def test_however_the_state_was_got_at_a_repeat_is_noticed(store: Store, load: Any) -> None:
     here, elsewhere = store.tallies(cache=Cache()), store.elsewhere()
-    here.transact(S, add(1))
-    first = elsewhere.transact(S, add(2), idempotency_key="a")
+    here.handle(S, decide=add(1))
+    first = elsewhere.handle(S, decide=add(2), idempotency_key="a")
 
-    again = here.transact(S, add(2), load=load, idempotency_key="a")
+    again = here.handle(S, decide=add(2), load=load, idempotency_key="a")
 
     assert (told(again), again.replayed) == (told(first), True)
     assert written(store) == 2
@@ -129,18 +131,18 @@ def test_however_the_state_was_got_at_a_repeat_is_noticed(store: Store, load: An
 
 def test_a_key_is_of_its_stream(store: Store) -> None:
     tallies = store.tallies()
-    tallies.transact(S, add(1), idempotency_key="a")
-    assert not tallies.transact("Tally-2", add(1), idempotency_key="a").replayed
-    assert not tallies.transact(S, add(1), idempotency_key="b").replayed
+    tallies.handle(S, decide=add(1), idempotency_key="a")
+    assert not tallies.handle("Tally-2", decide=add(1), idempotency_key="a").replayed
+    assert not tallies.handle(S, decide=add(1), idempotency_key="b").replayed
 
 
 def test_a_decision_that_stored_nothing_is_made_again(store: Store) -> None:
     tallies = store.tallies()
-    assert tallies.transact(S, lambda _: [], idempotency_key="a").events == ()
+    assert tallies.handle(S, decide=lambda _: [], idempotency_key="a").events == ()
     with pytest.raises(Refused):
-        tallies.transact(S, add(-1), idempotency_key="a")
-    assert tallies.transact(S, add(1), idempotency_key="a").events == (Added(1, 1),)
-    assert tallies.transact(S, add(1), idempotency_key="a").events == (Added(1, 1),)
+        tallies.handle(S, decide=add(-1), idempotency_key="a")
+    assert tallies.handle(S, decide=add(1), idempotency_key="a").events == (Added(1, 1),)
+    assert tallies.handle(S, decide=add(1), idempotency_key="a").events == (Added(1, 1),)
     assert written(store) == 1
 
 
@@ -150,20 +152,20 @@ def test_what_was_decided_elsewhere_under_the_key_while_this_was_is_what_is_answ
 ) -> None:
     """Others append too, so that refusals and what is read after them lie apart."""
     tallies, elsewhere, numbers = store.tallies(), store.elsewhere(), count(5)
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     others = iter(range(overtakers))
     rival: list[Any] = []
 
     def overtaken(state: Tally) -> Sequence[TallyEvent]:
         if next(others, None) is not None:
-            elsewhere.transact(S, add(3))
+            elsewhere.handle(S, decide=add(3))
         elif not rival:
-            rival.append(elsewhere.transact(S, drawn(numbers), idempotency_key="a"))
+            rival.append(elsewhere.handle(S, decide=drawn(numbers), idempotency_key="a"))
             for _ in range(overtakers):
-                elsewhere.transact(S, add(3))
+                elsewhere.handle(S, decide=add(3))
         return drawn(numbers)(state)
 
-    mine = tallies.transact(S, overtaken, idempotency_key="a")
+    mine = tallies.handle(S, decide=overtaken, idempotency_key="a")
 
     assert (told(mine), mine.replayed) == (told(rival[0]), True)
     assert written(store) == 1 + 2 * overtakers + len(mine.events)
@@ -175,18 +177,18 @@ def test_a_decision_that_is_made_again_on_a_later_state_asks_nothing_of_its_keys
 ) -> None:
     """The key was free up to the state before, so only what came since is searched."""
     tallies, states = store.tallies(), list[Tally]()
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
 
     def decide(state: Tally) -> Sequence[TallyEvent]:
         if not states and meanwhile == "events":
-            store.elsewhere().transact(S, add(3))
+            store.elsewhere().handle(S, decide=add(3))
         elif not states:
             store.others.append(S, [], unfolds=[Unfold(type="Other", data=b"1")])
         states.append(state)
         return add(1)(state)
 
     store.ops.clear()
-    made = tallies.transact(S, decide, idempotency_key="a")
+    made = tallies.handle(S, decide=decide, idempotency_key="a")
     assert len(states) == 2, "the first try met what came meanwhile"
     assert made.state == Tally(states[1].total + 1)
     assert [type(op) for op in store.ops if "$Idempotency-" in str(op)] == [Put]
@@ -196,16 +198,16 @@ def test_a_stale_state_that_leads_to_nothing_is_not_decided_on_past_the_key(stor
     """The state is read again, and the key looked for on what was read."""
     cache = Cache()
     here, elsewhere = store.tallies(cache=cache), store.elsewhere()
-    here.transact(S, add(1))
+    here.handle(S, decide=add(1))
     made: list[Any] = []
 
     def take(state: Tally) -> Sequence[TallyEvent]:
         if not made:
-            made.append(elsewhere.transact(S, add(5), idempotency_key="a"))
+            made.append(elsewhere.handle(S, decide=add(5), idempotency_key="a"))
             return []
         return [Added(1, state.total + 1)]
 
-    mine = here.transact(S, take, load=AllowStale(), idempotency_key="a")
+    mine = here.handle(S, decide=take, load=AllowStale(), idempotency_key="a")
     assert told(mine) == told(made[0])
     assert written(store) == 2
 
@@ -214,14 +216,14 @@ def test_a_stale_state_that_leads_to_nothing_is_not_decided_on_past_the_key(stor
 def test_a_lost_answer_is_the_one_that_the_repeat_gets(store: Store, kind: type[Op]) -> None:
     lost = iter([True])
     tallies, numbers = store.tallies(), count(5)
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
 
     def lose(op: Op) -> bool:
         return isinstance(op, kind) and next(lost, False)
 
     store.lose = lose
-    first = tallies.transact(S, drawn(numbers), idempotency_key="a")
-    assert told(tallies.transact(S, drawn(numbers), idempotency_key="a")) == told(first)
+    first = tallies.handle(S, decide=drawn(numbers), idempotency_key="a")
+    assert told(tallies.handle(S, decide=drawn(numbers), idempotency_key="a")) == told(first)
     assert written(store) == 1 + len(first.events)
 
 
@@ -229,8 +231,8 @@ def test_a_key_of_an_append_is_refused_to_a_decision_and_the_other_way_round(sto
     tallies = store.tallies()
     store.others.append(S, [Event(type="Cleared", data=b"{}")], idempotency_key="a")
     with pytest.raises(InvalidInput, match="was used before for other contents"):
-        tallies.transact(S, add(1), idempotency_key="a")
-    tallies.transact(S, add(1), idempotency_key="b")
+        tallies.handle(S, decide=add(1), idempotency_key="a")
+    tallies.handle(S, decide=add(1), idempotency_key="b")
     with pytest.raises(InvalidInput, match="was used before for other contents"):
         store.others.append(S, [Event(type="Cleared", data=b"{}")], idempotency_key="b")
     assert written(store) == 2
@@ -238,17 +240,17 @@ def test_a_key_of_an_append_is_refused_to_a_decision_and_the_other_way_round(sto
 
 def test_a_key_of_unfolds_alone_is_refused_to_a_decision(store: Store) -> None:
     tallies = store.tallies()
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.others.append(S, [], unfolds=[Unfold(type="State", data=b"{}")], idempotency_key="a")
     with pytest.raises(InvalidInput, match="was used before for other contents"):
-        tallies.transact(S, add(1), idempotency_key="a")
+        tallies.handle(S, decide=add(1), idempotency_key="a")
     assert written(store) == 1
 
 
 def test_a_decision_that_stores_unfolds_alone_takes_no_key(store: Store) -> None:
     tallies = store.tallies(custom(is_snapshot, lambda _, state: ((), (to_snapshot(state),))))
     with pytest.raises(InvalidInput, match="idempotency_key"):
-        tallies.transact(S, add(1), idempotency_key="a")
+        tallies.handle(S, decide=add(1), idempotency_key="a")
     assert store.others.load(S) is None
 
 
@@ -256,37 +258,37 @@ def test_a_decision_that_stores_unfolds_alone_takes_no_key(store: Store) -> None
 def test_a_state_that_no_events_make_takes_no_key(store: Store, strategy: str) -> None:
     tallies = store.tallies(STRATEGIES[strategy])
     with pytest.raises(InvalidInput, match="idempotency_key"):
-        tallies.transact(S, add(1), idempotency_key="a")
+        tallies.handle(S, decide=add(1), idempotency_key="a")
     assert store.others.load(S) is None
 
 
 def test_what_a_key_was_used_for_is_undetermined_once_it_is_pruned(store: Store) -> None:
     tallies = store.tallies(STRATEGIES["snapshot"])
-    tallies.transact(S, add(1), idempotency_key="a")
+    tallies.handle(S, decide=add(1), idempotency_key="a")
     for _ in range(12):
-        tallies.transact(S, add(1))
+        tallies.handle(S, decide=add(1))
     store.others.prune(S, 13)
     with pytest.raises((OutcomeUndetermined, EventsPruned)):
-        tallies.transact(S, add(1), idempotency_key="a")
+        tallies.handle(S, decide=add(1), idempotency_key="a")
     assert tallies.query(S, lambda state: state.total) == 13
 
 
 def test_behind_a_prune_the_last_decision_of_a_stream_with_snapshots_is_answered(store: Store) -> None:
     tallies = store.tallies(STRATEGIES["snapshot"])
     for _ in range(12):
-        tallies.transact(S, add(1))
+        tallies.handle(S, decide=add(1))
     store.others.prune(S, 12)
-    first = tallies.transact(S, add(1), idempotency_key="a")
-    assert told(tallies.transact(S, add(1), idempotency_key="a")) == told(first)
+    first = tallies.handle(S, decide=add(1), idempotency_key="a")
+    assert told(tallies.handle(S, decide=add(1), idempotency_key="a")) == told(first)
 
 
 def test_a_key_costs_one_write_unit_and_one_request() -> None:
     store = Store(layout=Pages(), kind="streams")
     tallies = store.tallies()
-    tallies.transact(S, add(1))
-    plain = tallies.transact(S, add(1)).capacity
-    keyed = tallies.transact(S, add(1), idempotency_key="a").capacity
-    again = tallies.transact(S, add(1), idempotency_key="a").capacity
+    tallies.handle(S, decide=add(1))
+    plain = tallies.handle(S, decide=add(1)).capacity
+    keyed = tallies.handle(S, decide=add(1), idempotency_key="a").capacity
+    again = tallies.handle(S, decide=add(1), idempotency_key="a").capacity
     assert keyed.write == plain.write + 1
     assert keyed.requests == plain.requests + 1
     assert (again.read, again.write, again.requests) == (6.0, 1.0, 6)
@@ -300,16 +302,16 @@ def behind(store: Store) -> Any:
     cache = Cache()
     held = store.tallies(cache=cache)
     for _ in range(3):
-        held.transact(S, add(1))
+        held.handle(S, decide=add(1))
     for item in store.tables.items(store.kind):
         store.tables.execute(Delete(table=store.kind, key={"p": item["p"], "i": item["i"]}))
-    store.elsewhere().transact(S, add(1))
+    store.elsewhere().handle(S, decide=add(1))
     return held
 
 
 def test_a_decision_on_a_state_that_was_ahead_of_the_stream_is_found_by_its_repeat(store: Store) -> None:
-    made = behind(store).transact(S, add(1), load=AllowStale(), idempotency_key="a")
-    again = store.elsewhere().transact(S, add(1), idempotency_key="a")
+    made = behind(store).handle(S, decide=add(1), load=AllowStale(), idempotency_key="a")
+    again = store.elsewhere().handle(S, decide=add(1), idempotency_key="a")
     assert (made.version, told(again), again.replayed) == (2, told(made), True)
     assert written(store) == 2
 
@@ -321,10 +323,10 @@ def test_what_was_decided_elsewhere_is_found_though_the_state_in_hand_was_ahead_
 
     def overtaken(state: Tally) -> Sequence[TallyEvent]:
         if not made:
-            made.append(store.elsewhere().transact(S, add(5), idempotency_key="a"))
+            made.append(store.elsewhere().handle(S, decide=add(5), idempotency_key="a"))
         return add(1)(state)
 
-    mine = behind(store).transact(S, overtaken, load=AllowStale(), idempotency_key="a")
+    mine = behind(store).handle(S, decide=overtaken, load=AllowStale(), idempotency_key="a")
     assert (told(mine), mine.replayed) == (told(made[0]), True)
     assert written(store) == 2
 
@@ -336,7 +338,7 @@ A, B = "Tally-a", "Tally-b"
 
 def joint(store: Store, decide: Any, key: str | None = "k", streams: Sequence[str] = (A, B)) -> Any:
     tallies = store.tallies(STRATEGIES["snapshot"])
-    return transact_all([tallies.on(each) for each in streams], decide, idempotency_key=key)
+    return handle_all([tallies.on(each) for each in streams], decide, idempotency_key=key)
 
 
 def all_told(outcome: AllTransacted[tuple[Transacted[Tally, TallyEvent], ...]]) -> list[tuple[Any, ...]]:
@@ -359,10 +361,10 @@ def test_a_repeat_on_several_streams_is_answered_like_the_first(
 ) -> None:
     numbers = count(5)
     if begun:
-        pages.tallies().transact(A, add(1))
+        pages.tallies().handle(A, decide=add(1))
     first = joint(pages, drawn_for_both(numbers))
     for _ in range(since):
-        pages.tallies().transact(B, add(100))
+        pages.tallies().handle(B, decide=add(100))
 
     again = joint(pages, drawn_for_both(numbers))
     turned = joint(pages, drawn_for_both(numbers), streams=(B, A))
@@ -376,9 +378,9 @@ def test_a_repeat_on_several_streams_is_answered_like_the_first(
 @pytest.mark.parametrize("begun", [False, True])
 def test_what_was_only_read_is_answered_as_it_was_too(pages: Store, begun: bool) -> None:
     if begun:
-        pages.tallies().transact(B, add(4))
+        pages.tallies().handle(B, decide=add(4))
     first = joint(pages, lambda one, other: (add(other.total or 1)(one), ()))
-    pages.tallies().transact(B, add(9))
+    pages.tallies().handle(B, decide=add(9))
     again = joint(pages, lambda one, other: (add(other.total or 1)(one), ()))
     assert all_told(again) == all_told(first)
     assert again.parties[1].version == begun
@@ -400,13 +402,13 @@ def test_a_joint_decision_made_elsewhere_under_the_key_is_what_is_answered(
 
     def overtaken(one: Tally, other: Tally) -> Any:
         if next(others, None) is not None:
-            pages.elsewhere().transact(A, add(3))
+            pages.elsewhere().handle(A, decide=add(3))
         elif not rival:
             elsewhere = pages.elsewhere(STRATEGIES["snapshot"])
             parties = [elsewhere.on(A), elsewhere.on(B)]
-            rival.append(transact_all(parties, drawn_for_both(numbers), idempotency_key="k"))
+            rival.append(handle_all(parties, drawn_for_both(numbers), idempotency_key="k"))
             for _ in range(overtakers):
-                pages.elsewhere().transact(B, add(3))
+                pages.elsewhere().handle(B, decide=add(3))
         return drawn_for_both(numbers)(one, other)
 
     mine = joint(pages, overtaken)
@@ -457,11 +459,11 @@ def a_day_later(store: Store) -> Store:
 def test_a_key_that_is_used_anew_after_its_day_is_answered_with_what_it_was_used_for_last(
     store: Store,
 ) -> None:
-    store.tallies().transact(S, add(1), idempotency_key="daily")
+    store.tallies().handle(S, decide=add(1), idempotency_key="daily")
     tallies = a_day_later(store).tallies()
 
-    anew = tallies.transact(S, add(2), idempotency_key="daily")
-    again = tallies.transact(S, add(2), idempotency_key="daily")
+    anew = tallies.handle(S, decide=add(2), idempotency_key="daily")
+    again = tallies.handle(S, decide=add(2), idempotency_key="daily")
 
     assert (anew.replayed, again.replayed) == (False, True)
     assert told(again) == told(anew)
@@ -474,11 +476,11 @@ def test_after_its_day_a_key_on_a_state_from_before_its_use_is_a_late_repeat(sto
     of. Whoever repeats a command late gets its answer; and for another its key may not be used.
     """
     here = store.tallies(cache=Cache())
-    here.transact(S, add(1))
-    first = store.elsewhere().transact(S, add(2), idempotency_key="daily")
+    here.handle(S, decide=add(1))
+    first = store.elsewhere().handle(S, decide=add(2), idempotency_key="daily")
 
-    late = replace(here, streams=a_day_later(store).streams).transact(
-        S, add(2), load=load, idempotency_key="daily"
+    late = replace(here, streams=a_day_later(store).streams).handle(
+        S, decide=add(2), load=load, idempotency_key="daily"
     )
 
     assert (told(late), late.replayed) == (told(first), True)
@@ -510,11 +512,11 @@ def test_an_error_while_a_repeat_is_told_what_was_decided_says_that_it_may_be_th
     tallies = store.tallies()
 
     def alone() -> Any:
-        return tallies.transact(S, add(1), idempotency_key="a")
+        return tallies.handle(S, decide=add(1), idempotency_key="a")
 
     def both() -> Any:
         parties = (tallies.on(S), tallies.on("Tally-2"))
-        return transact_all(parties, lambda _, __: ([Added(1, 1)], [Added(2, 2)]), idempotency_key="b")
+        return handle_all(parties, lambda _, __: ([Added(1, 1)], [Added(2, 2)]), idempotency_key="b")
 
     for decide in (alone, both) if isinstance(store.streams.layout, Pages) else (alone,):
         decide()

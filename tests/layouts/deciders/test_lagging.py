@@ -37,7 +37,7 @@ def latest_of(
 def test_a_decision_reads_half_a_unit_where_nobody_else_has_written(layout: str, strategy: str) -> None:
     tallies = latest_of(lambda states: states[-1], LAYOUTS[layout], strategy)
     for expected in range(1, 4):
-        outcome = tallies.transact(S, add(1), load=ALLOW_LAG)
+        outcome = tallies.handle(S, decide=add(1), load=ALLOW_LAG)
         assert outcome.state == Tally(expected)
         assert outcome.capacity == Capacity(read=0.5, write=1.0, requests=2)
 
@@ -48,9 +48,9 @@ def test_the_events_before_a_head_come_for_half_too(strategy: str) -> None:
     for load in (REQUIRE_LOAD, ALLOW_LAG):
         tallies = latest_of(lambda states: states[-1], Tips(calving=Fixed(max_events=2)))
         for _ in range(9):
-            tallies.transact(S, add(1))
+            tallies.handle(S, decide=add(1))
         other = replace(tallies, access=STRATEGIES[strategy])
-        spent.append(other.transact(S, add(1), load=load).capacity.read)
+        spent.append(other.handle(S, decide=add(1), load=load).capacity.read)
     assert spent[0] >= 2
     assert spent[1] == spent[0] / 2
 
@@ -60,7 +60,7 @@ def test_the_events_before_a_head_come_for_half_too(strategy: str) -> None:
 def test_a_refusal_brings_the_truth_without_a_second_read(layout: str, strategy: str) -> None:
     tallies = latest_of(oldest, LAYOUTS[layout], strategy)
     for expected in range(1, 4):
-        outcome = tallies.transact(S, add(1), load=ALLOW_LAG)
+        outcome = tallies.handle(S, decide=add(1), load=ALLOW_LAG)
         assert outcome.state == Tally(expected)
     assert outcome.capacity == Capacity(read=0.5, write=2.0, requests=3)
 
@@ -69,14 +69,14 @@ def test_a_refusal_brings_the_truth_without_a_second_read(layout: str, strategy:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_decision_that_stores_nothing_is_made_again_on_what_is_there(layout: str, strategy: str) -> None:
     tallies = latest_of(oldest, LAYOUTS[layout], strategy)
-    tallies.transact(S, add(5))
+    tallies.handle(S, decide=add(5))
     seen: list[int] = []
 
     def enough(state: Tally) -> list[object]:
         seen.append(state.total)
         return []
 
-    outcome = tallies.transact(S, enough, load=ALLOW_LAG)  # type: ignore[arg-type]
+    outcome = tallies.handle(S, decide=enough, load=ALLOW_LAG)  # type: ignore[arg-type]
     assert seen == [0, 5]
     assert outcome.state == Tally(5)
     assert outcome.capacity == Capacity(read=1.5, requests=2)
@@ -85,17 +85,17 @@ def test_a_decision_that_stores_nothing_is_made_again_on_what_is_there(layout: s
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_error_of_the_domain_is_raised_of_the_latest_state_only(layout: str) -> None:
     tallies = latest_of(oldest, LAYOUTS[layout])
-    tallies.transact(S, add(5))
-    assert tallies.transact(S, add(-5), load=ALLOW_LAG).state == Tally(0)
+    tallies.handle(S, decide=add(5))
+    assert tallies.handle(S, decide=add(-5), load=ALLOW_LAG).state == Tally(0)
     with pytest.raises(Refused):
-        tallies.transact(S, add(-1), load=ALLOW_LAG)
+        tallies.handle(S, decide=add(-1), load=ALLOW_LAG)
 
 
 def test_a_cached_state_that_is_later_than_a_replica_is_decided_on() -> None:
     tallies = latest_of(oldest, Tips(), cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     for _ in range(3):
-        assert tallies.transact(S, add(1), load=ALLOW_LAG).capacity == Capacity(
+        assert tallies.handle(S, decide=add(1), load=ALLOW_LAG).capacity == Capacity(
             read=0.5, write=1.0, requests=2
         )
 
@@ -112,10 +112,10 @@ def test_what_an_old_head_needs_and_is_gone_is_no_error() -> None:
     )
     plain = replace(Store().tallies(), streams=streams)
     for _ in range(4):
-        plain.transact(S, add(1))
+        plain.handle(S, decide=add(1))
     old = iter([tables.copy()])
     keeping = replace(plain, access=STRATEGIES["snapshot"])
-    keeping.transact(S, add(1))
+    keeping.handle(S, decide=add(1))
     streams.prune(S, 5)
-    assert keeping.transact(S, add(1), load=ALLOW_LAG).state == Tally(6)
+    assert keeping.handle(S, decide=add(1), load=ALLOW_LAG).state == Tally(6)
     assert next(old, None) is None, "the old head was read"

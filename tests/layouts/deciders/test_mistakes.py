@@ -93,7 +93,7 @@ def test_so_it_is_with_aggregates_and_tagged_events_and_in_scenarios() -> None:
     store.append([CODEC.tagged(Paid(7), "order:1")])
     asked = projection(tags=["order:1"], codec=CODEC, evolve=forgets, initial=Order())
     with pytest.raises(InvalidInput, match="evolve: must return a state, but returned None for Paid"):
-        Decisions(store=store).decide({"order": asked}, lambda _: [])
+        Decisions(store=store).handle({"order": asked}, lambda _: [])
     with pytest.raises(InvalidInput, match=NONE):
         given(decider(paid), Paid(7))
 
@@ -123,7 +123,7 @@ def test_a_decision_that_returns_one_event_or_none_is_told_to_return_a_list(answ
     with pytest.raises(InvalidInput, match=f"decide: must return a list of events, {told}"):
         orders.handle("Order-1", 7)
     with pytest.raises(InvalidInput, match="decide: must return a list of events"):
-        Decisions(store=memory_tagged_events()).decide(
+        Decisions(store=memory_tagged_events()).handle(
             {"order": projection(tags=["order:1"], on={"Placed": lambda state, _: state}, initial=0)},
             lambda _: answer,
         )

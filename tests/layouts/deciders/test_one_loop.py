@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_streams import Decider, Deciders, transact_all, transact_all_result
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.errors import Contended
@@ -69,10 +69,10 @@ class OneStream:
         self.deciders.handle("Sum-1", number)
 
     def decide(self, decide: Answers, key: str | None = None) -> tuple[str, Any]:
-        return self.deciders.transact_result("Sum-1", decide, idempotency_key=key)
+        return self.deciders.handle("Sum-1", decide=decide, idempotency_key=key, with_result=True)
 
     def decide_without(self, decide: Answers) -> Any:
-        return self.deciders.transact("Sum-1", lambda total: decide(total)[1])
+        return self.deciders.handle("Sum-1", decide=lambda total: decide(total)[1])
 
 
 class SeveralStreams(OneStream):
@@ -86,11 +86,13 @@ class SeveralStreams(OneStream):
             answer, events = decide(one)
             return answer, (events, events)
 
-        answer, outcome = transact_all_result(self.parties, both, attempts=self.attempts, idempotency_key=key)
+        answer, outcome = handle_all(
+            self.parties, both, attempts=self.attempts, idempotency_key=key, with_result=True
+        )
         return answer, replace(outcome.parties[0], capacity=outcome.capacity)
 
     def decide_without(self, decide: Answers) -> Any:
-        outcome = transact_all(self.parties, lambda one, _: (decide(one)[1], []))
+        outcome = handle_all(self.parties, lambda one, _: (decide(one)[1], []))
         return replace(outcome.parties[0], capacity=outcome.capacity)
 
 
@@ -106,10 +108,10 @@ class Aggregates:
         self.deciders.handle(self.id, number)
 
     def decide(self, decide: Answers, key: str | None = None) -> tuple[str, Any]:
-        return self.deciders.transact_result(self.id, decide, idempotency_key=key)
+        return self.deciders.handle(self.id, decide=decide, idempotency_key=key, with_result=True)
 
     def decide_without(self, decide: Answers) -> Any:
-        return self.deciders.transact(self.id, lambda total: decide(total)[1])
+        return self.deciders.handle(self.id, decide=lambda total: decide(total)[1])
 
 
 class OnQuery:
@@ -125,10 +127,10 @@ class OnQuery:
             answer, numbers = decide(states["sum"])
             return answer, tagged(numbers)
 
-        return self.decisions.decide_result({"sum": SUM}, on_states, idempotency_key=key)
+        return self.decisions.handle({"sum": SUM}, on_states, idempotency_key=key, with_result=True)
 
     def decide_without(self, decide: Answers) -> Any:
-        return self.decisions.decide({"sum": SUM}, lambda states: tagged(decide(states["sum"])[1]))
+        return self.decisions.handle({"sum": SUM}, lambda states: tagged(decide(states["sum"])[1]))
 
 
 Kind: TypeAlias = type[OneStream] | type[Aggregates] | type[OnQuery]

@@ -78,9 +78,9 @@ def test_every_strategy_keeps_the_state_that_all_events_make(
             expected = tuple(decide(state))
         except Refused:
             with pytest.raises(Refused):
-                by_name[writer].transact(S, decide, load=load)
+                by_name[writer].handle(S, decide=decide, load=load)
             continue
-        outcome = by_name[writer].transact(S, decide, load=load)
+        outcome = by_name[writer].handle(S, decide=decide, load=load)
         state = reduce(evolve, expected, state)
         history += expected
         assert (outcome.events, outcome.state) == (expected, state)
@@ -108,7 +108,7 @@ def test_strategies_that_store_events_may_take_turns_on_one_stream(
         except Refused:
             continue
         assert (
-            store.tallies(STRATEGIES[strategy], cache=cache).transact(S, decide, load=AllowStale()).state
+            store.tallies(STRATEGIES[strategy], cache=cache).handle(S, decide=decide, load=AllowStale()).state
             == state
         )
     for strategy in STORING_EVENTS:

@@ -40,7 +40,7 @@ S = "Tally-1"
 def fill(store: Store, strategy: str, count: int) -> None:
     tallies = store.elsewhere(STRATEGIES[strategy])
     for _ in range(count):
-        tallies.transact(S, add(1))
+        tallies.handle(S, decide=add(1))
 
 
 @pytest.mark.slow
@@ -60,9 +60,9 @@ def test_a_state_with_an_unfold_is_one_request_of_one_item_however_long_the_stre
 def test_a_decision_is_one_request_to_read_and_one_to_append(strategy: str) -> None:
     store = Store()
     tallies = store.tallies(STRATEGIES[strategy])
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     assert store.requests() == ["Get", "Put"]
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     assert store.requests() == ["Get", "Update"]
 
 
@@ -70,11 +70,11 @@ def test_a_decision_is_one_request_to_read_and_one_to_append(strategy: str) -> N
 def test_an_append_on_a_cached_token_is_one_request(strategy: str) -> None:
     store = Store(layout=Tips(calving=Fixed()))
     tallies = store.tallies(STRATEGIES[strategy], cache=Cache())
-    tallies.transact(S, add(1))
+    tallies.handle(S, decide=add(1))
     store.requests()
     before = store.streams.driver.meter.units
     for expected in range(2, 5):
-        assert tallies.transact(S, add(1), load=AllowStale()).state.total == expected
+        assert tallies.handle(S, decide=add(1), load=AllowStale()).state.total == expected
         assert store.requests() == ["Update"]
     cost = store.streams.driver.meter.units - before
     assert (cost.write, cost.read) == (3, 0)
@@ -83,7 +83,7 @@ def test_an_append_on_a_cached_token_is_one_request(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_stream_that_is_new_as_assumed_takes_one_request(strategy: str) -> None:
     store = Store()
-    assert store.tallies(STRATEGIES[strategy]).transact(S, add(5), load=ASSUME_EMPTY).state == Tally(5)
+    assert store.tallies(STRATEGIES[strategy]).handle(S, decide=add(5), load=ASSUME_EMPTY).state == Tally(5)
     assert store.requests() == ["Put"]
 
 
@@ -91,7 +91,7 @@ def test_a_stream_that_is_new_as_assumed_takes_one_request(strategy: str) -> Non
 def test_a_stream_that_is_not_new_after_all_costs_no_read(strategy: str) -> None:
     store = Store()
     fill(store, strategy, 3)
-    outcome = store.tallies(STRATEGIES[strategy]).transact(S, add(5), load=ASSUME_EMPTY)
+    outcome = store.tallies(STRATEGIES[strategy]).handle(S, decide=add(5), load=ASSUME_EMPTY)
     assert outcome.state == Tally(8)
     assert store.requests() == ["Put", "Update"]
 
@@ -105,10 +105,10 @@ def test_a_conflict_costs_no_read(strategy: str) -> None:
     def overtake(state: Tally) -> list[TallyEvent]:
         by = next(racers, None)
         if by is not None:
-            store.elsewhere(STRATEGIES[strategy]).transact(S, add(by))
+            store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(by))
         return [Added(1, state.total + 1)]
 
-    assert store.tallies(STRATEGIES[strategy]).transact(S, overtake).state == Tally(34)
+    assert store.tallies(STRATEGIES[strategy]).handle(S, decide=overtake).state == Tally(34)
     assert store.requests() == ["Get", "Update", "Update", "Update"]
 
 
@@ -120,10 +120,10 @@ def test_from_the_third_conflict_on_the_head_is_read_since_others_went_on_during
     def overtake(state: Tally) -> list[TallyEvent]:
         by = next(racers, None)
         if by is not None:
-            store.elsewhere().transact(S, add(by))
+            store.elsewhere().handle(S, decide=add(by))
         return [Added(1, state.total + 1)]
 
-    assert store.tallies().transact(S, overtake).state == Tally(64)
+    assert store.tallies().handle(S, decide=overtake).state == Tally(64)
     assert store.requests() == ["Get", "Update", "Update", "Update", "Get", "Update"]
 
 
@@ -137,7 +137,7 @@ def test_a_conflict_whose_events_were_calved_reads_these_and_not_the_tip() -> No
             fill(store, "unoptimized", 7)
         return [Added(1, state.total + 1)]
 
-    assert store.tallies().transact(S, overtake).state == Tally(17)
+    assert store.tallies().handle(S, decide=overtake).state == Tally(17)
     kinds = [type(op) for op in store.ops]
     assert kinds.count(Get) == 1
     assert isinstance(store.ops[-1], Transact), "the last append calves, from the Tip that was handed back"
@@ -209,7 +209,7 @@ def test_a_decision_for_nothing_on_a_cached_state_costs_one_read_of_the_tip() ->
     tallies = store.tallies(cache=Cache())
     tallies.query(S, total)
     store.requests()
-    assert tallies.transact(S, add(0), load=AllowStale()).state == Tally(20)
+    assert tallies.handle(S, decide=add(0), load=AllowStale()).state == Tally(20)
     assert store.requests() == ["Get"]
 
 
@@ -259,7 +259,7 @@ def test_confirming_a_cached_state_makes_it_young_again() -> None:
 def test_a_search_for_an_origin_among_events_stops_at_the_newest(access: Access[Tally, TallyEvent]) -> None:
     store = Store(layout=Tips(calving=Fixed(max_events=2)))
     fill(store, "unoptimized", 20)
-    store.elsewhere().transact(S, clear)
+    store.elsewhere().handle(S, decide=clear)
     fill(store, "unoptimized", 3)
     assert store.tallies(access).query(S, total) == 3
     assert store.requests() == ["Get", "Query"]
@@ -285,7 +285,7 @@ def test_an_event_of_latest_interest_is_found_past_a_tip_without_events() -> Non
 def test_nothing_decided_is_nothing_written() -> None:
     store = Store()
     for access in STRATEGIES.values():
-        outcome = store.tallies(access).transact(S, clear)
+        outcome = store.tallies(access).handle(S, decide=clear)
         assert outcome.events == ()
         assert (outcome.token, outcome.version) == (None, 0)
         assert store.requests() == ["Get"]
@@ -295,7 +295,7 @@ def test_nothing_decided_is_nothing_written() -> None:
 def test_a_decision_that_is_transmuted_into_nothing_is_not_written() -> None:
     store = Store()
     mute: Access[Tally, TallyEvent] = custom(is_snapshot, lambda _events, _state: ((), None))
-    outcome = store.tallies(mute).transact(S, add(1))
+    outcome = store.tallies(mute).handle(S, decide=add(1))
     assert (outcome.state, outcome.events) == (Tally(), ())
     assert store.requests() == ["Get"]
 
@@ -303,7 +303,7 @@ def test_a_decision_that_is_transmuted_into_nothing_is_not_written() -> None:
 def test_a_calve_needs_no_second_read_of_the_tip_that_was_loaded() -> None:
     store = Store(layout=Tips(calving=Fixed(max_events=2, mode="two-step")))
     fill(store, "unoptimized", 2)
-    store.tallies(UNOPTIMIZED).transact(S, add(1))
+    store.tallies(UNOPTIMIZED).handle(S, decide=add(1))
     kinds = [type(op) for op in store.ops]
     assert kinds.count(Get) == 1
     assert len(kinds) == 3, "load, calf, Tip"
@@ -317,11 +317,11 @@ def test_a_transaction_carries_what_it_consumed_its_refusals_included(strategy: 
 
     def overtake(state: Tally) -> list[TallyEvent]:
         for by in once:
-            store.elsewhere(STRATEGIES[strategy]).transact(S, add(by))
+            store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(by))
         return [Added(1, state.total + 1)]
 
     before = store.streams.driver.meter.units
-    outcome = store.tallies(STRATEGIES[strategy]).transact(S, overtake)
+    outcome = store.tallies(STRATEGIES[strategy]).handle(S, decide=overtake)
     spent = store.streams.driver.meter.units - before
     assert outcome.capacity == Capacity(read=spent.read, write=spent.write, requests=3)
     assert (outcome.capacity.read, outcome.capacity.write) == (1, 2)

@@ -67,9 +67,9 @@ def stored(store: Store) -> tuple[list[str], list[tuple[str, int]]]:
 def test_a_strategy_stores_these(strategy: str, events: list[str], unfolds: list[tuple[str, int]]) -> None:
     store = Store()
     tallies = store.tallies(STRATEGIES[strategy])
-    tallies.transact(S, add(1))
-    tallies.transact(S, add(2))
-    outcome = tallies.transact(S, clear)
+    tallies.handle(S, decide=add(1))
+    tallies.handle(S, decide=add(2))
+    outcome = tallies.handle(S, decide=clear)
     assert stored(store) == (events, unfolds)
     assert outcome.state == Tally()
     assert outcome.events == (Cleared(),)
@@ -79,11 +79,11 @@ def test_a_strategy_stores_these(strategy: str, events: list[str], unfolds: list
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_token_of_an_outcome_is_the_streams(strategy: str) -> None:
     store = Store()
-    outcome = store.tallies(STRATEGIES[strategy]).transact(S, add(1))
+    outcome = store.tallies(STRATEGIES[strategy]).handle(S, decide=add(1))
     state = store.others.load(S)
     assert state is not None
     assert outcome.token == state.token
-    assert store.tallies(STRATEGIES[strategy]).transact(S, add(0)).token == state.token
+    assert store.tallies(STRATEGIES[strategy]).handle(S, decide=add(0)).token == state.token
 
 
 # ------------------------------------------------------------------------- snapshots that lag behind
@@ -100,7 +100,7 @@ def test_events_after_a_snapshot_are_folded_in_from_the_tip_or_from_calves(
     strategy: str, behind: int, calves: int
 ) -> None:
     store = Store(layout=Tips(calving=Fixed(max_events=2)))
-    store.elsewhere(STRATEGIES[strategy]).transact(S, add(100))
+    store.elsewhere(STRATEGIES[strategy]).handle(S, decide=add(100))
     for step in range(behind):
         append(store, Added(1, 101 + step))
     assert store.tallies(STRATEGIES[strategy]).query(S, total) == 100 + behind
@@ -175,13 +175,13 @@ def test_a_decision_replaces_snapshots_of_other_schemas() -> None:
     store = Store()
     append(store, Added(3, 3))
     store.others.append(S, [], unfolds=[Unfold(type="SnapshottedInTheFuture")])
-    store.tallies(SNAPSHOT).transact(S, add(1))
+    store.tallies(SNAPSHOT).handle(S, decide=add(1))
     assert stored(store)[1] == [("Snapshotted", 2)]
 
 
 def test_programs_of_an_old_and_a_new_schema_read_the_same_multi_snapshot() -> None:
     store = Store()
-    store.tallies(STRATEGIES["multi-snapshot"]).transact(S, add(1))
+    store.tallies(STRATEGIES["multi-snapshot"]).handle(S, decide=add(1))
     old: EventCodec[TallyEvent] = json_codec(Added, Cleared, OldSnapshotted)
     access = multi_snapshot(lambda event: isinstance(event, OldSnapshotted), to_both)
     store.requests()
@@ -235,14 +235,14 @@ def test_a_state_in_unfolds_that_the_codec_does_not_know_is_an_error_and_not_the
     store = Store()
     store.others.append(S, [], unfolds=[Unfold(type="SnapshottedInTheFuture")])
     with pytest.raises(UnknownType, match="SnapshottedInTheFuture"):
-        store.tallies(STRATEGIES[strategy]).transact(S, add(1))
+        store.tallies(STRATEGIES[strategy]).handle(S, decide=add(1))
 
 
 def test_a_rolling_state_takes_over_from_events() -> None:
     store = Store(layout=Tips(calving=Fixed(max_events=2)))
     for step in range(1, 6):
         append(store, Added(1, step))
-    assert store.tallies(ROLLING).transact(S, add(1)).state == Tally(6)
+    assert store.tallies(ROLLING).handle(S, decide=add(1)).state == Tally(6)
     assert stored(store) == (["Added"] * 5, [("Snapshotted", 5)])
     assert store.tallies(ROLLING).query(S, total) == 6
 
@@ -300,7 +300,7 @@ def test_what_a_codec_encodes_is_stored_whole() -> None:
 
     store = Store()
     keep: Sequence[str] = ("type", "data", "meta", "timestamp")
-    store.tallies(SNAPSHOT, codec=replace(CODEC, encode=encode)).transact(S, add(1))
+    store.tallies(SNAPSHOT, codec=replace(CODEC, encode=encode)).handle(S, decide=add(1))
     (event,) = store.others.read(S)
     state = store.others.load(S)
     assert state is not None

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from epochal import Decider, Deciders, Event, Later, Query, QueryItem, in_, json_codec, metadata, projection
-from epochal.aio import stores as awaited
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.access import UNOPTIMIZED, custom
@@ -18,8 +17,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import AllowStale
 from epochal.deciders.loop import WithAlso
-from epochal.deciders.on_stream_and_query import transact_with
-from epochal.deciders.on_streams import transact_all
+from epochal.deciders.on_streams import handle_all
 from epochal.errors import Contended, InvalidInput
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
@@ -28,6 +26,7 @@ from epochal.store.also import put
 from epochal.store.streams import Streams
 from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams
+from tests.support.async_deciders import async_deciders
 
 SEATS = 2
 COURSE = "course:dcb"
@@ -100,7 +99,7 @@ def test_a_decider_with_tags_that_is_overtaken_decides_on_what_came_in_between()
             students(streams).handle("Student-1", other)
         return ["dcb"]
 
-    assert students(streams).transact("Student-1", decide).state == ("other", "dcb")
+    assert students(streams).handle("Student-1", decide=decide).state == ("other", "dcb")
     assert saw == [(), ("other",)]
 
 
@@ -111,7 +110,7 @@ def test_what_goes_with_a_decision_on_a_stream_and_a_query_is_none_of_the_stores
         return WithAlso(["dcb"], [put("streams", {"p": "Student-2", "i": 0})])
 
     with pytest.raises(InvalidInput, match="must not be in a table of the store's"):
-        transact_with(students(streams).on("Student-1"), TAKEN, forging)
+        students(streams).handle("Student-1", given=TAKEN, decide=forging)
 
 
 def test_a_cached_decision_with_a_tag_is_two_requests() -> None:
@@ -152,7 +151,7 @@ def test_a_lost_answer_of_one_with_tags_is_no_refusal_at_its_last_attempt(lost: 
 def test_a_decision_on_several_streams_leads_to_events_with_tags_that_queries_find() -> None:
     streams = memory_streams()
     deciders = students(streams)
-    made = transact_all(
+    made = handle_all(
         (deciders.on("Student-1"), deciders.on("Student-2"), deciders.on("Student-3")),
         lambda *_: (["dcb"], ["dcb", "more"], []),
     )
@@ -160,7 +159,7 @@ def test_a_decision_on_several_streams_leads_to_events_with_tags_that_queries_fi
     assert made.capacity.write == 8.0, "two streams, a tag, and the stream that is only read"
     assert of_course(streams) == [("Student-1", 0), ("Student-2", 0), ("Student-2", 1)]
     twice = [
-        transact_all(
+        handle_all(
             (deciders.on("Student-1"), deciders.on("Student-2")),
             lambda *_: (["dcb"], []),
             idempotency_key="k",
@@ -188,7 +187,7 @@ def test_one_that_leads_to_tags_is_made_again_where_a_stream_has_moved_that_is_r
         return ["dcb"], []
 
     deciders = students(meddled(streams, faster))
-    transact_all((deciders.on("Student-1"), deciders.on("Student-2")), decide)
+    handle_all((deciders.on("Student-1"), deciders.on("Student-2")), decide)
     assert saw == [((), ()), (("late",), ()) if other == "Student-1" else ((), ("late",))]
     assert [stream for stream, _ in of_course(streams)] == ["Student-1"]
 
@@ -198,12 +197,12 @@ def test_a_layout_without_tags_refuses_both() -> None:
     with pytest.raises(InvalidInput, match="keeps no tags"):
         tips.handle("Student-1", "dcb")
     with pytest.raises(InvalidInput):
-        transact_with(tips.on("Student-1"), TAKEN, enrol)
+        tips.handle("Student-1", given=TAKEN, decide=enrol)
 
 
 def test_a_decision_on_a_stream_and_a_query_is_stored_in_the_stream() -> None:
     streams = memory_streams()
-    made = transact_with(students(streams).on("Student-1"), TAKEN, enrol, metadata={"user": "ada"})
+    made = students(streams).handle("Student-1", given=TAKEN, decide=enrol, metadata={"user": "ada"})
     assert (made.state, made.events, made.version) == (("dcb",), ("dcb",), 1)
     assert (made.capacity.requests, made.capacity.write) == (3, 4.0), (
         "stream, query, and a transaction of two"
@@ -215,30 +214,30 @@ def test_a_decision_on_a_stream_and_a_query_is_stored_in_the_stream() -> None:
 def test_a_repeat_of_a_decision_on_a_stream_and_a_query_is_answered_like_the_first() -> None:
     streams = memory_streams()
     party = students(streams).on("Student-1")
-    first = transact_with(party, TAKEN, enrol, idempotency_key="k")
+    first = party.deciders.handle(party.stream, given=TAKEN, decide=enrol, idempotency_key="k")
     for number in range(2, 5):
         streams.append(f"Student-{number}", [Event(type="Enrolled", data=b"dcb", tags=(COURSE,))])
     with pytest.raises(Full):
-        transact_with(students(streams).on("Student-9"), TAKEN, enrol, idempotency_key="k")
-    again = transact_with(party, TAKEN, enrol, idempotency_key="k")
+        students(streams).handle("Student-9", given=TAKEN, decide=enrol, idempotency_key="k")
+    again = party.deciders.handle(party.stream, given=TAKEN, decide=enrol, idempotency_key="k")
     assert (again.state, again.events, again.version) == (first.state, first.events, first.version)
     assert (first.replayed, again.replayed) == (False, True)
     with pytest.raises(InvalidInput, match="idempotency_key"):
-        transact_with(party, TAKEN, enrol, idempotency_key="")
+        party.deciders.handle(party.stream, given=TAKEN, decide=enrol, idempotency_key="")
 
 
 def test_the_last_seat_goes_to_one_of_two_students_who_decide_at_once() -> None:
     streams = memory_streams()
-    transact_with(students(streams).on("Student-1"), TAKEN, enrol)
+    students(streams).handle("Student-1", given=TAKEN, decide=enrol)
     others = iter(["Student-2"])
 
     def faster(op: Op) -> None:
         if isinstance(op, Put | Update | Transact):
             for other in others:
-                transact_with(students(streams).on(other), TAKEN, enrol)
+                students(streams).handle(other, given=TAKEN, decide=enrol)
 
     with pytest.raises(Full):
-        transact_with(students(meddled(streams, faster)).on("Student-3"), TAKEN, enrol)
+        students(meddled(streams, faster)).handle("Student-3", given=TAKEN, decide=enrol)
     assert of_course(streams) == [("Student-1", 0), ("Student-2", 0)]
 
 
@@ -252,7 +251,7 @@ def test_a_stream_that_moved_is_decided_on_again_without_a_read() -> None:
             for other in others:
                 streams.append("Student-1", [Event(type="Enrolled", data=other.encode())])
 
-    made = transact_with(students(meddled(streams, faster)).on("Student-1"), TAKEN, enrol)
+    made = students(meddled(streams, faster)).handle("Student-1", given=TAKEN, decide=enrol)
     assert made.state == ("other", "dcb")
     assert asked.count("Transact") == 2
 
@@ -260,7 +259,7 @@ def test_a_stream_that_moved_is_decided_on_again_without_a_read() -> None:
 def test_a_decision_that_stores_nothing_or_an_error_is_one_of_one_moment() -> None:
     streams = memory_streams()
     for number in range(SEATS):
-        transact_with(students(streams).on(f"Student-{number}"), TAKEN, enrol)
+        students(streams).handle(f"Student-{number}", given=TAKEN, decide=enrol)
     late = iter([1])
     heads = 0
 
@@ -272,7 +271,7 @@ def test_a_decision_that_stores_nothing_or_an_error_is_one_of_one_moment() -> No
             for _ in late:
                 streams.append("Student-9", [Event(type="Enrolled", data=b"dcb")])
 
-    made = transact_with(students(meddled(streams, between)).on("Student-9"), TAKEN, enrol)
+    made = students(meddled(streams, between)).handle("Student-9", given=TAKEN, decide=enrol)
     assert (made.state, made.events) == (("dcb",), ()), "not full: the student has a seat"
 
 
@@ -283,14 +282,15 @@ def test_who_is_always_overtaken_by_events_that_match_gives_up() -> None:
         if isinstance(op, Put | Update | Transact):
             streams.append("Student-2", [Event(type="Enrolled", data=b"x", tags=(COURSE,))])
 
-    party = students(meddled(streams, faster)).on("Student-1")
+    hasty = students(meddled(streams, faster), attempts=3)
     with pytest.raises(Contended):
-        transact_with(party, TAKEN, lambda *_: ["dcb"], attempts=3)
+        hasty.handle("Student-1", given=TAKEN, decide=lambda *_: ["dcb"])
     assert [stream for stream, _ in of_course(streams)] == ["Student-2"] * 3
 
 
 def test_it_is_awaited_too() -> None:
-    made = asyncio.run(awaited.transact_with(students(memory_streams()).on("Student-1"), TAKEN, enrol))
+    awaited = async_deciders(students(memory_streams()))
+    made = asyncio.run(awaited.handle("Student-1", given=TAKEN, decide=enrol))
     assert made.events == ("dcb",)
 
 
@@ -330,15 +330,17 @@ def test_what_decide_answers_may_hold_events_that_its_codec_has_tagged() -> None
     def once(_: tuple[object, ...], model: Mapping[str, Any]) -> Sequence[Event]:
         return [] if model["used"] else [TYPED.tagged(Placed("C"), "coupon:C")]
 
-    assert transact_with(orders.on("Order-2"), USED, once).events == ()
-    transact_all(
+    assert orders.handle("Order-2", given=USED, decide=once).events == ()
+    handle_all(
         (orders.on("Order-2"), orders.on("Order-3")), lambda *_: ([TYPED.tagged(event, "coupon:C")], [])
     )
     assert of_coupon(streams) == ["Placed", "Placed"]
-    loop = awaited.AsyncDeciders(orders)
-    asyncio.run(loop.transact("Order-4", lambda _: [TYPED.tagged(event, "coupon:C")]))
+    loop = async_deciders(orders)
+    asyncio.run(loop.handle("Order-4", decide=lambda _: [TYPED.tagged(event, "coupon:C")]))
     assert len(of_coupon(streams)) == 3
-    orders.transact("Order-5", lambda _: [Later("due", [TYPED.tagged(event, "coupon:C")], at=in_(days=1))])
+    orders.handle(
+        "Order-5", decide=lambda _: [Later("due", [TYPED.tagged(event, "coupon:C")], at=in_(days=1))]
+    )
     assert json.loads(next(streams.read("Order-5")).content)["events"][0]["tags"] == ["coupon:C"]
 
 
@@ -355,7 +357,7 @@ def test_events_that_are_one_object_keep_the_tags_of_each_and_those_that_transmu
     access = custom(lambda _: False, lambda events, _: ([Noted("first"), *events[1:]], None))
     for number, strategy in enumerate([UNOPTIMIZED, access]):
         orders = Deciders(streams=streams, decider=ORDER, codec=TYPED, access=strategy)
-        orders.transact(f"Order-{number}", lambda _: tagged)
+        orders.handle(f"Order-{number}", decide=lambda _: tagged)
     assert [each.tags for each in streams.read("Order-0")] == [("coupon:C",), (), ("coupon:D",), ("e",)]
     first, *_, last = streams.read("Order-1")
     assert (first.type, first.tags, last.tags) == ("Noted", (), ("e",))

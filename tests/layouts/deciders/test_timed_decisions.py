@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from epochal.aio.stores import AsyncDeciders
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state
 from epochal.contrib.event_store_adapter.model import aggregate_id
@@ -20,8 +19,7 @@ from epochal.deciders.access import rolling_state, snapshot
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loop import Answer, Later, WithAlso
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_stream_and_query import transact_with
-from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
@@ -30,6 +28,7 @@ from epochal.scheduling import call_off, in_, later, pending, query_of
 from epochal.store.also import put
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams, memory_tables
+from tests.support.async_deciders import async_deciders
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def test_a_timer_may_be_made_by_hand_and_set_the_next() -> None:
     streams = memory_streams()
     weekly = Later("weekly", [Reminded(1), Later("weekly", [Reminded(2)], at=in_(weeks=1))], at=in_(weeks=1))
     byhand = later("raw", [CODEC.encode(Reminded(3))], at=in_(days=30))
-    loans(streams).transact("Loan-17", lambda _: [weekly, byhand])
+    loans(streams).handle("Loan-17", decide=lambda _: [weekly, byhand])
     first, raw = timers_of(streams).pending("Loan-17")
     assert raw.events == (CODEC.encode(Reminded(3)),)
     streams.append("Loan-17", first.firing())
@@ -159,11 +158,11 @@ def test_a_timer_may_be_made_by_hand_and_set_the_next() -> None:
 def test_a_decision_with_answer_and_with_items_of_ones_own_may_set_timers() -> None:
     streams = memory_streams(memory_tables(members="id"))
     row = put("members", {"id": "ada"})
-    result, lent = loans(streams).transact_result(
-        "Loan-17", lambda _: (7, WithAlso([Lent("ada"), REMINDER], [row]))
+    result, lent = loans(streams).handle(
+        "Loan-17", decide=lambda _: (7, WithAlso([Lent("ada"), REMINDER], [row])), with_result=True
     )
     assert (result, lent.events) == (7, (Lent("ada"),))
-    loans(streams).transact("Loan-18", lambda _: WithAlso([REMINDER], [row]))
+    loans(streams).handle("Loan-18", decide=lambda _: WithAlso([REMINDER], [row]))
     assert [len(timers_of(streams).pending(name)) for name in ("Loan-17", "Loan-18")] == [1, 1]
 
 
@@ -171,7 +170,7 @@ def test_a_decision_on_several_streams_sets_timers_in_each() -> None:
     streams = memory_streams()
     deciders = loans(streams)
     parties = deciders.on("Loan-17"), deciders.on("Loan-18")
-    done = transact_all(parties, lambda _one, _two: ([Lent("ada"), REMINDER], [call_off("reminder")]))
+    done = handle_all(parties, lambda _one, _two: ([Lent("ada"), REMINDER], [call_off("reminder")]))
     assert [each.events for each in done.parties] == [(Lent("ada"),), ()]
     assert types(streams, "Loan-18") == [TIMER_CANCELLED]
     assert len(timers_of(streams).pending("Loan-17")) == 1
@@ -189,26 +188,26 @@ def test_a_decision_on_tags_sets_timers_of_them() -> None:
         return [] if states["seats"] else [taken, lapsed]
 
     decisions = Decisions(store=tagged)
-    decided = decisions.decide({"seats": SEATS}, take, idempotency_key="k")
+    decided = decisions.handle({"seats": SEATS}, take, idempotency_key="k")
     assert [event.type for event in decided.events] == ["Taken", TIMER_SET]
-    assert decisions.decide({"seats": SEATS}, take, idempotency_key="k").replayed
+    assert decisions.handle({"seats": SEATS}, take, idempotency_key="k").replayed
     (timer,) = pending(tagged.read(query_of(["seat:1"])).events)
     assert timer.events[0].type == "Lapsed"
-    decisions.decide({"seats": SEATS}, lambda _: [call_off("hold", tags=["seat:1"])])
+    decisions.handle({"seats": SEATS}, lambda _: [call_off("hold", tags=["seat:1"])])
     assert timers_of(tagged).pending(["seat:1"]) == ()
 
 
 def test_a_decision_on_a_stream_and_tags_sets_timers_of_the_stream() -> None:
     streams = memory_streams()
-    transact_with(
-        loans(streams).on("Loan-17"), {"seats": SEATS}, lambda _state, _seats: [Lent("ada"), REMINDER]
+    loans(streams).handle(
+        "Loan-17", given={"seats": SEATS}, decide=lambda _state, _seats: [Lent("ada"), REMINDER]
     )
     assert len(timers_of(streams).pending("Loan-17")) == 1
 
 
 def test_a_decision_that_is_awaited_sets_timers() -> None:
     streams = memory_streams()
-    asyncio.run(AsyncDeciders(loans(streams)).handle("Loan-17", "ada"))
+    asyncio.run(async_deciders(loans(streams)).handle("Loan-17", "ada"))
     assert len(timers_of(streams).pending("Loan-17")) == 1
 
 
@@ -223,7 +222,7 @@ def test_a_timer_without_events_is_refused_when_it_is_made() -> None:
     with pytest.raises(InvalidInput, match="list of events"):
         Later("reminder", Reminded(1), at=in_(days=1))
     with pytest.raises(InvalidInput, match="events"):
-        loans(memory_streams()).transact("Loan-17", lambda _: [Later("reminder", [], at=in_(days=1))])
+        loans(memory_streams()).handle("Loan-17", decide=lambda _: [Later("reminder", [], at=in_(days=1))])
 
 
 def test_of_a_person_who_is_forgotten_a_timers_events_cannot_be_read_either() -> None:
@@ -232,8 +231,8 @@ def test_of_a_person_who_is_forgotten_a_timers_events_cannot_be_read_either() ->
         CODEC, subjects, subject_of=lambda _: "ada", shredded=lambda _stored, _shredded: Returned()
     )
     deciders = Deciders(streams=streams, decider=DECIDER, codec=codec)
-    deciders.transact(
-        "Loan-17", lambda _: [Lent("ada"), Later("r", [Lent("ada in secret")], at=in_(days=14))]
+    deciders.handle(
+        "Loan-17", decide=lambda _: [Lent("ada"), Later("r", [Lent("ada in secret")], at=in_(days=14))]
     )
     stored = b"".join(event.content for event in streams.read("Loan-17"))
     assert b"secret" not in stored

@@ -214,10 +214,10 @@ def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) ->
     state = StateCodec(encode=plain, decode=plain)
     aggregates = AggregateDeciders(store=feed.aggregates, decider=DECIDER, codec=CODEC, state=state)
     for refused in (
-        lambda: deciders.transact("Tally-1", decide),
-        lambda: deciders.transact_result("Tally-1", decide),
-        lambda: aggregates.transact(aggregate_id("tally", "1"), decide),
-        lambda: Decisions(store=feed.dcb).decide(
+        lambda: deciders.handle("Tally-1", decide=decide),
+        lambda: deciders.handle("Tally-1", decide=decide, with_result=True),
+        lambda: aggregates.handle(aggregate_id("tally", "1"), decide=decide),
+        lambda: Decisions(store=feed.dcb).handle(
             {"one": projection(tags=["a:1"], on={"Opened": plain}, initial=0)}, decide
         ),
     ):
@@ -278,10 +278,10 @@ def test_a_decider_whose_function_returns_work_to_be_done_stores_nothing_and_is_
 ) -> None:
     feed = MemoryFeed()
     written = Deciders(streams=feed.tips, decider=DECIDER, codec=CODEC, access=SNAPSHOTS)
-    written.transact("Tally-1", lambda _: [Added(1, 1)])
+    written.handle("Tally-1", decide=lambda _: [Added(1, 1)])
     before = list(feed.tables.items("tips"))
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
-        on_streams(feed, **changed).transact("Tally-1", lambda _: [Added(1, 1)])
+        on_streams(feed, **changed).handle("Tally-1", decide=lambda _: [Added(1, 1)])
     assert refused.value.field == field
     assert list(feed.tables.items("tips")) == before
 
@@ -294,10 +294,10 @@ def test_so_is_one_on_aggregates(function: str) -> None:
     feed, aggregate = MemoryFeed(), aggregate_id("tally", "1")
     if function not in ("initial", "store"):
         for _ in range(2):
-            on_aggregates(feed, policy=lambda _: False).transact(aggregate, lambda _: [Added(1, 1)])
+            on_aggregates(feed, policy=lambda _: False).handle(aggregate, decide=lambda _: [Added(1, 1)])
     before = [*feed.tables.items("journal"), *feed.tables.items("snapshot")]
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
-        on_aggregates(feed, **{function: coroutine_of}).transact(aggregate, lambda _: [Added(1, 1)])
+        on_aggregates(feed, **{function: coroutine_of}).handle(aggregate, decide=lambda _: [Added(1, 1)])
     assert refused.value.field == {"store": "encode", "restore": "decode"}.get(function, function)
     assert [*feed.tables.items("journal"), *feed.tables.items("snapshot")] == before
 

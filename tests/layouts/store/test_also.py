@@ -20,8 +20,7 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_stream_and_query import transact_with
-from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.errors import (
     ConditionUnmet,
@@ -501,7 +500,7 @@ def test_a_decider_answers_them_with_its_events(
         deciders.handle("User-2", "a@example.com", idempotency_key=key)
     assert refused.value.places == [0]
 
-    transact_all(
+    handle_all(
         [deciders.on("User-3"), deciders.on("User-4")],
         lambda *_: [
             WithAlso([Registered("b")], [claim("b", "3")]),
@@ -511,7 +510,7 @@ def test_a_decider_answers_them_with_its_events(
     )
     assert {each["email"] for each in stored(tables, "emails")} == {"a@example.com", "b", "c"}
     with pytest.raises(InvalidInput, match="also: needs events"):
-        deciders.transact("User-5", lambda _: WithAlso([], [counted()]))
+        deciders.handle("User-5", decide=lambda _: WithAlso([], [counted()]))
     assert streams.load("User-2") is None
 
 
@@ -520,14 +519,14 @@ def test_a_decision_on_a_query_answers_them_and_others_refuse_what_they_would_lo
 ) -> None:
     seats = {"taken": projection(tags=["user:1"], on={"Moved": lambda n, _: n + 1}, initial=0)}
 
-    Decisions(store=tagged).decide(seats, lambda _: WithAlso([T], [counted()]))
+    Decisions(store=tagged).handle(seats, lambda _: WithAlso([T], [counted()]))
     assert stored(tables, "carts") == [{"id": "c", "n": 1}]
     with pytest.raises(ConditionUnmet):
-        Decisions(store=tagged).decide(
+        Decisions(store=tagged).handle(
             seats, lambda _: WithAlso([T], [check("carts", {"id": "d"}, Present("id"))])
         )
     with pytest.raises(InvalidInput, match="also: cannot"):
-        Decisions(store=memory_dcb_events(tables)).decide(seats, lambda _: WithAlso([T], [counted()]))
+        Decisions(store=memory_dcb_events(tables)).handle(seats, lambda _: WithAlso([T], [counted()]))
     codec, state = json_codec(Registered), StateCodec[int](encode=json.dumps, decode=json.loads)
     aggregates = AggregateDeciders(store=memory_aggregates(), decider=USERS, codec=codec, state=state)
     with pytest.raises(InvalidInput, match="also: cannot go with events of an aggregate"):
@@ -540,10 +539,14 @@ def test_a_decision_on_a_stream_and_a_query_answers_them_and_is_not_made_where_o
     party = Deciders(streams=streams, decider=USERS, codec=json_codec(Registered)).on("User-1")
     seats = {"taken": projection(tags=["user:1"], on={"Moved": lambda n, _: n + 1}, initial=0)}
 
-    made = transact_with(party, seats, lambda *_: WithAlso([Registered("a")], [claim("a"), counted()]))
+    made = party.deciders.handle(
+        party.stream, given=seats, decide=lambda *_: WithAlso([Registered("a")], [claim("a"), counted()])
+    )
     assert (made.version, stored(tables, "carts")) == (1, [{"id": "c", "n": 1}])
     with pytest.raises(ConditionUnmet) as refused:
-        transact_with(party, seats, lambda *_: WithAlso([Registered("a")], [counted(), claim("a")]))
+        party.deciders.handle(
+            party.stream, given=seats, decide=lambda *_: WithAlso([Registered("a")], [counted(), claim("a")])
+        )
     assert refused.value.places == [1]
     assert (streams.load("User-1").version, stored(tables, "carts")) == (1, [{"id": "c", "n": 1}])  # type: ignore[union-attr]
 

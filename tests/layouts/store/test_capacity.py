@@ -63,7 +63,7 @@ def tagged() -> DcbEvents:
 
 def decide(store: DcbEvents) -> object:
     opened = projection(tags=["cart:1"], on={"Opened": lambda count, _: count + 1}, initial=0)
-    return Decisions(store=store).decide({"opened": opened}, lambda _: [OPENED])
+    return Decisions(store=store).handle({"opened": opened}, lambda _: [OPENED])
 
 
 CALLS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {

@@ -27,7 +27,7 @@ from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_streams import transact_all
+from epochal.deciders.on_streams import handle_all
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
@@ -129,12 +129,12 @@ def archived(feed: MemoryFeed) -> None:
 
 
 def decided(feed: MemoryFeed) -> None:
-    Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC).transact("Door-1", lambda _: [OPENED])
+    Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC).handle("Door-1", decide=lambda _: [OPENED])
 
 
 def decided_on_several(feed: MemoryFeed) -> None:
     doors = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
-    transact_all((doors.on("Door-1"), doors.on("Door-2")), lambda *_: ([OPENED], [OPENED]))
+    handle_all((doors.on("Door-1"), doors.on("Door-2")), lambda *_: ([OPENED], [OPENED]))
 
 
 def tagged(feed: MemoryFeed) -> None:
@@ -149,7 +149,7 @@ def decided_on_tags(feed: MemoryFeed) -> None:
     def take(_: Mapping[str, Any]) -> Sequence[Event]:
         return [TAKEN]
 
-    Decisions(store=feed.tagged).decide({"taken": COUNT}, take)
+    Decisions(store=feed.tagged).handle({"taken": COUNT}, take)
 
 
 def appended_to_an_aggregate(feed: MemoryFeed) -> None:

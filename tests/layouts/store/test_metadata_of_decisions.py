@@ -12,7 +12,7 @@ from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_streams import transact_all
+from epochal.deciders.on_streams import handle_all
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, QueryItem
@@ -63,8 +63,10 @@ GIVEN: Mapping[str, Any] = {"user": "ada", "correlation_id": "c-1", "causation_i
 def test_every_way_to_decide_on_a_stream_takes_it(streams: Streams) -> None:
     deciders = doors(streams)
     deciders.handle("Door-1", Event(type="Opened"), metadata=GIVEN)
-    deciders.transact("Door-1", lambda _: [Event(type="Shut"), Event(type="Locked")], metadata=GIVEN)
-    lost = deciders.transact_result("Door-1", lambda count: (count, [Event(type="Lost")]), metadata=GIVEN)
+    deciders.handle("Door-1", decide=lambda _: [Event(type="Shut"), Event(type="Locked")], metadata=GIVEN)
+    lost = deciders.handle(
+        "Door-1", decide=lambda count: (count, [Event(type="Lost")]), metadata=GIVEN, with_result=True
+    )
     assert lost[0] == 3
     assert told(streams) == [({"user": "ada"}, "c-1", "e-1")] * 4
     deciders.handle("Door-1", Event(type="Opened"))
@@ -75,7 +77,7 @@ def test_a_decision_on_several_streams_has_it_in_each() -> None:
     streams = memory_streams()
     deciders = doors(streams)
     parties = (deciders.on("Door-1"), deciders.on("Door-2"))
-    transact_all(parties, lambda *_: ([Event(type="Opened")], [Event(type="Shut")]), metadata=GIVEN)
+    handle_all(parties, lambda *_: ([Event(type="Opened")], [Event(type="Shut")]), metadata=GIVEN)
     assert told(streams, "Door-1") == told(streams, "Door-2") == [({"user": "ada"}, "c-1", "e-1")]
 
 
@@ -97,7 +99,7 @@ def test_tagged_decisions_take_it_between_block_and_event_likewise(tagged: Tagge
         return [own]
 
     with metadata(seat=1, user="bob", tenant="north"):
-        Decisions(store=tagged).decide({"taken": TAKEN}, take, metadata={**GIVEN, "seat": 2})
+        Decisions(store=tagged).handle({"taken": TAKEN}, take, metadata={**GIVEN, "seat": 2})
     (event,) = taken(tagged)
     assert json.loads(event.meta) == {"seat": 7, "user": "ada", "tenant": "north"}  # type: ignore[arg-type]
     assert (event.correlation_id, event.causation_id) == ("c-1", "own")
@@ -112,7 +114,7 @@ def test_a_decision_that_is_made_again_carries_the_same(streams: Streams) -> Non
             streams.append("Door-1", [Event(type="Faster")])
         return [Event(type="Opened")]
 
-    doors(streams).transact("Door-1", decide, metadata=GIVEN)
+    doors(streams).handle("Door-1", decide=decide, metadata=GIVEN)
     assert states == [0, 1, 2]
     assert told(streams)[-1] == ({"user": "ada"}, "c-1", "e-1")
 
@@ -127,7 +129,7 @@ def test_a_decision_on_several_streams_that_is_made_again_carries_the_same() -> 
         return [[Event(type="Opened")], [Event(type="Opened")]]
 
     deciders = doors(streams)
-    transact_all([deciders.on("Door-1"), deciders.on("Door-2")], decide, metadata=GIVEN)
+    handle_all([deciders.on("Door-1"), deciders.on("Door-2")], decide, metadata=GIVEN)
     assert calls == [(0, 0), (0, 1)]
     assert told(streams, "Door-1")[-1] == told(streams, "Door-2")[-1] == ({"user": "ada"}, "c-1", "e-1")
 
@@ -142,7 +144,7 @@ def test_a_tagged_decision_that_is_made_again_carries_the_same(tagged: TaggedSto
             tagged.append([event])
         return [event]
 
-    Decisions(store=tagged).decide({"taken": TAKEN}, take, metadata=GIVEN)
+    Decisions(store=tagged).handle({"taken": TAKEN}, take, metadata=GIVEN)
     assert counts == [0, 1]
     last = taken(tagged)[-1]
     assert (last.meta, last.correlation_id, last.causation_id) == (b'{"user":"ada"}', "c-1", "e-1")
@@ -163,9 +165,9 @@ def deciding(given: Any) -> list[Callable[[Callable[..., Any]], object]]:
     streams = memory_streams()
     deciders = doors(streams)
     return [
-        lambda decide: deciders.transact("Door-1", decide, metadata=given),
-        lambda decide: transact_all([deciders.on("Door-1")], decide, metadata=given),
-        lambda decide: Decisions(store=memory_tagged_events()).decide({"t": TAKEN}, decide, metadata=given),
+        lambda decide: deciders.handle("Door-1", decide=decide, metadata=given),
+        lambda decide: handle_all([deciders.on("Door-1")], decide, metadata=given),
+        lambda decide: Decisions(store=memory_tagged_events()).handle({"t": TAKEN}, decide, metadata=given),
     ]
 
 
@@ -191,6 +193,6 @@ def test_a_decision_that_fails_leaves_nothing_of_it_behind(streams: Streams) -> 
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        doors(streams).transact("Door-1", fails, metadata=GIVEN)
+        doors(streams).handle("Door-1", decide=fails, metadata=GIVEN)
     streams.append("Door-1", [Event(type="Opened")])
     assert told(streams) == [(None, None, None)]

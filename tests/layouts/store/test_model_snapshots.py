@@ -67,7 +67,7 @@ def test_a_snapshot_that_cannot_be_kept_keeps_no_decision_from_being_made(error:
     store = memory_tagged_events(tables)
     store.append([subscribed("c:1")])
     kept = replace(snapshots(tables), streams=cast("Streams", Full()))
-    made = Decisions(store=store, snapshots=kept).decide(
+    made = Decisions(store=store, snapshots=kept).handle(
         {"taken": taken("c:1")}, lambda _: [subscribed("c:1")]
     )
     assert (made.model.states, len(made.events)) == ({"taken": 1}, 1)
@@ -130,7 +130,7 @@ def test_a_model_of_a_snapshot_is_that_of_all_events(seed: int) -> None:
             case "decide":
                 found = snapshots(tables, every=luck.randint(1, 4))
                 before = Decisions(store=store).model(MODEL).states
-                done = Decisions(store=store, snapshots=found).decide(
+                done = Decisions(store=store, snapshots=found).handle(
                     MODEL, lambda _: [subscribed("c:1", "s:1")]
                 )
                 assert done.model.states == before
@@ -227,5 +227,5 @@ def test_a_snapshot_that_is_too_large_or_cannot_be_kept_fails_no_decision() -> N
     found = snapshots(tables)
     streams = replace(found.streams, codec=replace(found.streams.codec, bodies=None))
     large = replace(found, streams=streams, dump=lambda _: Random(1).randbytes(500_000))
-    decided = Decisions(store=store, snapshots=large).decide({"taken": taken("c:1")}, lambda _: [])
+    decided = Decisions(store=store, snapshots=large).handle({"taken": taken("c:1")}, lambda _: [])
     assert decided.model.states == {"taken": 1}

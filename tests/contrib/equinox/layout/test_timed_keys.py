@@ -280,11 +280,11 @@ def test_a_decision_under_it_costs_what_one_without_a_key_costs_and_a_repeat_is_
         store = Store(layout=Pages(), kind="streams")
         tallies = store.tallies(STRATEGIES["unoptimized"])
         tallies = replace(tallies, streams=replace(tallies.streams, now=lambda: NOON))
-        tallies.transact("Tally-1", add(1))
-        made = tallies.transact("Tally-1", add(2), idempotency_key=key)
+        tallies.handle("Tally-1", decide=add(1))
+        made = tallies.handle("Tally-1", decide=add(2), idempotency_key=key)
         costs.append(made.capacity)
         if key is not None:
-            again = tallies.transact("Tally-1", add(3), idempotency_key=key)
+            again = tallies.handle("Tally-1", decide=add(3), idempotency_key=key)
             assert (again.events, again.version) == (made.events, 2)
     assert costs[0] == costs[1]
 

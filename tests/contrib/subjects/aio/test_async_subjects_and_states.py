@@ -11,7 +11,7 @@ from typing import IO, Any, TypeVar
 
 import pytest
 
-from epochal import ConflictError, Decider, Deciders, json_codec
+from epochal import ConflictError, Decider, json_codec
 from epochal.aio.bridge import cancelled_write, in_threads, wait
 from epochal.aio.stores import AsyncDeciders, AsyncStreams
 from epochal.contrib.sekiban import memory_projection_states
@@ -164,7 +164,7 @@ def test_awaited_deciders_seal_what_they_store_and_read_it() -> None:
             evolve=lambda names, event: (*names, event.name),
             decide=lambda name, _: [Named(name)],
         )
-        people = AsyncDeciders(Deciders(streams=streams.store, decider=decider, codec=codec))
+        people = AsyncDeciders(streams=streams, decider=decider, codec=codec)
         await people.handle("People-1", "ada")
         await people.handle("People-1", "ben")
         assert [b"sealed" in event.content async for event in streams.read("People-1")] == [True, True]

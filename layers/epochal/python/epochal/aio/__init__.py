@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from epochal.aio.stores import AsyncReadModels as AsyncReadModels
     from epochal.aio.stores import AsyncStreams as AsyncStreams
     from epochal.aio.stores import AsyncTaggedEvents as AsyncTaggedEvents
-    from epochal.aio.stores import transact_all as transact_all
-    from epochal.aio.stores import transact_all_result as transact_all_result
-    from epochal.aio.stores import transact_with as transact_with
+    from epochal.aio.stores import handle_all as handle_all
 
 _NAMES = {
     "bridge": (
@@ -50,9 +48,7 @@ _NAMES = {
         "AsyncReadModels",
         "AsyncStreams",
         "AsyncTaggedEvents",
-        "transact_all",
-        "transact_all_result",
-        "transact_with",
+        "handle_all",
     ),
 }
 

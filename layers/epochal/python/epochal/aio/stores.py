@@ -6,14 +6,20 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, overload
 
 from botocore.credentials import Credentials
 
 from epochal.aio.bridge import finished, in_threads, iterates, reads, run, wait, writes, written
-from epochal.deciders import on_stream_and_query, on_streams
+from epochal.deciders import on_streams
+from epochal.deciders.access import UNOPTIMIZED, Access
+from epochal.deciders.cache import Cache
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loading import REQUIRE_LOAD
+from epochal.deciders.loop import ATTEMPTS
+from epochal.deciders.model_snapshots import ModelSnapshots
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_streams import Deciders, Party
+from epochal.deciders.on_streams import Decider, Deciders, Party
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
 from epochal.dynamo.interpreter import carrier_interpreter, place_of
@@ -25,6 +31,8 @@ from epochal.dynamo.wire.signatures import Signer
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.kinds import must_be
+from epochal.model.versions import ANY, ExpectedVersion
 from epochal.plan.ops import Execute
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.settings import Settings
@@ -35,6 +43,10 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
 if TYPE_CHECKING:
+    from epochal.deciders.loading import AllowStale, Load
+    from epochal.deciders.loop import Answer
+    from epochal.deciders.on_streams import Transacted
+    from epochal.deciders.projections import Projection
     from epochal.read_models.keys import SecondaryKey
 
 
@@ -360,52 +372,149 @@ class AsyncReadModels:
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+R = TypeVar("R")
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AsyncDeciders(Generic[C, S, E]):
     """Deciders for asynchronous programs: each method is that of `Deciders`, awaited, and raises what it does.
 
-    `decide` and `evolve` are plain functions, as before: they must not wait. A transaction that is cancelled goes on to
+    `decide` and `evolve` are plain functions, as before: they must not wait. A decision that is cancelled goes on to
     its end, and `cancelled_write` tells its outcome.
 
     Attributes:
-        deciders: over the `store` of an `AsyncStreams`.
+        streams: the streams, of an `AsyncPlace` or in memory.
+        decider, codec, access, cache, attempts, forget_pruned: as of `Deciders`.
     """
 
-    deciders: Deciders[C, S, E]
+    streams: AsyncStreams
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    access: Access[S, E] = UNOPTIMIZED
+    cache: Cache | None = None
+    attempts: int = ATTEMPTS
+    forget_pruned: bool = False
+    deciders: Deciders[C, S, E] = field(init=False, repr=False, compare=False)
 
-    handle = writes(Deciders[C, S, E].handle, of="deciders")
-    transact = writes(Deciders[C, S, E].transact, of="deciders")
-    transact_result = writes(Deciders[C, S, E].transact_result, of="deciders")
+    def __post_init__(self) -> None:
+        must_be(AsyncStreams, self.streams, "streams", "an AsyncStreams")
+        object.__setattr__(self, "deciders", self._blocking())
+
+    def _blocking(self) -> Deciders[C, S, E]:
+        """Build the deciders whose calls are awaited."""
+        return Deciders(
+            streams=self.streams.store,
+            decider=self.decider,
+            codec=self.codec,
+            access=self.access,
+            cache=self.cache,
+            attempts=self.attempts,
+            forget_pruned=self.forget_pruned,
+        )
+
+    if TYPE_CHECKING:  # type checkers cannot follow `writes` through the forms of `handle`
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            command: C,
+            *,
+            load: Load | AllowStale = REQUIRE_LOAD,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+            idempotency_key: str | None = None,
+        ) -> Transacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            *,
+            decide: Callable[[S], Answer[E]],
+            with_result: Literal[False] = False,
+            load: Load | AllowStale = REQUIRE_LOAD,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+            idempotency_key: str | None = None,
+        ) -> Transacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            *,
+            decide: Callable[[S], tuple[R, Answer[E]]],
+            with_result: Literal[True],
+            load: Load | AllowStale = REQUIRE_LOAD,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+            idempotency_key: str | None = None,
+        ) -> tuple[R, Transacted[S, E]]: ...
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            *,
+            decide: Callable[[S, Mapping[str, Any]], Answer[E]],
+            given: Mapping[str, Projection[Any]],
+            with_result: Literal[False] = False,
+            load: Load | AllowStale = REQUIRE_LOAD,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+            idempotency_key: str | None = None,
+        ) -> Transacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            *,
+            decide: Callable[[S, Mapping[str, Any]], tuple[R, Answer[E]]],
+            given: Mapping[str, Projection[Any]],
+            with_result: Literal[True],
+            load: Load | AllowStale = REQUIRE_LOAD,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+            idempotency_key: str | None = None,
+        ) -> tuple[R, Transacted[S, E]]: ...
+
+        async def handle(self, stream: str, command: Any = None, **options: Any) -> Any:
+            """Decide as the blocking form does."""
+
+    else:
+        handle = writes(Deciders.handle, of="deciders")
     query = reads(Deciders[C, S, E].query, of="deciders")
 
-    def on(self, stream: str) -> Party[S, E]:
-        """Return a party to `transact_all`, as `Deciders.on` does; it sends no request."""
-        return self.deciders.on(stream)
+    def on(self, stream: str, *, expected: ExpectedVersion = ANY) -> Party[S, E]:
+        """Return a party to `handle_all`, as `Deciders.on` does; it sends no request."""
+        return self.deciders.on(stream, expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncDecisions:
     """Decisions on tagged events: each method is that of `Decisions`, awaited, and raises what it does.
 
     Attributes:
-        decisions: over the `store` of an `AsyncTaggedEvents`.
+        store: the store of tagged events, of an `AsyncPlace` or in memory.
+        attempts, snapshots: as of `Decisions`.
     """
 
-    decisions: Decisions
+    store: AsyncTaggedEvents
+    attempts: int = ATTEMPTS
+    snapshots: ModelSnapshots | None = None
+    decisions: Decisions = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        must_be(AsyncTaggedEvents, self.store, "store", "an AsyncTaggedEvents")
+        decisions = Decisions(store=self.store.store, attempts=self.attempts, snapshots=self.snapshots)
+        object.__setattr__(self, "decisions", decisions)
 
     model = reads(Decisions.model, of="decisions")
-    decide = writes(Decisions.decide, of="decisions")
-    decide_result = writes(Decisions.decide_result, of="decisions")
+    handle = writes(Decisions.handle, of="decisions")
 
 
-transact_all = written(on_streams.transact_all)
-"""`epochal.deciders.on_streams.transact_all`, of parties that `AsyncDeciders.on` makes."""
-
-transact_all_result = written(on_streams.transact_all_result)
-"""`epochal.deciders.on_streams.transact_all_result`, likewise."""
-
-transact_with = written(on_stream_and_query.transact_with)
-"""`epochal.deciders.on_stream_and_query.transact_with`, likewise."""
+handle_all = written(on_streams.handle_all)
+"""`epochal.deciders.handle_all`, awaited, of parties that `AsyncDeciders.on` makes."""

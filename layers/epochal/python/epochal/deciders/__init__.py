@@ -35,14 +35,12 @@ if TYPE_CHECKING:
     from epochal.deciders.on_queries import Decided as Decided
     from epochal.deciders.on_queries import Decisions as Decisions
     from epochal.deciders.on_queries import Model as Model
-    from epochal.deciders.on_stream_and_query import transact_with as transact_with
     from epochal.deciders.on_streams import AllTransacted as AllTransacted
     from epochal.deciders.on_streams import Decider as Decider
     from epochal.deciders.on_streams import Deciders as Deciders
     from epochal.deciders.on_streams import Party as Party
     from epochal.deciders.on_streams import Transacted as Transacted
-    from epochal.deciders.on_streams import transact_all as transact_all
-    from epochal.deciders.on_streams import transact_all_result as transact_all_result
+    from epochal.deciders.on_streams import handle_all as handle_all
     from epochal.deciders.projections import Projection as Projection
     from epochal.deciders.projections import projection as projection
     from epochal.deciders.upcasting import Change as Change
@@ -89,15 +87,13 @@ _NAMES = {
         "Decisions",
         "Model",
     ),
-    "on_stream_and_query": ("transact_with",),
     "on_streams": (
         "AllTransacted",
         "Decider",
         "Deciders",
         "Party",
         "Transacted",
-        "transact_all",
-        "transact_all_result",
+        "handle_all",
     ),
     "projections": (
         "Projection",

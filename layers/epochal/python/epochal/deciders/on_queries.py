@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from epochal.deciders.loop import (
     ATTEMPTS,
@@ -111,19 +111,47 @@ class Decisions:
             self.snapshots.keep(query, states, newer.position)
         return Model(states=states, query=query, position=newer.position)
 
-    def decide(
+    @overload
+    def handle(
         self,
         projections: Mapping[str, Projection[Any]],
         decide: Decide,
         *,
+        with_result: Literal[False] = False,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> Decided:
+    ) -> Decided: ...
+
+    @overload
+    def handle(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decide: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]],
+        *,
+        with_result: Literal[True],
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, Decided]: ...
+
+    def handle(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decide: Decide | Callable[[Mapping[str, Any]], tuple[Any, Answer[Event]]],
+        *,
+        with_result: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Decided | tuple[Any, Decided]:
         """Append the events that `decide` returns, unless newer events match the projections; retry then.
 
         `decide` is called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
+            projections: projections by name, whose states `decide` gets.
+            decide: returns the events to append, and timers (`later`), none if there is nothing to do, or `WithAlso`.
+            with_result: whether `decide` returns a pair of a result and the events. The answer is then a pair of the
+                result and the outcome. For a repeat under a key, `decide` is called again on the model of the first
+                call, only for its result.
             metadata: metadata for the events of this decision, however often it is made: what `epochal.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
             idempotency_key: identifies one decision within its store: a repeat of the command with its key is answered
@@ -136,27 +164,10 @@ class Decisions:
             Contended: others were faster at every attempt.
         """
         must_be_plain(decide, "decide")
-        decision = partial(without_result, decide)
-        return self._on(projections, decision, idempotency_key).decide(
-            attempts=self.attempts, metadata=metadata
-        )[1]
-
-    def decide_result(
-        self,
-        projections: Mapping[str, Projection[Any]],
-        decide: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]],
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[R, Decided]:
-        """Decide like `decide`, with a function that also returns a result; return it with the outcome.
-
-        For a repeat the function is called again on the model of the first call, only for its result.
-        """
-        must_be_plain(decide, "decide")
-        return self._on(projections, decide, idempotency_key, answers=True).decide(
-            attempts=self.attempts, metadata=metadata
-        )
+        decision: Callable[..., Any] = decide if with_result else partial(without_result, decide)
+        source = self._on(projections, decision, idempotency_key, answers=with_result)
+        result, decided = source.decide(attempts=self.attempts, metadata=metadata)
+        return (result, decided) if with_result else decided
 
     def _on(
         self,
@@ -164,7 +175,7 @@ class Decisions:
         decision: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]],
         key: str | None,
         *,
-        answers: bool = False,
+        answers: bool,
     ) -> _OnQuery[R]:
         """Build the decision source of these projections."""
         return _OnQuery(decisions=self, projections=projections, decision=decision, key=key, answers=answers)

@@ -6,15 +6,13 @@ decision that stores nothing is answered after the stream's head was read again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from epochal.deciders.folding import Loaded
-from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load
-from epochal.deciders.loop import ATTEMPTS, Answer, Earlier, Moved, without_result
+from epochal.deciders.loop import Earlier, Moved
 from epochal.deciders.on_queries import Decisions, Model, catch_up, with_newer_events
-from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access
+from epochal.deciders.on_streams import DecisionBase, OnStreams
 from epochal.deciders.projections import Projection
 from epochal.errors import ConditionUnmet
 from epochal.layout.streams import Also
@@ -22,7 +20,6 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Conflict, Outcome, StreamAppend
 from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
-from epochal.store.encoding import check_key
 from epochal.store.tagged import TaggedEvents
 
 E = TypeVar("E")
@@ -30,47 +27,8 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-def transact_with(
-    party: Party[S, E],
-    projections: Mapping[str, Projection[Any]],
-    decide: Callable[[S, Mapping[str, Any]], Answer[E]],
-    *,
-    load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = ATTEMPTS,
-    metadata: Mapping[str, Any] | None = None,
-    idempotency_key: str | None = None,
-) -> Transacted[S, E]:
-    """Decide on a stream's state and on projections; store the events if both still hold.
-
-    The stream may be in the projections, too: by events of its own that carry tags.
-
-    Args:
-        party: stream and its deciders.
-        projections: over tagged events of the same table; they are the condition of the append.
-        decide: takes the state and the projections' states, and returns events.
-        load, attempts, metadata, idempotency_key: as in `transact_all` on this stream alone.
-
-    Raises:
-        InvalidInput: the layout keeps no tags; or what `Deciders.transact` raises it for.
-        StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
-            `Deciders.transact`.
-    """
-    if idempotency_key is not None:
-        check_key(idempotency_key)
-        check_access(party.deciders.access)
-    decided = _StreamAndQuery(
-        parties=(party,),
-        streams=party.deciders.streams,
-        projections=projections,
-        decision=partial(without_result, decide),
-        how=load,
-        key=idempotency_key,
-    ).decide(attempts=attempts, metadata=metadata)[1]
-    return replace(decided.parties[0], capacity=decided.capacity)
-
-
 @dataclass(frozen=True, kw_only=True)
-class _StreamAndQuery(OnStreams[R], Generic[R]):
+class OnStreamAndQuery(OnStreams[R], Generic[R]):
     """A decision on a stream and a query.
 
     It is confirmed if the stream, read after the model, is still as it was loaded.
@@ -79,12 +37,14 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
     projections: Mapping[str, Projection[Any]]
 
     def load(self) -> DecisionBase | Earlier[R, Any]:
+        """Load the stream's state, then the model."""
         (party,) = self.parties
         model = Decisions(store=self._tagged)
         loaded = (party.deciders.loader.load(party.stream, self.how),)
         return self._free(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
 
     def confirmed(self, base: DecisionBase) -> bool:
+        """Return whether the stream was read again after the model, and had not changed."""
         return base.confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:

@@ -48,6 +48,7 @@ from epochal.deciders.loop import (
     untagged,
     without_result,
 )
+from epochal.deciders.projections import Projection
 from epochal.deciders.snapshot_marks import marked
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
 from epochal.index.checkpoints import Moment
@@ -90,6 +91,9 @@ E3 = TypeVar("E3")
 R = TypeVar("R")
 T = TypeVar("T")
 
+NO_COMMAND: Final = object()
+"""Stands for a command that is not given: None may be a command."""
+
 _NEEDS_EVENTS: Final = (
     "needs events that make the state: once unfolds are replaced, nothing tells what was decided"
 )
@@ -103,7 +107,7 @@ class Decider(Generic[C, S, E]):
     Attributes:
         initial: the state of a stream without events.
         evolve: the state after one more event.
-        decide: the events that a command leads to in a state, and timers (`loop.Later`); none where there is
+        decide: the events that a command leads to in a state, and timers (`later`); none where there is
             nothing to do. It may raise the domain's own errors, which pass through.
     """
 
@@ -170,6 +174,7 @@ class Deciders(Generic[C, S, E]):
     def __post_init__(self) -> None:
         must_be_whole(self.attempts, "attempts", 1)
 
+    @overload
     def handle(
         self,
         stream: str,
@@ -179,33 +184,92 @@ class Deciders(Generic[C, S, E]):
         expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> Transacted[S, E]:
-        """Let the decider decide on a command, and store its events; see `transact`."""
-        return self.transact(
-            stream,
-            partial(self.decider.decide, command),
-            load=load,
-            expected=expected,
-            metadata=metadata,
-            idempotency_key=idempotency_key,
-        )
+    ) -> Transacted[S, E]: ...
 
-    def transact(
+    @overload
+    def handle(
         self,
         stream: str,
-        decide: Callable[[S], Answer[E]],
         *,
+        decide: Callable[[S], Answer[E]],
+        with_result: Literal[False] = False,
         load: Load | AllowStale = REQUIRE_LOAD,
         expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> Transacted[S, E]:
-        """Store the events that `decide` returns for the stream's latest state, exactly once.
+    ) -> Transacted[S, E]: ...
 
-        `decide` gets the state, and returns events and timers (`loop.Later`), none if there is nothing to do, or
-        `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
+    @overload
+    def handle(
+        self,
+        stream: str,
+        *,
+        decide: Callable[[S], tuple[R, Answer[E]]],
+        with_result: Literal[True],
+        load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, Transacted[S, E]]: ...
+
+    @overload
+    def handle(
+        self,
+        stream: str,
+        *,
+        decide: Callable[[S, Mapping[str, Any]], Answer[E]],
+        given: Mapping[str, Projection[Any]],
+        with_result: Literal[False] = False,
+        load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Transacted[S, E]: ...
+
+    @overload
+    def handle(
+        self,
+        stream: str,
+        *,
+        decide: Callable[[S, Mapping[str, Any]], tuple[R, Answer[E]]],
+        given: Mapping[str, Projection[Any]],
+        with_result: Literal[True],
+        load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, Transacted[S, E]]: ...
+
+    def handle(
+        self,
+        stream: str,
+        command: Any = NO_COMMAND,
+        *,
+        decide: Callable[..., Any] | None = None,
+        given: Mapping[str, Projection[Any]] | None = None,
+        with_result: bool = False,
+        load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Transacted[S, E] | tuple[Any, Transacted[S, E]]:
+        """Decide on a command in the stream's latest state, and store the events exactly once.
+
+        The decider's `decide` gets the command and the state. A function given as `decide` takes its place, and gets
+        the state. Either returns events and timers (`later`), none if there is nothing to do, or `WithAlso`. It is
+        called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
+            stream: name of the stream.
+            command: the command for the decider's `decide`.
+            decide: function that decides instead of the decider's `decide`, without a command.
+            given: projections of tagged events of the same table, by name. `decide` gets their states as its second
+                argument, and the events are stored only if no newer event matches them. The stream may be in them, too:
+                by events of its own that carry tags.
+            with_result: whether `decide` returns a pair of a result and the events. The answer is then a pair of the
+                result and the outcome. For a repeat under a key, `decide` is called again on the state of the first
+                call, made from all events before it, only for its result. Not with `given` and a key together: the
+                states of projections at the first call are not kept.
             load: how the state is loaded: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
                 taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
                 another try, and is never stored on.
@@ -220,44 +284,36 @@ class Deciders(Generic[C, S, E]):
 
         Raises:
             InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored; a
-                key that was used for an append, with a strategy that stores no events, or for events with tags.
+                key that was used for an append, with a strategy that stores no events, or for events with tags; with
+                `given`, a layout that keeps no tags.
             ConflictError: the stream is not what was expected; carries a `Conflict`.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
-            ConditionUnmet: a condition of what goes with the events (`loop.WithAlso`) does not hold.
+            ConditionUnmet: a condition of what goes with the events (`WithAlso`) does not hold.
             OutcomeUndetermined: a response was lost, and the evidence with it; or what a key was used for is pruned.
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.deciders.folding`.
         """
-        decision = partial(without_result, decide)
-        return self._decided(
-            stream,
-            decision,
-            load=load,
-            expected=expected,
-            metadata=metadata,
-            key=idempotency_key,
-            answers=False,
-        )[1]
-
-    def transact_result(
-        self,
-        stream: str,
-        decide: Callable[[S], tuple[R, Answer[E]]],
-        *,
-        load: Load | AllowStale = REQUIRE_LOAD,
-        expected: ExpectedVersion = ANY,
-        metadata: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[R, Transacted[S, E]]:
-        """Transact like `transact`, with a `decide` that also returns a result; return it with the outcome.
-
-        For a repeat `decide` is called again on the state of the first call, from all events before it, only for its
-        result.
-        """
-        return self._decided(
-            stream, decide, load=load, expected=expected, metadata=metadata, key=idempotency_key, answers=True
+        decision = decision_function(self.decider, command, decide, with_result=with_result)
+        if given is not None and decide is None:
+            raise InvalidInput("decide", "must be given with `given`, instead of a command")
+        if given is not None and with_result and idempotency_key is not None:
+            raise InvalidInput(
+                "with_result", "must not be combined with `given` and a key: leave one of them out"
+            )
+        if idempotency_key is not None:
+            check_access(self.access)
+        source = self._decision_source(given)(
+            parties=(self.on(stream, expected=expected),),
+            streams=self.streams,
+            decision=decision,
+            how=load,
+            key=self._key_of(stream, idempotency_key, joint=given is not None),
+            answers=with_result,
         )
+        result, outcome = source.decide(attempts=self.attempts, metadata=metadata)
+        transacted = replace(outcome.parties[0], capacity=outcome.capacity)
+        return (result, transacted) if with_result else transacted
 
     def query(
         self,
@@ -269,7 +325,7 @@ class Deciders(Generic[C, S, E]):
     ) -> R:
         """Return a view of the stream's state, latest or as of a version or moment.
 
-        It raises what loading in `transact` does.
+        It raises what loading in `handle` does.
 
         Args:
             projection: converts the state into the view.
@@ -285,9 +341,14 @@ class Deciders(Generic[C, S, E]):
             return projection(self.loader.folder.as_of(stream, as_of))
         return projection(self.loader.load(stream, load).state)
 
-    def on(self, stream: str) -> Party[S, E]:
-        """Return the stream with these rules, as a party to `transact_all`."""
-        return Party(deciders=self, stream=stream)
+    def on(self, stream: str, *, expected: ExpectedVersion = ANY) -> Party[S, E]:
+        """Return the stream with these rules, as a party to `handle_all`.
+
+        Args:
+            stream: name of the stream.
+            expected: what the stream must be when it is decided on, as in `handle`.
+        """
+        return Party(deciders=self, stream=stream, expected=expected)
 
     @cached_property
     def loader(self) -> Loader[S, E]:
@@ -302,40 +363,41 @@ class Deciders(Generic[C, S, E]):
         )
         return Loader(folder=folder, cache=self.cache)
 
-    def _decided(
-        self,
-        stream: str,
-        decision: Callable[[S], tuple[R, Answer[E]]],
-        *,
-        load: Load | AllowStale,
-        expected: ExpectedVersion,
-        metadata: Mapping[str, Any] | None,
-        key: str | None,
-        answers: bool,
-    ) -> tuple[R, Transacted[S, E]]:
-        """Run the decision loop on one stream; return the function's result and the outcome."""
-        check_expected(expected)
-        if key is not None:
-            check_access(self.access)
-        result, outcome = OnStreams(
-            parties=(self.on(stream),),
-            streams=self.streams,
-            decision=decision,
-            how=load,
-            expected=expected,
-            key=None if key is None else self.streams.decision_key(stream, key),
-            answers=answers,
-        ).decide(attempts=self.attempts, metadata=metadata)
-        return result, replace(outcome.parties[0], capacity=outcome.capacity)
+    def _decision_source(self, given: Mapping[str, Projection[Any]] | None) -> Callable[..., OnStreams[Any]]:
+        """Return what builds the source of a decision: on the stream alone, or on projections too."""
+        if given is None:
+            return OnStreams
+        from epochal.deciders.on_stream_and_query import OnStreamAndQuery  # noqa: PLC0415  most are on a stream alone
+
+        return partial(OnStreamAndQuery, projections=given)
+
+    def _key_of(self, stream: str, key: str | None, *, joint: bool) -> DecisionKey | str | None:
+        """Check a key, and return it as the decision's source takes it: of the stream, or of all that is decided on."""
+        if key is None:
+            return None
+        if not joint:
+            return self.streams.decision_key(stream, key)
+        check_key(key)
+        return key
 
 
 # No slots, as above.
 @dataclass(frozen=True, kw_only=True)
 class Party(Generic[S, E]):
-    """A stream, and the deciders whose rules its state is made by; made by `Deciders.on`."""
+    """A stream, and the deciders whose rules its state is made by; made by `Deciders.on`.
+
+    Attributes:
+        deciders: the deciders.
+        stream: name of the stream.
+        expected: what the stream must be when it is decided on.
+    """
 
     deciders: Deciders[Any, S, E]
     stream: str
+    expected: ExpectedVersion = ANY
+
+    def __post_init__(self) -> None:
+        check_expected(self.expected)
 
 
 # No slots, as above.
@@ -353,10 +415,11 @@ class AllTransacted(Generic[T]):
 
 
 @overload
-def transact_all(
+def handle_all(
     parties: tuple[Party[S, E], Party[S2, E2]],
     decide: Callable[[S, S2], tuple[Answer[E], Answer[E2]]],
     *,
+    with_result: Literal[False] = False,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
@@ -365,10 +428,11 @@ def transact_all(
 
 
 @overload
-def transact_all(
+def handle_all(
     parties: tuple[Party[S, E], Party[S2, E2], Party[S3, E3]],
     decide: Callable[[S, S2, S3], tuple[Answer[E], Answer[E2], Answer[E3]]],
     *,
+    with_result: Literal[False] = False,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
@@ -377,10 +441,11 @@ def transact_all(
 
 
 @overload
-def transact_all(
+def handle_all(
     parties: Sequence[Party[S, E]],
     decide: Callable[..., Sequence[Answer[E]]],
     *,
+    with_result: Literal[False] = False,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
@@ -388,51 +453,83 @@ def transact_all(
 ) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
 
 
-def transact_all(
-    parties: Sequence[Party[Any, Any]],
-    decide: Callable[..., Sequence[Sequence[Any]]],
+@overload
+def handle_all(
+    parties: tuple[Party[S, E], Party[S2, E2]],
+    decide: Callable[[S, S2], tuple[R, tuple[Answer[E], Answer[E2]]]],
     *,
+    with_result: Literal[True],
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
-) -> AllTransacted[Any]:
+) -> tuple[R, AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]]: ...
+
+
+@overload
+def handle_all(
+    parties: tuple[Party[S, E], Party[S2, E2], Party[S3, E3]],
+    decide: Callable[[S, S2, S3], tuple[R, tuple[Answer[E], Answer[E2], Answer[E3]]]],
+    *,
+    with_result: Literal[True],
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[R, AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]]: ...
+
+
+@overload
+def handle_all(
+    parties: Sequence[Party[S, E]],
+    decide: Callable[..., tuple[R, Sequence[Answer[E]]]],
+    *,
+    with_result: Literal[True],
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[R, AllTransacted[tuple[Transacted[S, E], ...]]]: ...
+
+
+def handle_all(
+    parties: Sequence[Party[Any, Any]],
+    decide: Callable[..., Any],
+    *,
+    with_result: bool = False,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> AllTransacted[Any] | tuple[Any, AllTransacted[Any]]:
     """Decide on the states of several streams, and store all of the events or none, exactly once.
 
     `decide` gets a state for each party, and returns a sequence of events for each, in their order; each may be
-    `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
+    `WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
 
     Args:
-        parties: at most 100, of one store, each another stream; 99 under a key.
-        load: how each state is loaded, as in `Deciders.transact`.
+        parties: streams and their deciders (`Deciders.on`): at most 100, of one store, each another stream; 99 under a
+            key.
+        decide: function that decides.
+        with_result: whether `decide` returns a pair of a result and the events. The answer is then a pair of the result
+            and the outcome, as in `Deciders.handle`.
+        load: how each state is loaded, as in `Deciders.handle`.
         attempts: number of decisions before `Contended` is raised.
-        metadata: metadata for the events of this decision, as in `Deciders.transact`.
+        metadata: metadata for the events of this decision, as in `Deciders.handle`.
         idempotency_key: identifies one decision on these streams together, in whatever order they are named, as in
-            `Deciders.transact` for one.
+            `Deciders.handle` for one.
 
     Raises:
         InvalidInput: parties of several stores, or a stream twice; the layout can append to one stream at a time only;
-            or what `Deciders.transact` raises it for.
+            or what `Deciders.handle` raises it for.
+        ConflictError: a stream is not what was expected of it (`Deciders.on`).
         StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
-            `Deciders.transact`.
+            `Deciders.handle`.
     """
-    decision = partial(without_result, decide)
-    return _several(parties, decision, load, idempotency_key).decide(attempts=attempts, metadata=metadata)[1]
-
-
-def transact_all_result(
-    parties: Sequence[Party[Any, Any]],
-    decide: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
-    *,
-    load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = ATTEMPTS,
-    metadata: Mapping[str, Any] | None = None,
-    idempotency_key: str | None = None,
-) -> tuple[R, AllTransacted[tuple[Transacted[Any, Any], ...]]]:
-    """Transact like `transact_all` with a `decide` that also returns a result; return it and the outcome."""
-    return _several(parties, decide, load, idempotency_key, answers=True).decide(
-        attempts=attempts, metadata=metadata
-    )
+    decision = decide if with_result else partial(without_result, decide)
+    source = _several(parties, decision, load, idempotency_key, answers=with_result)
+    result, outcome = source.decide(attempts=attempts, metadata=metadata)
+    return (result, outcome) if with_result else outcome
 
 
 def _several(
@@ -441,7 +538,7 @@ def _several(
     load: Load | AllowStale,
     key: str | None,
     *,
-    answers: bool = False,
+    answers: bool,
 ) -> OnStreams[R]:
     """Check the parties of a joint decision, and build its source."""
     must_be_list(Party, parties, "parties")
@@ -517,7 +614,7 @@ class DecisionBase:
 
     Attributes:
         loaded: states of the streams.
-        model: states of projections, if the decision is on those too (`transact_with`).
+        model: states of projections, if the decision is on those too (`given`).
         confirmed: whether the store has shown all of it in this call, at one moment.
     """
 
@@ -534,7 +631,6 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         decision: answers with the events of each party; with those of its own stream where that is the only one.
         key: of that stream alone, where it is; else of all streams together.
         answers: an answer of `decision` is wanted, of an earlier call too.
-        expected: what the stream must be that is decided on, where it is one.
         joint: an answer is for each party, and rests on all of them.
     """
 
@@ -544,7 +640,6 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     how: Load | AllowStale
     key: DecisionKey | str | None = None
     answers: bool = False
-    expected: ExpectedVersion = ANY
     joint: bool = False
 
     @property
@@ -586,9 +681,9 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
         An error of a joint decision is kept: it stands only if all streams were as it saw them at one moment.
         """
-        if not self.joint:
-            _check_is(self.parties[0].stream, self.expected, token_of(base.loaded[0].known))
         try:
+            for party, loaded in zip(self.parties, base.loaded, strict=True):
+                _check_is(party.stream, party.expected, token_of(loaded.known))
             result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
             streams = {
                 party.stream: _plan_stream(party, loaded, decision)
@@ -769,6 +864,25 @@ def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, 
         before, events = loader.folder.replay(stream, written)
         state = loader.folder.fold(before, events)
     return before, Transacted(state=state, events=events, token=written.token, replayed=True)
+
+
+def decision_function(
+    decider: Decider[Any, Any, Any], command: object, decide: Callable[..., Any] | None, *, with_result: bool
+) -> Callable[..., tuple[Any, Any]]:
+    """Return the function that decides and returns a result and events: the decider's own, or the caller's.
+
+    Raises:
+        InvalidInput: there is neither a command nor a function, or both; or no function that returns a result.
+    """
+    if decide is None:
+        if command is NO_COMMAND:
+            raise InvalidInput("command", "must be given, or a function as `decide`")
+        if with_result:
+            raise InvalidInput("decide", "must be given with `with_result`, instead of a command")
+        return partial(without_result, partial(decider.decide, command))
+    if command is not NO_COMMAND:
+        raise InvalidInput("decide", "must not be given with a command, on which the decider decides")
+    return decide if with_result else partial(without_result, decide)
 
 
 def check_access(access: Access[Any, Any]) -> None:

@@ -6,16 +6,28 @@ async with AsyncPlace() as place:
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import reads, writes
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.deciders import ONE_BATCH, AggregateDeciders, Policy, StateCodec
 from epochal.contrib.event_store_adapter.store import AggregateStore
-from epochal.lazy_dataclasses import dataclass
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loop import ATTEMPTS
+from epochal.deciders.on_streams import Decider
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.kinds import must_be
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from epochal.contrib.event_store_adapter.deciders import AggregateTransacted, Standing
+    from epochal.contrib.event_store_adapter.model import AggregateId
+    from epochal.deciders.loop import Answer
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +53,78 @@ class AsyncAggregates:
     retire = writes(AggregateStore.retire)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AsyncAggregateDeciders(Generic[C, S, E]):
     """Deciders on aggregates for asynchronous programs: each method awaits that of `AggregateDeciders`.
 
     It raises the same errors.
 
     Attributes:
-        deciders: the deciders, over the `store` of an `AsyncAggregates`.
+        store: the aggregates, of an `AsyncPlace` or in memory.
+        decider, codec, state, policy, attempts: as of `AggregateDeciders`.
     """
 
-    deciders: AggregateDeciders[C, S, E]
+    store: AsyncAggregates
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    state: StateCodec[S]
+    policy: Policy = ONE_BATCH
+    attempts: int = ATTEMPTS
+    deciders: AggregateDeciders[C, S, E] = field(init=False, repr=False, compare=False)
 
-    handle = writes(AggregateDeciders[C, S, E].handle, of="deciders")
-    transact = writes(AggregateDeciders[C, S, E].transact, of="deciders")
-    transact_result = writes(AggregateDeciders[C, S, E].transact_result, of="deciders")
+    def __post_init__(self) -> None:
+        must_be(AsyncAggregates, self.store, "store", "an AsyncAggregates")
+        object.__setattr__(self, "deciders", self._blocking())
+
+    def _blocking(self) -> AggregateDeciders[C, S, E]:
+        """Build the deciders whose calls are awaited."""
+        return AggregateDeciders(
+            store=self.store.store,
+            decider=self.decider,
+            codec=self.codec,
+            state=self.state,
+            policy=self.policy,
+            attempts=self.attempts,
+        )
+
+    if TYPE_CHECKING:  # type checkers cannot follow `writes` through the forms of `handle`
+
+        @overload
+        async def handle(
+            self,
+            aggregate: AggregateId,
+            command: C,
+            *,
+            known: Standing[S] | None = None,
+            idempotency_key: str | None = None,
+        ) -> AggregateTransacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            aggregate: AggregateId,
+            *,
+            decide: Callable[[S], Answer[E]],
+            with_result: Literal[False] = False,
+            known: Standing[S] | None = None,
+            idempotency_key: str | None = None,
+        ) -> AggregateTransacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            aggregate: AggregateId,
+            *,
+            decide: Callable[[S], tuple[R, Answer[E]]],
+            with_result: Literal[True],
+            known: Standing[S] | None = None,
+            idempotency_key: str | None = None,
+        ) -> tuple[R, AggregateTransacted[S, E]]: ...
+
+        async def handle(self, aggregate: AggregateId, command: Any = None, **options: Any) -> Any:
+            """Decide as the blocking form does."""
+
+    else:
+        handle = writes(AggregateDeciders.handle, of="deciders")
     load = reads(AggregateDeciders[C, S, E].load, of="deciders")
     query = reads(AggregateDeciders[C, S, E].query, of="deciders")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
 from epochal.codec import json
 from epochal.contrib.event_store_adapter.model import (
@@ -47,10 +47,9 @@ from epochal.deciders.loop import (
     Earlier,
     Moved,
     decision_of,
-    without_result,
 )
 from epochal.deciders.mismatch import Mismatch
-from epochal.deciders.on_streams import Decider
+from epochal.deciders.on_streams import NO_COMMAND, Decider, decision_function
 from epochal.deciders.snapshot_marks import (
     NOT_READ,
     UNMARKED,
@@ -272,6 +271,7 @@ class AggregateDeciders(Generic[C, S, E]):
         must_be_plain(self.policy, "policy")
         must_be_whole(self.attempts, "attempts", 1)
 
+    @overload
     def handle(
         self,
         aggregate: AggregateId,
@@ -279,27 +279,53 @@ class AggregateDeciders(Generic[C, S, E]):
         *,
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
-    ) -> AggregateTransacted[S, E]:
-        """Let the decider decide on a command, and store its events; see `transact`."""
-        decide = partial(self.decider.decide, command)
-        return self.transact(aggregate, decide, known=known, idempotency_key=idempotency_key)
+    ) -> AggregateTransacted[S, E]: ...
 
-    def transact(
+    @overload
+    def handle(
         self,
         aggregate: AggregateId,
-        decide: Callable[[S], Answer[E]],
         *,
+        decide: Callable[[S], Answer[E]],
+        with_result: Literal[False] = False,
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
-    ) -> AggregateTransacted[S, E]:
-        """Load an aggregate's state, and append the events that `decide` returns for it, once.
+    ) -> AggregateTransacted[S, E]: ...
 
-        `decide` is called again whenever another writer was faster, so it must be free of side effects.
+    @overload
+    def handle(
+        self,
+        aggregate: AggregateId,
+        *,
+        decide: Callable[[S], tuple[R, Answer[E]]],
+        with_result: Literal[True],
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, AggregateTransacted[S, E]]: ...
+
+    def handle(
+        self,
+        aggregate: AggregateId,
+        command: Any = NO_COMMAND,
+        *,
+        decide: Callable[[S], Any] | None = None,
+        with_result: bool = False,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
+    ) -> AggregateTransacted[S, E] | tuple[Any, AggregateTransacted[S, E]]:
+        """Decide on a command in the aggregate's latest state, and append the events exactly once.
+
+        The decider's `decide` gets the command and the state; a function given as `decide` takes its place, and gets
+        the state. Either is called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
-            decide: function from the state to the events to append.
-            known: state and lock from before, which may be old: the transaction is no less safe for it. None loads
-                them.
+            aggregate: id of the aggregate.
+            command: the command for the decider's `decide`.
+            decide: function that decides instead of the decider's `decide`, without a command.
+            with_result: whether `decide` returns a pair of a result and the events. The answer is then a pair of the
+                result and the outcome. For a repeat under a key, `decide` is called again on the state of the first
+                call, made from all events before it, only for its result.
+            known: state and lock from before, which may be old: the decision is no less safe for it. None loads them.
             idempotency_key: key of one decision on its aggregate: for 24 hours, a repeat of the command with its key is
                 answered like the first, whatever the aggregate is by then, and its events are there once. The key alone
                 tells a repeat, not the command. A decision that stored nothing is made again.
@@ -312,26 +338,10 @@ class AggregateDeciders(Generic[C, S, E]):
             EventsPruned: the snapshot is out of date, and events that would stand in for it are missing.
             CorruptData, UnknownType: the state cannot be made.
         """
-        return self._on(
-            aggregate, partial(without_result, decide), known, idempotency_key, answers=False
-        ).decide(attempts=self.attempts)[1]
-
-    def transact_result(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], tuple[R, Answer[E]]],
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[R, AggregateTransacted[S, E]]:
-        """Run `transact` with a `decide` that also returns a result; return the result that stands.
-
-        It is the result of the decision whose events were stored. For a repeat, `decide` is called again on the state
-        of the first call, made from all events before it, for its result alone.
-        """
-        return self._on(aggregate, decide, known, idempotency_key, answers=True).decide(
-            attempts=self.attempts
-        )
+        decision = decision_function(self.decider, command, decide, with_result=with_result)
+        source = self._on(aggregate, decision, known, idempotency_key, answers=with_result)
+        result, transacted = source.decide(attempts=self.attempts)
+        return (result, transacted) if with_result else transacted
 
     def _on(
         self,

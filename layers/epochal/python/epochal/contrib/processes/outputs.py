@@ -27,7 +27,7 @@ from epochal.contrib.publish.cloudevents import cloud_event
 from epochal.contrib.publish.cloudevents import message as message_of
 from epochal.deciders.access import UNOPTIMIZED, Access
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.deciders.on_streams import Decider, Deciders, transact_all
+from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.events import FeedEvent
 from epochal.layout.registry import source_of
@@ -350,7 +350,7 @@ class Inbox:
         apart: frozenset[str] = frozenset()
         while True:
             take = partial(self.process.take, stream, source, given, apart=apart)
-            why, _ = self.instances.transact_result(stream, take)
+            why, _ = self.instances.handle(stream, decide=take, with_result=True)
             if why != "copy" or (found := self._apart(stream, source, given)) <= apart:
                 return why
             apart = found
@@ -433,7 +433,7 @@ class Outbox:
     def _noted(self, stream: str, noted: int, below: int) -> None:
         """Append a note that outputs below an index have been performed, unless there is one already."""
         if below > noted:
-            self.instances.transact(stream, partial(_note, below=below))
+            self.instances.handle(stream, decide=partial(_note, below=below))
 
     def _perform(self, rules: Process, event: FeedEvent) -> bool:
         """Perform one output; return whether a note of this was appended with it."""
@@ -464,7 +464,7 @@ class Outbox:
         except InvalidInput as error:
             raise InvalidInput(told["to"], "must return None, or an event of the codec") from error
         note = partial(_note, below=below, events=[came])
-        self.instances.transact(event.stream, note)
+        self.instances.handle(event.stream, decide=note)
         return True
 
     def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> bool:
@@ -492,7 +492,7 @@ class Outbox:
             streams=self.streams, decider=target.decider, codec=target.codec, access=target.access
         )
         try:
-            transact_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
+            handle_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
         except StreamDeleted as error:
             self._gone(event, told, error)
         return True
@@ -504,7 +504,7 @@ class Outbox:
         """
         below = event.index + 1
         gone = _refused(told, error, below, str(error))
-        self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
+        self.instances.handle(event.stream, decide=lambda found: () if found.performed >= below else [gone])
 
 
 def _target(rules: Process, name: str) -> Any:
