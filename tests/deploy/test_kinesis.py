@@ -35,10 +35,9 @@ def changes(deployment: LocalDeployment) -> Iterator[str]:
         for each in functions.list_event_source_mappings(FunctionName=INDEXER)["EventSourceMappings"]
         if f":table/{TABLE}/" in each["EventSourceArn"]
     ]
+    assert usual
     kinesis.create_stream(StreamName="changes", ShardCount=1)
     arn = kinesis.describe_stream_summary(StreamName="changes")["StreamDescriptionSummary"]["StreamARN"]
-    for each in usual:
-        functions.update_event_source_mapping(UUID=each, Enabled=False)
     made = functions.create_event_source_mapping(
         FunctionName=INDEXER,
         EventSourceArn=arn,
@@ -47,7 +46,8 @@ def changes(deployment: LocalDeployment) -> Iterator[str]:
         FunctionResponseTypes=["ReportBatchItemFailures"],
         FilterCriteria={"Filters": [{"Pattern": each} for each in heads_sent(pages_source(TABLE), TABLE)]},
     )
-    assert usual
+    for each in usual:
+        functions.update_event_source_mapping(UUID=each, Enabled=False)
     yield "changes"
     functions.delete_event_source_mapping(UUID=made["UUID"])
     for each in usual:

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from epochal.contrib.local.deploy import LocalDeployment
-from epochal.contrib.timers.protocol import read_wake_up
+from epochal.contrib.timers.protocol import BEGINNING, Wake, read_wake_up
 from epochal.layout.tables import READ_MODELS, TIMERS
 from epochal.model.events import Event
+from epochal.model.moments import Ticks
 from epochal.model.tags import Query, QueryItem
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
-from tests.deploy.conftest import UNPAID
 from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
 from tests.support.permissions import on
 from tests.surfaces.stacks.test_timers import FIRING
@@ -117,27 +117,40 @@ def test_what_is_far_off_is_a_schedule_that_wakes_the_function_and_is_gone(
 
 
 def test_a_tick_fires_what_no_wake_up_came_for(furnished: LocalDeployment, streams: Streams) -> None:
-    """Its wake-up is purged before it comes. So is that of the order that nobody pays, unless that has come by then."""
-    until(lambda: "$timer-fired" in types(streams, f"checkout-{UNPAID}"))
+    """Its wake-up is taken out of the queue before it comes; those of other timers stay there."""
     sqs, functions = furnished.endpoint.clients("sqs", "lambda")
     mapping = functions.list_event_source_mappings(FunctionName=NAME)["EventSourceMappings"][0]["UUID"]
     with _disabled(functions, mapping):
         past = datetime.now(UTC) - timedelta(minutes=30)
         streams.append("Loan-3", [later("reminder", [Event.json("Reminded", {})], at=past)])
         until(lambda: [each for each in items(furnished) if "#Loan-3#" in each])
-        sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=NAME)["QueueUrl"])
+        until(lambda: _take_wake_up(sqs, "Loan-3"))
     answer = functions.invoke(FunctionName=NAME, Payload=b"{}")
     assert "FunctionError" not in answer
-    assert json.loads(answer["Payload"].read()) == {"fired": 1}
+    assert json.loads(answer["Payload"].read())["fired"] >= 1
     assert types(streams, "Loan-3") == ["$timer-set", "Reminded", "$timer-fired"]
+
+
+def _take_wake_up(sqs: Any, stream: str) -> bool:
+    """Delete the wake-up of a stream's timer from the queue that all timers share, if it is there."""
+    url = sqs.get_queue_url(QueueName=NAME)["QueueUrl"]
+    messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=1)
+    for message in messages.get("Messages", []):
+        timer = read_wake_up(message["Body"]).timer
+        if timer is not None and timer.stream == stream:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            return True
+    return False
 
 
 @contextmanager
 def _disabled(functions: Any, mapping: str) -> Iterator[None]:
     functions.update_event_source_mapping(UUID=mapping, Enabled=False)
     time.sleep(1)
-    yield
-    functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+    try:
+        yield
+    finally:
+        functions.update_event_source_mapping(UUID=mapping, Enabled=True)
 
 
 @pytest.mark.parametrize("name", ["timers", "reaction-timers"])
@@ -150,10 +163,14 @@ def test_under_its_role_a_function_can_do_what_the_templates_say_and_nothing_els
     assert allowed_on_tables(wearing) == (FIRING if name == "timers" else arming)
     sqs, queues = wearing.client("sqs"), furnished.endpoint.client("sqs")
     urls = {each: queues.get_queue_url(QueueName=each)["QueueUrl"] for each in (NAME, f"{NAME}-failed")}
-    can = {each: allowed(sqs.send_message, QueueUrl=url, MessageBody="{}") for each, url in urls.items()}
+    # A wake-up that finds nothing: whatever else is sent there fails in the function that other tests use.
+    none_due = Wake(shard=0, since=BEGINNING, until=Ticks(1)).body
+    can = {each: allowed(sqs.send_message, QueueUrl=url, MessageBody=none_due) for each, url in urls.items()}
     assert can == {NAME: True, f"{NAME}-failed": False}
     asked = {"FlexibleTimeWindow": {"Mode": "OFF"}, "ScheduleExpression": "at(2030-01-01T00:00:00)"}
     target = {"Arn": "arn:aws:sqs:us-east-1:000000000000:q", "RoleArn": "arn:aws:iam::000000000000:role/r"}
     schedule = partial(wearing.client("scheduler").create_schedule, Name=f"by-{name}", Target=target, **asked)
     assert allowed(schedule, GroupName=NAME) is (name == "reaction-timers")
     assert not allowed(wearing.client("scheduler").delete_schedule, Name="by-reaction-timers", GroupName=NAME)
+    if name == "reaction-timers":
+        furnished.endpoint.client("scheduler").delete_schedule(Name=f"by-{name}", GroupName=NAME)
