@@ -44,10 +44,10 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     feed, search = deployment.feed, arguments.get("search", "")
     categories: dict[tuple[str, str], dict[str, int]] = {}
     for tail in feed.partitions():
-        layout, known = layout_of(tail.partition).name, feed.categories(tail.partition)
+        layout, categories_of_partition = layout_of(tail.partition).name, feed.categories(tail.partition)
         for item in reversed(latest(feed, tail, RECENT)):
             if item.stream.startswith(search):
-                named = categories.setdefault((layout, known.of(item.stream)), {})
+                named = categories.setdefault((layout, categories_of_partition.of(item.stream)), {})
                 named.setdefault(item.stream, tail.partition)
     return {"search": search, "categories": categories, "places": places(deployment, search), "read": RECENT}
 
@@ -144,11 +144,17 @@ def show_conversation(deployment: Deployment, arguments: Mapping[str, str]) -> d
     `at` is an event of it, as `Stream@index`: the event, its neighbours and its causes are read by their places,
     however old they are.
     """
-    wanted, count = arguments.get("id", "").strip(), whole(arguments, "items", SEARCHED, MOST)
-    event_id = arguments.get("at", "").strip() or wanted
-    near = list(_near(deployment, event_id)) if wanted else []
-    roots = tree(conversation(deployment.feed, wanted, count, near)) if wanted else []
-    return {"id": wanted, "at": event_id, "items": count, "roots": roots, "more": min(10 * count, MOST)}
+    correlation_id, count = arguments.get("id", "").strip(), whole(arguments, "items", SEARCHED, MOST)
+    event_id = arguments.get("at", "").strip() or correlation_id
+    near = list(_near(deployment, event_id)) if correlation_id else []
+    roots = tree(conversation(deployment.feed, correlation_id, count, near)) if correlation_id else []
+    return {
+        "id": correlation_id,
+        "at": event_id,
+        "items": count,
+        "roots": roots,
+        "more": min(10 * count, MOST),
+    }
 
 
 def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
@@ -304,11 +310,11 @@ def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[
         )
     if models:
         kinds["models"] = models, generations_in
-    found = {}
+    named = {}
     for kind, (table, names) in kinds.items():
         page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
-        found[kind] = (names(page.items), page.last is None)
-    return found
+        named[kind] = (names(page.items), page.last is None)
+    return named
 
 
 # Read models: a generation, its checkpoint in a stream, and its documents, by key and by secondary keys.

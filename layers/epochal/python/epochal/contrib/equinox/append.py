@@ -157,10 +157,10 @@ def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal 
         doubtful = doubtful or reply.ambiguous
         if reply.failed[-1]:
             return Refusal(items=reply.items[-1:], ambiguous=doubtful)
-        left = uncalved(reply, rest)
-        if left is None:
+        remaining = uncalved(reply, rest)
+        if remaining is None:
             return None
-        rest = left
+        rest = remaining
 
 
 def append(
@@ -182,23 +182,23 @@ def append(
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
     begin = expected_head(expected) if start is UNREAD else start
-    known: TipOrToken
+    base: TipOrToken
     if begin is UNREAD:
         tip = yield from load_tip(table, batch.stream)
         if not accepts(expected, tip):
             return (yield from _too_late(table, batch, expected, tip))
-        known = tip
+        base = tip
     else:
-        known = begin
+        base = begin
     repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
-        result = yield from append_on(table, batch, known, calving, repeatable=repeatable)
+        result = yield from append_on(table, batch, base, calving, repeatable=repeatable)
         if not isinstance(result, Conflict):
             return result
         tip = refusing_head(result)
         if not accepts(expected, tip):
             return result
-        known = tip
+        base = tip
         if not batch.count:
             batch = replace(batch, etag=retry_etag(batch.etag, tip))
 
@@ -234,10 +234,10 @@ def settle(
 
 def decided(key: decision_keys.DecisionKey, head: Tip, since: int) -> Steps[Appended | Undetermined | None]:
     """Return how a decision under a key ended, from index `since` on; None if there is none."""
-    found = yield from find(key.table, head, key.append_id, since, or_later=True)
-    if isinstance(found, MarkedAppend):
-        return _decided(head, found)
-    return Undetermined(first=since) if found is Earlier.PRUNED else None
+    marked = yield from find(key.table, head, key.append_id, since, or_later=True)
+    if isinstance(marked, MarkedAppend):
+        return _decided(head, marked)
+    return Undetermined(first=since) if marked is Earlier.PRUNED else None
 
 
 def _settle(
@@ -360,15 +360,15 @@ def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Ste
         InvalidInput: an append under the same idempotency key holds other events.
     """
     end = tip.version if or_later else at + 1
-    found = _in_span(tip.span.since(at), wanted)
-    if found is not None:
-        return found
+    marked = _in_span(tip.span.since(at), wanted)
+    if marked is not None:
+        return marked
     if at >= tip.span.base:
         return Earlier.ABSENT
     for _ in range(LOOKS):
-        there = yield from _in_calves(table, tip, wanted, at, min(end, tip.span.base))
-        if there is not Earlier.PRUNED or (yield from _is_pruned(table, tip.stream, at)):
-            return there
+        calved = yield from _in_calves(table, tip, wanted, at, min(end, tip.span.base))
+        if calved is not Earlier.PRUNED or (yield from _is_pruned(table, tip.stream, at)):
+            return calved
     return Earlier.PRUNED
 
 
@@ -392,9 +392,9 @@ def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[
             table, tip.stream, 0, end - 1, forward=False, limit=limit, after=last
         )
         for span in map(read_span, reply.items):
-            found = _in_span(span.since(at).before(end), wanted)
-            if found is not None:
-                return found
+            marked = _in_span(span.since(at).before(end), wanted)
+            if marked is not None:
+                return marked
             if span.next >= uncovered:
                 uncovered = min(uncovered, span.base)
             if uncovered <= at:
@@ -489,18 +489,18 @@ class TipAttempts:
             if isinstance(reply, Done):
                 return token
             if isinstance(reply, Refusal):
-                tip, said = reply.items
+                tip, response = reply.items
                 return UnfoldsRefused(
-                    head=self.load() if said is not None else _read(tip),
-                    seen=seen if said is None else read_record(said),
+                    head=self.load() if response is not None else _read(tip),
+                    seen=seen if response is None else read_record(response),
                     etag=token.etag,
                 )
             known = yield from self._emptied(known, token.size)
 
     def is_pruned(self, head: Tip, since: int) -> Steps[bool]:
         """Whether events that may hold the append, from index `since` on, are pruned; see `find`."""
-        found = yield from find(self.table, head, self.batch.append_id, since, or_later=True)
-        return found is Earlier.PRUNED
+        marked = yield from find(self.table, head, self.batch.append_id, since, or_later=True)
+        return marked is Earlier.PRUNED
 
     def _emptied(self, known: TipOrToken, size: int) -> Steps[TipOrToken]:
         """Put a Tip's events into a calf to make room for unfolds, and return the Tip or token after that.
@@ -514,8 +514,8 @@ class TipAttempts:
         if isinstance(known, Token) and known.etag != tip.etag:
             return known  # the next try is refused, and says what the Tip is
         bare = replace(self.batch, unfolds=None, etag=retry_etag(self.batch.etag, tip))
-        left = yield from calve_and_write(self.table, bare, tip, self.calving)
-        return left if isinstance(left, Token) else known
+        outcome = yield from calve_and_write(self.table, bare, tip, self.calving)
+        return outcome if isinstance(outcome, Token) else known
 
 
 def _read(item: Item | None) -> Steps[Tip | None]:

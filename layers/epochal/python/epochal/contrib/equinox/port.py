@@ -74,8 +74,8 @@ def stand(head: Tip, start: int | None, *, forward: bool = True) -> TipCursor:
         start: index of the first event to read; None for the first event, or the last one in a backward read.
     """
     if forward:
-        at = max(start or 0, head.low_water)
-        return TipCursor(head=head, at=at, forward=True, located=at == 0)
+        start_index = max(start or 0, head.low_water)
+        return TipCursor(head=head, at=start_index, forward=True, located=start_index == 0)
     last = head.version if start is None else min(start + 1, head.version)
     return TipCursor(head=head, at=last, forward=False)
 
@@ -289,10 +289,10 @@ def end(item: Item) -> End | None:
     following, pruned = read_number(item, "n"), read_number(item, "l") or 0
     if following is None or not 0 <= pruned <= following:
         raise CorruptData(f"{item['p']['S']}: a Tip whose n and l do not fit each other")
-    left: RemovalKind = "deleted" if "z" in item else "pruned"
-    if left == "pruned" and 0 < following == pruned and "u" not in item:
-        left = "emptied"
-    return End(item["p"]["S"], following, pruned, left=left)
+    kind: RemovalKind = "deleted" if "z" in item else "pruned"
+    if kind == "pruned" and 0 < following == pruned and "u" not in item:
+        kind = "emptied"
+    return End(item["p"]["S"], following, pruned, left=kind)
 
 
 def stored(item: Item) -> Span | None:

@@ -83,8 +83,8 @@ def delete(
         if not accepts(expected, tip):
             return conflict_at(tip)
         empty = StoredSpan(base=tip.version)
-        gone = replace(tip, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
-        tip, settled = yield from _replace(table, tip, gone, etag)
+        tombstone = replace(tip, low_water=tip.version, span=empty, unfolds=(), deleted=not leave_open)
+        tip, settled = yield from _replace(table, tip, tombstone, etag)
         if settled:
             break
     if tip is None:
@@ -124,8 +124,8 @@ def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | 
         return wanted, True
     if reply.item is None:
         return None, False
-    found = read_tip(reply.item)
-    return found, reply.ambiguous and _follows(found, wanted)
+    present = read_tip(reply.item)
+    return present, reply.ambiguous and _follows(present, wanted)
 
 
 def _follows(tip: Tip, wanted: Tip) -> bool:
@@ -214,9 +214,9 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
             if version_of((yield from load_tip(into, stream))) > reached:
                 continue  # another has copied and pruned them meanwhile
             raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
-        at: TipOrToken = target
+        base: TipOrToken = target
         for span in spans:
-            at = yield from _copy(into, stream, span.before(before), at, next(etags))
+            base = yield from _copy(into, stream, span.before(before), base, next(etags))
 
 
 def _copy(into: str, stream: str, span: StoredSpan, target: TipOrToken, etag: str) -> Steps[TipOrToken]:

@@ -491,8 +491,8 @@ def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now:
         for item in reply.items:
             passed += 1
             if passed > retention.keep and retired < AT_ONCE:
-                done = yield _retired(site, item, retention, now)
-                retired += isinstance(done, ops.Done)
+                outcome = yield _retired(site, item, retention, now)
+                retired += isinstance(outcome, ops.Done)
         if reply.last is None or passed >= retention.keep + AT_ONCE:
             return retired
         last = reply.last

@@ -111,11 +111,13 @@ class AggregateTypes:
         Otherwise the id would stand for an aggregate of another type.
         """
         kind, aid = aggregate.type, str(aggregate)
-        found = self.read(aid)
-        if found == aggregate:
+        parsed = self.read(aid)
+        if parsed == aggregate:
             return
-        if found is not None and found.type in self._types:
-            raise InvalidInput("type", f"{aid} is an id of the declared type {found.type!r}, not of {kind!r}")
+        if parsed is not None and parsed.type in self._types:
+            raise InvalidInput(
+                "type", f"{aid} is an id of the declared type {parsed.type!r}, not of {kind!r}"
+            )
         raise InvalidInput("type", f"{kind!r} holds - and is not among the types declared for these tables")
 
     @property
@@ -443,9 +445,9 @@ def bare(*members: str, variants: bool = False) -> Form:
             raise InvalidInput(
                 "data", "may not have the members type and data alone: it would be taken for wrapped"
             )
-        found = _type(value)
-        if (members or variants) and found != kind:
-            says = f"says {found!r}" if found else "does not say it"
+        type_name = _type(value)
+        if (members or variants) and type_name != kind:
+            says = f"says {type_name!r}" if type_name else "does not say it"
             raise InvalidInput(
                 "data", f"must name the type {kind!r} itself ({', '.join(members)}), and {says}"
             )

@@ -47,9 +47,9 @@ def open_aggregates(
     settings = Settings.of(
         journal_table=journal, snapshot_table=snapshot, journal_shards=shards, aggregate_types=types
     )
-    found = opened(place.opened(settings))
-    site = replace(found.site, keys=replace(found.site.keys, hash=hash_of(keys)))
-    return replace(found, site=replace(site, serializer=serializer_of(serializer)))
+    store = opened(place.opened(settings))
+    site = replace(store.site, keys=replace(store.site.keys, hash=hash_of(keys)))
+    return replace(store, site=replace(site, serializer=serializer_of(serializer)))
 
 
 def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:

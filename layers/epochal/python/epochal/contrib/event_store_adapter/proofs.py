@@ -44,11 +44,11 @@ class AggregateWriter:
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
         events = [AggregateEvent(type=KIND, data=body(number)) for number in numbers]
-        made = self.store.try_append(
+        appended = self.store.try_append(
             self._id(), events, snapshot=b"{}", expected=at or ANY, idempotency_key=key
         )
-        replayed = isinstance(made, AggregateAppended) and made.replayed
-        return outcome(made=isinstance(made, AggregateAppended), replayed=replayed)
+        replayed = isinstance(appended, AggregateAppended) and appended.replayed
+        return outcome(made=isinstance(appended, AggregateAppended), replayed=replayed)
 
     def read(self) -> list[int]:  # noqa: D102
         return [json.loads(event.data)["n"] for event in self.store.events_after(self._id(), 0)]

@@ -99,8 +99,8 @@ def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
         reply = yield _range(site, wanted.aggregate, ranges)
         by_number = _numbered(item for item in reply.items if wanted.holds(item))
         numbers = takewhile(by_number.__contains__, range(wanted.first, wanted.last + 1))
-        if taken := [by_number[seq_nr] for seq_nr in numbers]:
-            return taken
+        if contiguous := [by_number[seq_nr] for seq_nr in numbers]:
+            return contiguous
     batch = replace(wanted, last=min(wanted.last, wanted.first + BATCH_KEYS - 1))
     return (yield from events(site, batch, "table"))
 

@@ -228,11 +228,11 @@ class EpochalDCBRecorder(DCBRecorder):
         """
         with as_the_library_has_them():
             end, _ = self._end()
-        found = self._sequenced(query or DCBQuery(), after or 0, end)
+        sequenced = self._sequenced(query or DCBQuery(), after or 0, end)
         if limit is None:
-            return SimpleDCBReadResponse(found, end or None)
-        taken = list(islice(found, max(limit, 0)))
-        return SimpleDCBReadResponse(iter(taken), taken[-1].position if taken else None)
+            return SimpleDCBReadResponse(sequenced, end or None)
+        events = list(islice(sequenced, max(limit, 0)))
+        return SimpleDCBReadResponse(iter(events), events[-1].position if events else None)
 
     def subscribe(
         self, query: DCBQuery | None = None, *, after: int | None = None
@@ -281,13 +281,13 @@ class EpochalDCBRecorder(DCBRecorder):
             QueryItem(types=frozenset(item.types), tags=frozenset(self._prefix + tag for tag in item.tags))
             for item in query.items or [DCBQueryItem()]
         ]
-        wanted = Query(items=tuple(items))
+        tagged_query = Query(items=tuple(items))
         if after >= end:
             return iter(())
         if end - after > self._near and all(item.tags for item in items):
-            return iter(self._by_tags(wanted, after, end))
+            return iter(self._by_tags(tagged_query, after, end))
         log = self._streams.read(self._log, start=after, limit=end - after)
-        return (each for each in log if wanted.matches(each.type, each.tags))
+        return (each for each in log if tagged_query.matches(each.type, each.tags))
 
     def _by_tags(self, query: Query, after: int, end: int) -> Sequence[Recorded]:
         """Read the matching events between two numbers from the pages of the query's tags.
@@ -295,15 +295,17 @@ class EpochalDCBRecorder(DCBRecorder):
         The tags are read again until no transaction has changed them meanwhile.
         """
         for _ in range(ATTEMPTS):
-            seen = self._streams.tagged.read(query)
-            tags = [(f"{TAG_STREAMS}{tag}", reached.token) for tag, reached in seen.position.seen.items()]
+            result = self._streams.tagged.read(query)
+            tags = [(f"{TAG_STREAMS}{tag}", reached.token) for tag, reached in result.position.seen.items()]
             at_once = (dict(tags[at : at + BATCH_KEYS]) for at in range(0, len(tags), BATCH_KEYS))
             # A transaction that reads waits for those that write: every event seen in the log is in its tags by now.
             looks = (self._streams.append_on(some, []) for some in at_once)
             if all(isinstance(look, Appended) for look in looks):
                 # Places are in the order of numbers, since every append's transaction includes the log.
                 return [
-                    event for event in seen.events if event.stream == self._log and after <= event.index < end
+                    event
+                    for event in result.events
+                    if event.stream == self._log and after <= event.index < end
                 ]
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
@@ -324,12 +326,12 @@ class EpochalDCBSubscription(Polled[DCBSequencedEvent], DCBSubscription[EpochalD
     def _more(self) -> Iterator[DCBSequencedEvent]:
         """Read the events since the last ones, or wait for an append if there are none."""
         inserts = self._inserts.count
-        found = self._recorder.read(self._query, after=self._last_position)
-        if found.head is None or found.head <= self._last_position:
+        response = self._recorder.read(self._query, after=self._last_position)
+        if response.head is None or response.head <= self._last_position:
             self._inserts.wait(inserts)
             return iter(())
-        self._last_position = found.head
-        return found
+        self._last_position = response.head
+        return response
 
 
 def __dir__() -> list[str]:

@@ -181,8 +181,8 @@ class EpochalAggregateRecorder(AggregateRecorder):
 
     def _end(self, stream: str) -> tuple[int, int | None]:
         """Return the number of a stream's events, and the version of the last one or None."""
-        found = self._streams.page(stream, limit=1, direction="backward", fetch=False)
-        return found.version, version_of(found.events[0]) if found.events else None
+        page = self._streams.page(stream, limit=1, direction="backward", fetch=False)
+        return page.version, version_of(page.events[0]) if page.events else None
 
     def _selected(
         self, originator: UUID | str, gt: int | None, lte: int | None, *, desc: bool
@@ -190,12 +190,12 @@ class EpochalAggregateRecorder(AggregateRecorder):
         """Yield an aggregate's events above version `gt` up to `lte`, in the order of versions or reversed."""
         # Without gaps, a version is the index of its event or the one after it.
         low, high = (None, None) if self._gaps else (gt, lte)
-        found = self._streams.read(
+        page = self._streams.read(
             self._stream(originator),
             start=_index(high if desc else low),
             direction="backward" if desc else "forward",
         )
-        for event in found:
+        for event in page:
             version = version_of(event)
             if (gt is not None and version <= gt) or (lte is not None and version > lte):
                 if desc == (gt is not None and version <= gt):
@@ -290,9 +290,9 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         """
         first = 1 if start is None else max(start + (not inclusive_of_start), 1)
         with as_the_library_has_them():
-            found = (notification(event) for event in self._logged(first, None if topics else limit))
-            wanted = (each for each in found if not topics or each.topic in topics)
-            return list(islice(_until(stop, wanted), limit))
+            notifications = (notification(event) for event in self._logged(first, None if topics else limit))
+            selected = (each for each in notifications if not topics or each.topic in topics)
+            return list(islice(_until(stop, selected), limit))
 
     def _logged(self, first: int, limit: int | None) -> Iterator[Recorded]:
         """Read at most `limit` events of the log, from number `first` on."""
@@ -377,12 +377,14 @@ class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder
     def _more(self) -> Iterator[Notification]:
         """Return the notifications since the last ones, or wait for an insert if there are none."""
         inserts = self._inserts.count
-        found = self._recorder.select_notifications(self._read_to, _SELECTED, inclusive_of_start=False)
-        if found:
-            self._read_to = found[-1].id
+        notifications = self._recorder.select_notifications(
+            self._read_to, _SELECTED, inclusive_of_start=False
+        )
+        if notifications:
+            self._read_to = notifications[-1].id
         elif not self._has_been_stopped:
             self._inserts.wait(inserts)
-        return (each for each in found if not self._topics or each.topic in self._topics)
+        return (each for each in notifications if not self._topics or each.topic in self._topics)
 
 
 def _until(stop: int | None, found: Iterator[Notification]) -> Iterator[Notification]:
@@ -422,9 +424,11 @@ class EpochalTrackingRecorder(TrackingRecorder):
         """
         with as_the_library_has_them():
             for _ in range(ATTEMPTS):
-                each = self.tracked(tracking)
-                made = self._streams.try_append(each.stream, (), unfolds=each.unfolds, expected=each.expected)
-                if isinstance(made, Appended):
+                tracked = self.tracked(tracking)
+                outcome = self._streams.try_append(
+                    tracked.stream, (), unfolds=tracked.unfolds, expected=tracked.expected
+                )
+                if isinstance(outcome, Appended):
                     return
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 

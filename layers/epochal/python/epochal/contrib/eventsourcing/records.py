@@ -116,8 +116,8 @@ def tags_of(event: Recorded, prefix: str) -> list[str]:
         CorruptData: the event's metadata was not written by this module.
     """
     with _written_here(event):
-        given: list[str] | None = _members(event).get(TAGS)
-        return [tag.removeprefix(prefix) for tag in event.tags] if given is None else given
+        tags: list[str] | None = _members(event).get(TAGS)
+        return [tag.removeprefix(prefix) for tag in event.tags] if tags is None else tags
 
 
 @contextmanager
@@ -132,8 +132,8 @@ def _written_here(event: Recorded) -> Iterator[None]:
 def _members(event: Recorded) -> dict[str, Any]:
     """Decode an event's metadata into its members."""
     meta = content_of(event.meta)
-    found: dict[str, Any] = json.loads(meta) if meta else {}
-    return found
+    members: dict[str, Any] = json.loads(meta) if meta else {}
+    return members
 
 
 # The library's error for each error of Epochal, so that applications of the library can catch it.

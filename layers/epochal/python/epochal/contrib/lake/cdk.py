@@ -178,10 +178,10 @@ class Lake(Construct):
 
     def _bucket(self, name: str, stage: Stage, key: kms.IKey | None, expire_days: int | None) -> s3.Bucket:
         """Add the bucket, with lifecycle rules that delete errors, results and expired events."""
-        kept = {ERRORS: 90, RESULTS: 7} | ({EVENTS: expire_days} if expire_days else {})
+        days_by_prefix = {ERRORS: 90, RESULTS: 7} | ({EVENTS: expire_days} if expire_days else {})
         rules = [
             s3.LifecycleRule(id=prefix.strip("/"), prefix=prefix, expiration=Duration.days(days))
-            for prefix, days in kept.items()
+            for prefix, days in days_by_prefix.items()
         ]
         return private_bucket(self, "Files", kind=name, stage=stage, key=key, rules=rules)
 
@@ -196,8 +196,10 @@ class Lake(Construct):
             catalog_id=Aws.ACCOUNT_ID,
             database_input=glue.CfnDatabase.DatabaseInputProperty(name=self.database),
         )
-        made = glue.CfnTable
-        columns = [made.ColumnProperty(name=name, type=hive) for name, (hive, _) in COLUMN_TYPES.items()]
+        table_class = glue.CfnTable
+        columns = [
+            table_class.ColumnProperty(name=name, type=hive) for name, (hive, _) in COLUMN_TYPES.items()
+        ]
         begin = f"s3://{self.bucket.bucket_name}/{EVENTS}"
         # Athena computes the daily partitions from this, so no crawler and no new partition a day is needed.
         projection = {
@@ -209,34 +211,34 @@ class Lake(Construct):
             "storage.location.template": f"{begin}day=${{day}}/",
         }
         hadoop = "org.apache.hadoop.hive.ql.io.parquet"
-        table = made(
+        table = table_class(
             self,
             "Table",
             catalog_id=Aws.ACCOUNT_ID,
             database_name=self.database,
-            table_input=made.TableInputProperty(
+            table_input=table_class.TableInputProperty(
                 name=TABLE,
                 description="Rows as they arrived; the same one may have come twice",
                 table_type="EXTERNAL_TABLE",
                 parameters=projection,
-                partition_keys=[made.ColumnProperty(name="day", type="date")],
-                storage_descriptor=made.StorageDescriptorProperty(
+                partition_keys=[table_class.ColumnProperty(name="day", type="date")],
+                storage_descriptor=table_class.StorageDescriptorProperty(
                     columns=columns,
                     location=begin,
                     input_format=f"{hadoop}.MapredParquetInputFormat",
                     output_format=f"{hadoop}.MapredParquetOutputFormat",
-                    serde_info=made.SerdeInfoProperty(
+                    serde_info=table_class.SerdeInfoProperty(
                         serialization_library=f"{hadoop}.serde.ParquetHiveSerDe"
                     ),
                 ),
             ),
         )
-        view = made(
+        view = table_class(
             self,
             "View",
             catalog_id=Aws.ACCOUNT_ID,
             database_name=self.database,
-            table_input=made.TableInputProperty(
+            table_input=table_class.TableInputProperty(
                 name=VIEW,
                 description="Each event once",
                 table_type="VIRTUAL_VIEW",
@@ -244,8 +246,8 @@ class Lake(Construct):
                 partition_keys=[],
                 view_original_text=view_text(self.database),
                 view_expanded_text="/* Presto View */",
-                storage_descriptor=made.StorageDescriptorProperty(
-                    columns=columns, serde_info=made.SerdeInfoProperty()
+                storage_descriptor=table_class.StorageDescriptorProperty(
+                    columns=columns, serde_info=table_class.SerdeInfoProperty()
                 ),
             ),
         )
@@ -267,43 +269,43 @@ class Lake(Construct):
             self, "LogStream", log_group_name=log.log_group_name, log_stream_name="delivery"
         )
         role = self._role(key, log)
-        made = firehose.CfnDeliveryStream
+        stream_class = firehose.CfnDeliveryStream
         seconds, megabytes = buffer
-        delivery = made(
+        delivery = stream_class(
             self,
             "Delivery",
             delivery_stream_name=full,
             delivery_stream_type="DirectPut",
-            delivery_stream_encryption_configuration_input=made.DeliveryStreamEncryptionConfigurationInputProperty(
+            delivery_stream_encryption_configuration_input=stream_class.DeliveryStreamEncryptionConfigurationInputProperty(
                 key_type="CUSTOMER_MANAGED_CMK" if key else "AWS_OWNED_CMK",
                 key_arn=key.key_arn if key else None,
             ),
-            extended_s3_destination_configuration=made.ExtendedS3DestinationConfigurationProperty(
+            extended_s3_destination_configuration=stream_class.ExtendedS3DestinationConfigurationProperty(
                 bucket_arn=self.bucket.bucket_arn,
                 role_arn=role.role_arn,
                 prefix=f"{EVENTS}day=!{{timestamp:yyyy-MM-dd}}/",
                 error_output_prefix=f"{ERRORS}!{{firehose:error-output-type}}/!{{timestamp:yyyy-MM-dd}}/",
-                buffering_hints=made.BufferingHintsProperty(
+                buffering_hints=stream_class.BufferingHintsProperty(
                     interval_in_seconds=seconds, size_in_m_bs=megabytes
                 ),
                 # Parquet compresses by itself.
                 compression_format="UNCOMPRESSED",
-                cloud_watch_logging_options=made.CloudWatchLoggingOptionsProperty(
+                cloud_watch_logging_options=stream_class.CloudWatchLoggingOptionsProperty(
                     enabled=True, log_group_name=log.log_group_name, log_stream_name=line.ref
                 ),
-                data_format_conversion_configuration=made.DataFormatConversionConfigurationProperty(
+                data_format_conversion_configuration=stream_class.DataFormatConversionConfigurationProperty(
                     enabled=True,
-                    input_format_configuration=made.InputFormatConfigurationProperty(
-                        deserializer=made.DeserializerProperty(
-                            open_x_json_ser_de=made.OpenXJsonSerDeProperty()
+                    input_format_configuration=stream_class.InputFormatConfigurationProperty(
+                        deserializer=stream_class.DeserializerProperty(
+                            open_x_json_ser_de=stream_class.OpenXJsonSerDeProperty()
                         )
                     ),
-                    output_format_configuration=made.OutputFormatConfigurationProperty(
-                        serializer=made.SerializerProperty(
-                            parquet_ser_de=made.ParquetSerDeProperty(compression="SNAPPY")
+                    output_format_configuration=stream_class.OutputFormatConfigurationProperty(
+                        serializer=stream_class.SerializerProperty(
+                            parquet_ser_de=stream_class.ParquetSerDeProperty(compression="SNAPPY")
                         )
                     ),
-                    schema_configuration=made.SchemaConfigurationProperty(
+                    schema_configuration=stream_class.SchemaConfigurationProperty(
                         catalog_id=Aws.ACCOUNT_ID,
                         database_name=self.database,
                         table_name=TABLE,
@@ -346,19 +348,19 @@ class Lake(Construct):
 
     def _ask(self, key: kms.IKey | None, query_gb: int) -> None:
         """Add the Athena workgroup, with its result location and a scan limit that queries cannot change."""
-        made = athena.CfnWorkGroup
-        encryption = made.EncryptionConfigurationProperty(
+        workgroup_class = athena.CfnWorkGroup
+        encryption = workgroup_class.EncryptionConfigurationProperty(
             encryption_option="SSE_KMS" if key else "SSE_S3", kms_key=key.key_arn if key else None
         )
-        made(
+        workgroup_class(
             self,
             "Workgroup",
             name=self.workgroup,
             recursive_delete_option=True,
-            work_group_configuration=made.WorkGroupConfigurationProperty(
+            work_group_configuration=workgroup_class.WorkGroupConfigurationProperty(
                 enforce_work_group_configuration=True,
                 bytes_scanned_cutoff_per_query=query_gb * 10**9,
-                result_configuration=made.ResultConfigurationProperty(
+                result_configuration=workgroup_class.ResultConfigurationProperty(
                     output_location=f"s3://{self.bucket.bucket_name}/{RESULTS}",
                     encryption_configuration=encryption,
                 ),

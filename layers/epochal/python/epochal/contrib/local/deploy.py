@@ -305,8 +305,8 @@ def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
             if "RecursiveLoop" in resource.get("Properties", {})
         }
         for name, value in loops.items():
-            found = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId=name)
-            function = found["StackResourceDetail"]["PhysicalResourceId"]
+            described = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId=name)
+            function = described["StackResourceDetail"]["PhysicalResourceId"]
             lambda_.put_function_recursion_config(FunctionName=function, RecursiveLoop=value)
 
 

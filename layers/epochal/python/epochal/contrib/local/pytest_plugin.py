@@ -44,5 +44,5 @@ def epochal_local(
         folder = folder.parent  # which all workers share
     with shared(
         here(pytestconfig.rootpath), folder / "epochal", app=pytestconfig.getini("epochal_app")
-    ) as found:
-        yield found
+    ) as deployment:
+        yield deployment

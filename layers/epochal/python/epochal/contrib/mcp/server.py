@@ -165,7 +165,7 @@ class ReadBucket:
 
 def server(deployment: Deployment) -> MCPServer[Any]:
     """Make the MCP server of a deployment; its `run()` speaks over standard input and output."""
-    made = MCPServer[Any]("epochal", instructions=INSTRUCTIONS, log_level="ERROR")
+    created = MCPServer[Any]("epochal", instructions=INSTRUCTIONS, log_level="ERROR")
     tools = Tools(read_only(deployment))
     about = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     served: Sequence[Callable[..., dict[str, Any]]] = (
@@ -173,8 +173,8 @@ def server(deployment: Deployment) -> MCPServer[Any]:
         *(tools.search, tools.trace, tools.timers, tools.health),
     )
     for tool in served:
-        made.add_tool(answering(tool), annotations=about, structured_output=False)
-    return made
+        created.add_tool(answering(tool), annotations=about, structured_output=False)
+    return created
 
 
 def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, str]:
@@ -221,9 +221,9 @@ class Tools:
             }
             for stream in page.streams[:STREAMS]
         ]
-        left = len(page.streams) - len(listed)
+        omitted = len(page.streams) - len(listed)
         following = {"next": None if page.at_end else str(page.next)}
-        return {"streams": listed} | following | ({"omitted": left} if left else {})
+        return {"streams": listed} | following | ({"omitted": omitted} if omitted else {})
 
     def read(
         self,
@@ -251,8 +251,8 @@ class Tools:
 
     def partitions(self) -> dict[str, Any]:
         """List the partitions of the feed, with the checkpoint at the end of each."""
-        found = self.deployment.feed.partitions()
-        return {"partitions": [{"partition": each.partition, "tail": str(each.tail)} for each in found]}
+        tails = self.deployment.feed.partitions()
+        return {"partitions": [{"partition": tail.partition, "tail": str(tail.tail)} for tail in tails]}
 
     def feed(
         self,
@@ -278,8 +278,8 @@ class Tools:
         body_chars: Chars = BODY,
     ) -> dict[str, Any]:
         """Read the newest events of all streams, newest first."""
-        at = parse_position(before, "before") if before else None
-        page = self.deployment.feed.newest(limit, before=at, categories=categories, data=True)
+        position = parse_position(before, "before") if before else None
+        page = self.deployment.feed.newest(limit, before=position, categories=categories, data=True)
         following = None if page.at_beginning else str(page.next)
         return {**_items(page.items, body_chars), "next": following}
 
@@ -311,9 +311,9 @@ class Tools:
                     return False
             return words.casefold() in _text(event)
 
-        found = list(islice(filter(wanted, self._lately(entries, categories)), limit + 1))
-        answer = {"events": rows_of(found[:limit], body_chars), "entries": entries}
-        return answer | {"more": len(found) > limit}
+        matches = list(islice(filter(wanted, self._lately(entries, categories)), limit + 1))
+        answer = {"events": rows_of(matches[:limit], body_chars), "entries": entries}
+        return answer | {"more": len(matches) > limit}
 
     def trace(
         self,
@@ -324,10 +324,10 @@ class Tools:
         body_chars: Chars = 500,
     ) -> dict[str, Any]:
         """Read a conversation as a tree: what each event led to, among the latest events of every partition."""
-        found = conversation(self.deployment.feed, correlation, entries)
-        roots = tree(found[:EVENTS])
-        most = min(body_chars, BODIES // max(1, min(len(found), EVENTS)))
-        return {"roots": [_node(root, most) for root in roots], "omitted": max(0, len(found) - EVENTS)}
+        causes = conversation(self.deployment.feed, correlation, entries)
+        roots = tree(causes[:EVENTS])
+        most = min(body_chars, BODIES // max(1, min(len(causes), EVENTS)))
+        return {"roots": [_node(root, most) for root in roots], "omitted": max(0, len(causes) - EVENTS)}
 
     def timers(
         self,
@@ -343,7 +343,7 @@ class Tools:
             return self._waiting(limit)
         head = self._streams.head(stream)
         first = 0 if head is None else max(0, head.version - TIMER_EVENTS)
-        found = pending_in(self._streams, stream, first)
+        timers = pending_in(self._streams, stream, first)
         listed = [
             {
                 "name": each.name,
@@ -353,9 +353,9 @@ class Tools:
                 **_types(each.events),
                 **({"copied": True} if each.copied else {}),
             }
-            for each in found.pending[:limit]
+            for each in timers.pending[:limit]
         ]
-        return {"timers": listed, "omitted": len(found.pending) - len(listed), "since": first}
+        return {"timers": listed, "omitted": len(timers.pending) - len(listed), "since": first}
 
     def _waiting(self, limit: int) -> dict[str, Any]:
         """Return the timers that wait in the whole store, by due time, at most `limit` of them.
@@ -367,17 +367,17 @@ class Tools:
         if not table:
             raise InvalidInput("stream", "must be named: the store has no table of timers")
         engine = engine_of(self.deployment, table, lambda _: None)
-        found = list(coming(engine, limit=limit + 1))
+        timers = list(coming(engine, limit=limit + 1))
         listed = [
             {
-                "due": format_ticks(each.due),
-                "layout": each.layout,
-                **({"stream": each.stream} if each.stream else _tags(each.tags)),
-                "set": each.place,
+                "due": format_ticks(timer.due),
+                "layout": timer.layout,
+                **({"stream": timer.stream} if timer.stream else _tags(timer.tags)),
+                "set": timer.place,
             }
-            for each in found[:limit]
+            for timer in timers[:limit]
         ]
-        return {"timers": listed, "more": len(found) > limit}
+        return {"timers": listed, "more": len(timers) > limit}
 
     def health(
         self,
@@ -388,15 +388,15 @@ class Tools:
         """Say how far each partition of the feed is, how many events reactions are behind of those that they read,
         whether they are parked or paused, until when and why they are blocked, and at what they failed last.
         """
-        found = standings(self.deployment.driver, self.deployment.settings.index_table)
+        partitions = standings(self.deployment.driver, self.deployment.settings.index_table)
         figures = list(self._figures(groups or ()))
         return {
             "partitions": [
                 {
-                    "partition": each.partition,
-                    "layout": each.source,
-                    "tail": str(each.tail),
-                    "indexerFailure": each.indexer or None,
+                    "partition": partition.partition,
+                    "layout": partition.source,
+                    "tail": str(partition.tail),
+                    "indexerFailure": partition.indexer or None,
                     "groups": [
                         {
                             "group": group,
@@ -409,10 +409,10 @@ class Tools:
                             "lastFailure": _failure(figure.last_failure),
                         }
                         for group, figure in figures
-                        if figure.partition == each.partition
+                        if figure.partition == partition.partition
                     ],
                 }
-                for each in found
+                for partition in partitions
             ]
         }
 
@@ -458,10 +458,10 @@ def _items(items: Sequence[FeedItem], body_chars: int) -> dict[str, Any]:
 
     A page has all events of its last entry, which may be many more than its limit.
     """
-    there = [item.event for item in items if item.event is not None]
-    shown = {"events": rows_of(there[:EVENTS], body_chars)}
-    left = len(items) - len(shown["events"])
-    return shown | ({"omitted": left} if left else {})
+    events = [item.event for item in items if item.event is not None]
+    shown = {"events": rows_of(events[:EVENTS], body_chars)}
+    omitted = len(items) - len(shown["events"])
+    return shown | ({"omitted": omitted} if omitted else {})
 
 
 def _node(node: CausedEvent, most: int) -> dict[str, Any]:

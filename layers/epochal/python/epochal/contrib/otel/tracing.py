@@ -106,9 +106,9 @@ def _spanned(tracer: Tracer, name: str, function: Callable[..., Any]) -> Callabl
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with _span(tracer, name, kind, _said(args)) as span, _stamping(name):
-            found = function(*args, **kwargs)
-            span.set_attributes(_told(name, found))
-            return found
+            outcome = function(*args, **kwargs)
+            span.set_attributes(_told(name, outcome))
+            return outcome
 
     return call
 
@@ -148,13 +148,13 @@ def _called(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(self: Calls, delivery: Delivery) -> None:
         """Call the handler within a span with the reaction, partition, events and attempt."""
-        said = {
+        attributes = {
             "epochal.reaction": delivery.group,
             "epochal.partition": delivery.partition,
             "epochal.events": len(delivery.events),
             "epochal.attempt": delivery.attempt,
         }
-        with _continued(tracer, delivery.events, said):
+        with _continued(tracer, delivery.events, attributes):
             function(self, delivery)
 
     return call
@@ -180,7 +180,7 @@ def _each(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any]:
 def _continued(tracer: Tracer, events: Sequence[FeedEvent], said: Mapping[str, Any]) -> Iterator[None]:
     """Make a span of a reaction, in the trace of its events or linked to their several traces."""
     around = trace.get_current_span().get_span_context()
-    origins = {found.trace_id: found for found in map(_origin, events) if found.is_valid}
+    origins = {context.trace_id: context for context in map(_origin, events) if context.is_valid}
     parent, links = None, list(origins.values())
     if len(origins) == 1:
         parent = trace.set_span_in_context(trace.NonRecordingSpan(links[0]), TraceContext())
@@ -221,9 +221,9 @@ def _said(args: Sequence[Any]) -> dict[str, Any]:
 
     Empty where the arguments name neither.
     """
-    for given in (getattr(args[0], "about", None), *args[1:3]):
+    for argument in (getattr(args[0], "about", None), *args[1:3]):
         # Known heads come as a mapping by the names of streams.
-        about = next(iter(given)) if isinstance(given, Mapping) and len(given) == 1 else given
+        about = next(iter(argument)) if isinstance(argument, Mapping) and len(argument) == 1 else argument
         if isinstance(about, str):
             return {"epochal.category": category_of(about)}
         if isinstance(kind := getattr(about, "type", None), str):  # an aggregate's id
@@ -234,15 +234,15 @@ def _said(args: Sequence[Any]) -> dict[str, Any]:
 def _told(name: str, found: Any) -> dict[str, Any]:
     """Return the outcome and the capacity of a call's result as span attributes."""
     _, outcome = found if isinstance(found, tuple) and len(found) == 2 else (None, found)  # noqa: PLR2004  a result, too
-    told: dict[str, Any] = {"epochal.outcome": _outcome(outcome)} if name == "append" else {}
+    attributes: dict[str, Any] = {"epochal.outcome": _outcome(outcome)} if name == "append" else {}
     capacity = getattr(outcome, "capacity", NOTHING)
     if capacity is not NOTHING:
-        told |= {
+        attributes |= {
             "epochal.read_units": float(capacity.read),
             "epochal.write_units": float(capacity.write),
             "epochal.requests": capacity.requests,
         }
-    return told
+    return attributes
 
 
 def _outcome(outcome: Any) -> str:
@@ -301,11 +301,11 @@ def _origin(event: FeedEvent) -> trace.SpanContext:
     if not isinstance(meta, bytes) or b'"traceparent"' not in meta:
         return trace.INVALID_SPAN_CONTEXT
     try:
-        found = json.loads(meta)
+        metadata = json.loads(meta)
     except ValueError:
         return trace.INVALID_SPAN_CONTEXT
-    carrier = found if isinstance(found, dict) else {}
-    said = {
+    carrier = metadata if isinstance(metadata, dict) else {}
+    headers = {
         name: carrier[name] for name in ("traceparent", "tracestate") if isinstance(carrier.get(name), str)
     }
-    return trace.get_current_span(W3C.extract(said, TraceContext())).get_span_context()
+    return trace.get_current_span(W3C.extract(headers, TraceContext())).get_span_context()

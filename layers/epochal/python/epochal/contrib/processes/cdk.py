@@ -63,8 +63,8 @@ class Process(Construct):
         name = declared_name(Path(entry).resolve(), handler, name, "process")
         stage, stores = store.stage, store.stores(self)
         writing = grants.appending(stage, stores)
-        told = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
-        both: Any = {"store": store, "entry": entry, "handler": handler, "environment": told, **more}
+        variables = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
+        both: Any = {"store": store, "entry": entry, "handler": handler, "environment": variables, **more}
         self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", allowed=writing, **both)
         self.outbox: Final = Reaction(
             self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], **both

@@ -214,8 +214,8 @@ def message_in(told: Mapping[str, Any], stream: str = "", index: int = 0) -> Sto
 
 def told_by(event: Any) -> dict[str, Any]:
     """Return the data of an instance's event, parsed as JSON."""
-    told: dict[str, Any] = json.loads(content_of(event.data))
-    return told
+    message: dict[str, Any] = json.loads(content_of(event.data))
+    return message
 
 
 def stream_for(to: str, instance: str) -> str:
@@ -247,10 +247,10 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
             return record(SEND, {"to": stream, **event_record(codec.encode(message))})
         case Append(to=to, events=events):
             must_be(Iterable, events, "events", "a list of events")
-            told = [event_record(codec.encode(event)) for event in events]
-            if not told:
+            records = [event_record(codec.encode(event)) for event in events]
+            if not records:
                 raise InvalidInput("react", f"must append events to {to}, not none")
-            return record(APPEND, {"to": stream_for(to, instance), "events": told})
+            return record(APPEND, {"to": stream_for(to, instance), "events": records})
         case Publish(to=to, message=message) | Call(to=to, message=message):
             _check(callable(targets.get(to)), to, "a function")
             return record(
@@ -319,7 +319,7 @@ class Inbox:
             if event.gone is not None:
                 self.on_passed("gone", event)
                 continue
-            given = Stored(
+            stored_input = Stored(
                 type=event.type,
                 data=event.content,
                 meta=content_of(event.meta),
@@ -327,11 +327,11 @@ class Inbox:
                 index=event.index,
                 stream=event.stream,
             )
-            stream = event.stream if own else self.process.instance_of(given)
+            stream = event.stream if own else self.process.instance_of(stored_input)
             if stream is None:
                 continue
             try:
-                why = self._take(stream, f"{layout}/{event.stream}", given)
+                why = self._take(stream, f"{layout}/{event.stream}", stored_input)
             except StreamDeleted:  # the user deleted the instance
                 why = "late"
             except EventsPruned as error:
@@ -362,15 +362,15 @@ class Inbox:
         timestamp can be compared: it is not after that of the next event that was taken. If the record of that event
         was pruned, the stream counts as a copy.
         """
-        taken: dict[str, Stored] = {}
+        stored_by_source: dict[str, Stored] = {}
         for event in self.instances.streams.read(stream, types={INPUT}):
-            told = told_by(event)
-            other, _, index = told["of"].rpartition("@")
+            message = told_by(event)
+            other, _, index = message["of"].rpartition("@")
             if other != source and other.partition("/")[2] == given.stream and int(index) >= given.index:
-                taken.setdefault(other, message_in(told, given.stream, int(index)))
+                stored_by_source.setdefault(other, message_in(message, given.stream, int(index)))
         return frozenset(
             other
-            for other, had in taken.items()
+            for other, had in stored_by_source.items()
             if (
                 (had.type, had.data, had.timestamp) != (given.type, given.data, given.timestamp)
                 if had.index == given.index
@@ -437,33 +437,33 @@ class Outbox:
 
     def _perform(self, rules: Process, event: FeedEvent) -> bool:
         """Perform one output; return whether a note of this was appended with it."""
-        told, below, key = told_by(event), event.index + 1, f"{event.stream}@{event.index}"
+        request, below, key = told_by(event), event.index + 1, f"{event.stream}@{event.index}"
         if event.type == SEND:
-            return self._send(rules, event, told)
+            return self._send(rules, event, request)
         if event.type == APPEND:
             try:
-                self.streams.append(told["to"], [*map(event_of, told["events"])], idempotency_key=key)
+                self.streams.append(request["to"], [*map(event_of, request["events"])], idempotency_key=key)
             except StreamDeleted as error:
-                self._gone(event, told, error)
+                self._gone(event, request, error)
                 return True
             return False
-        target, given = _target(rules, told["to"]), message_in(told, event.stream, event.index)
+        target, given = _target(rules, request["to"]), message_in(request, event.stream, event.index)
         if event.type == PUBLISH:
             shown = cloud_event(replace(event, type=given.type, data=given.data))
             assert shown is not None  # noqa: S101  nothing is left out without a codec
-            must_be_done(target([message_of(event, shown, rules.name)]), told["to"])
+            must_be_done(target([message_of(event, shown, rules.name)]), request["to"])
             return False
         message = _read(rules, given)
         if message is None:
             return False
-        answer = must_be_done(target(message, key), told["to"])
+        answer = must_be_done(target(message, key), request["to"])
         if answer is None:
             return False
         try:
-            came = rules.codec.encode(answer)
+            encoded = rules.codec.encode(answer)
         except InvalidInput as error:
-            raise InvalidInput(told["to"], "must return None, or an event of the codec") from error
-        note = partial(_note, below=below, events=[came])
+            raise InvalidInput(request["to"], "must return None, or an event of the codec") from error
+        note = partial(_note, below=below, events=[encoded])
         self.instances.handle(event.stream, decide=note)
         return True
 
@@ -503,8 +503,10 @@ class Outbox:
         A call's answer can meet this as well.
         """
         below = event.index + 1
-        gone = _refused(told, error, below, str(error))
-        self.instances.handle(event.stream, decide=lambda found: () if found.performed >= below else [gone])
+        refusal = _refused(told, error, below, str(error))
+        self.instances.handle(
+            event.stream, decide=lambda found: () if found.performed >= below else [refusal]
+        )
 
 
 def _target(rules: Process, name: str) -> Any:

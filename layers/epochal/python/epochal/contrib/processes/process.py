@@ -206,10 +206,10 @@ class Process(Composite):
 
         A codec that seals may decode an event as another class, once its person is forgotten.
         """
-        known = {stored_class.kind for stored_class in self.codec.classes.values()}
+        kinds = {stored_class.kind for stored_class in self.codec.classes.values()}
         for kind in self.begins or ():
             must_be(type, kind, "begins", "a list of classes")
-            if known and self.codec.sealing is None and kind not in known | {CommandRefused, Stored}:
+            if kinds and self.codec.sealing is None and kind not in kinds | {CommandRefused, Stored}:
                 raise InvalidInput("begins", f"must be classes of the codec, not {kind.__name__}")
 
     @cached_property
@@ -246,10 +246,10 @@ class Process(Composite):
         """
         if stored.type != REFUSED:
             return self.codec.decode(stored)
-        told = told_by(stored)
-        read = [self.codec.decode(message_in(each)) for each in told.get("events", [told])]
-        refused = tuple(read) if "events" in told else read[0]
-        return CommandRefused(refused, told["error"], self._words(told), told["to"])
+        message = told_by(stored)
+        read = [self.codec.decode(message_in(each)) for each in message.get("events", [message])]
+        refused = tuple(read) if "events" in message else read[0]
+        return CommandRefused(refused, message["error"], self._words(message), message["to"])
 
     def code_names(self) -> frozenset[str]:
         """Return dotted names of the code of all versions of the process."""
@@ -264,8 +264,8 @@ class Process(Composite):
             streams: the store of the instances' streams, to which outputs are appended, too.
             on_passed: called with the reason and the event of each input that is skipped.
         """
-        known = [rules.codec.types for rules in self.versions.values()]
-        types = frozenset({REFUSED}.union(*known)) if all(known) else None
+        type_sets = [rules.codec.types for rules in self.versions.values()]
+        types = frozenset({REFUSED}.union(*type_sets)) if all(type_sets) else None
         # An unsealed input, too, is applied to a state with personal data, which an error may quote.
         sealed = any(rules.seals for rules in self.versions.values())
         inbox = Reaction(
@@ -366,8 +366,8 @@ class Process(Composite):
         if message is None or not begins:
             return "unknown", []
         copy = Event(type=given.type, data=given.data, meta=given.meta, timestamp=given.timestamp or None)
-        told = {"of": f"{source}@{given.index}", "version": rules.version, **event_record(copy)}
-        state = self.fold(instance, record(INPUT, told)).state
+        entry = {"of": f"{source}@{given.index}", "version": rules.version, **event_record(copy)}
+        state = self.fold(instance, record(INPUT, entry)).state
         outputs = list(must_be_events(rules.react(state, message), "react"))
         timers = instance.timers
         for output in outputs:
@@ -378,7 +378,7 @@ class Process(Composite):
         events = [stored(output, stream, rules.codec, rules.targets) for output in outputs]
         if Done() in outputs:
             events += [call_off(name) for name in sorted(timers)]
-        return None, [record(INPUT, {**told, "timers": sorted(timers)}), *events]
+        return None, [record(INPUT, {**entry, "timers": sorted(timers)}), *events]
 
     def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:
         """Return an instance after a recorded input: with the evolved state, and the input noted as taken."""
@@ -413,12 +413,12 @@ class Process(Composite):
             return event
         rules = self.of(event.version)
         state = rules._form.write(event.state)  # noqa: SLF001  its own
-        told = {name: getattr(event, name) for name in ("version", "had", "performed", "done")}
-        told["timers"] = sorted(event.timers)
+        fields = {name: getattr(event, name) for name in ("version", "had", "performed", "done")}
+        fields["timers"] = sorted(event.timers)
         if rules.codec.sealing is not None and event.subjects:
-            told["subjects"] = sorted(event.subjects)
+            fields["subjects"] = sorted(event.subjects)
             state = seal(rules.codec.sealing, event.subjects, state)
-        return record(STATE, {**told, "shape": fingerprint_of(rules.state), "state": state})
+        return record(STATE, {**fields, "shape": fingerprint_of(rules.state), "state": state})
 
     def _decode(self, stored: Stored) -> Stored | Instance | None:
         """Decode an event of an instance's stream for `fold`; return None if it is no part of the state.
@@ -428,21 +428,21 @@ class Process(Composite):
         """
         if stored.type != STATE:
             return stored if stored.type.startswith("$") else None
-        told = dict(told_by(stored))
-        rules = self.of(told["version"])
-        if told.pop("shape", None) != fingerprint_of(rules.state):
+        fields = dict(told_by(stored))
+        rules = self.of(fields["version"])
+        if fields.pop("shape", None) != fingerprint_of(rules.state):
             warn_once(f"the process {self.name}", OTHER_SHAPE)
             return None
-        subjects = frozenset(told.get("subjects", ()))
-        state = told["state"]
+        subjects = frozenset(fields.get("subjects", ()))
+        state = fields["state"]
         if rules.codec.sealing is not None and subjects:
             state = unseal(rules.codec.sealing, state)
         try:
             state = rules._form.read(state)  # noqa: SLF001  its own
         except ValueError:
             return None
-        timers = frozenset(told["timers"])
-        return Instance(**{**told, "timers": timers, "subjects": subjects, "state": state})
+        timers = frozenset(fields["timers"])
+        return Instance(**{**fields, "timers": timers, "subjects": subjects, "state": state})
 
 
 class Rules(Protocol):
@@ -463,8 +463,8 @@ ProcessLike = Process | type[Rules]
 
 def process_of(found: object) -> Process | None:
     """Return the process that an object is, or that its decorator made of a class; else None."""
-    made = composite_of(found)
-    return made if isinstance(made, Process) else None
+    composite = composite_of(found)
+    return composite if isinstance(composite, Process) else None
 
 
 def process(
@@ -499,7 +499,7 @@ def process(
 
     def made(rules: type[R]) -> type[R]:
         """Attach the process to the class whose rules these are, and return the class."""
-        found = Process(
+        process_ = Process(
             name=name,
             categories=frozenset(categories),
             codec=codec,
@@ -516,7 +516,7 @@ def process(
             members=members,
             attempts=attempts,
         )
-        setattr(rules, MARK, found)
+        setattr(rules, MARK, process_)
         return rules
 
     return made

@@ -34,13 +34,13 @@ def given_process(
     Raises:
         InvalidInput: this is not a process.
     """
-    found = process_of(process)
-    if found is None:
+    process_ = process_of(process)
+    if process_ is None:
         raise InvalidInput("process", "must be a class that @process(name=…) is written above")
-    given = GivenProcess(process=found, key=key, now=read_moment(now, "now"))
+    scenario = GivenProcess(process=process_, key=key, now=read_moment(now, "now"))
     for each in inputs:
-        given = given.when(each)
-    return replace(given, answered=())
+        scenario = scenario.when(each)
+    return replace(scenario, answered=())
 
 
 @dataclass(frozen=True, kw_only=True)

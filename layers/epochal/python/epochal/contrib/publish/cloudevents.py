@@ -266,8 +266,8 @@ def _attributes(shown: CloudEvent) -> dict[str, Extension]:
             raise InvalidInput(f"extensions.{name}", rule)
         if not isinstance(value, str) and not _is_extension(name, value):
             raise InvalidInput(f"extensions.{name}", "must be text, a boolean or an integer of 32 bits")
-    found = {"type": shown.type, "subject": shown.subject, "time": shown.time}
-    return {name: value for name, value in found.items() if value} | dict(shown.extensions)
+    attributes = {"type": shown.type, "subject": shown.subject, "time": shown.time}
+    return {name: value for name, value in attributes.items() if value} | dict(shown.extensions)
 
 
 def _json_of(value: Any) -> bytes:

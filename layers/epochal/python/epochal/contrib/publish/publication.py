@@ -81,9 +81,9 @@ def publication_of(environment: Mapping[str, str]) -> Publication:
     """
     if PUBLISH not in environment:
         raise InvalidInput(PUBLISH, "must say what is forwarded, and where to")
-    told = json.loads(environment[PUBLISH])
-    lists = {name: tuple(told[name]) for name in ("categories", "types") if name in told}
-    return Publication(**{**told, **lists})
+    settings = json.loads(environment[PUBLISH])
+    lists = {name: tuple(settings[name]) for name in ("categories", "types") if name in settings}
+    return Publication(**{**settings, **lists})
 
 
 def proof_of(publication: Publication, client: Any = None) -> Proof:
@@ -143,13 +143,15 @@ def publisher(
     def messages(events: Iterable[FeedEvent]) -> Iterator[Message]:
         """Yield a message for each event that is there and is to be sent."""
         for event in events:
-            if event.gone is None and (seen := shown(event)) is not None:
-                yield message(event, seen, publication.source, keep=keep, most=most().message)
+            if event.gone is None and (shown_event := shown(event)) is not None:
+                yield message(event, shown_event, publication.source, keep=keep, most=most().message)
 
     def rows(events: Iterable[FeedEvent]) -> Iterator[Message]:
         """Yield messages of rows for the events that are there, several rows in one."""
-        there = (event for event in events if event.gone is None)
-        return together(row_message(event, publication.source, keep, most().message) for event in there)
+        present_events = (event for event in events if event.gone is None)
+        return together(
+            row_message(event, publication.source, keep, most().message) for event in present_events
+        )
 
     def forward(delivery: Delivery) -> None:
         """Send the events of a delivery to the recipient, in batches."""

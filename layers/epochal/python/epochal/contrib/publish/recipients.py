@@ -113,8 +113,8 @@ def _told_by(kind: str, client: Any, place: str) -> int:
                 answer = client.get_topic_attributes(TopicArn=place)
     except EpochalError:
         return UNTOLD
-    told = int(answer.get("Attributes", {}).get("MaximumMessageSize", 0))
-    return min(told - _AROUND, LIMITS[kind].message) if told > _AROUND else UNTOLD
+    limit = int(answer.get("Attributes", {}).get("MaximumMessageSize", 0))
+    return min(limit - _AROUND, LIMITS[kind].message) if limit > _AROUND else UNTOLD
 
 
 def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None = None) -> Send:
@@ -219,9 +219,9 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
     for pause in (*AGAIN, None):
         with translate_errors("PutRecordBatch"):
             answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
-        said = [each.get("ErrorCode") for each in answer["RequestResponses"]]
-        records = [each for each, code in zip(records, said, strict=True) if code]
-        failed = [code for code in said if code]
+        codes = [each.get("ErrorCode") for each in answer["RequestResponses"]]
+        records = [each for each, code in zip(records, codes, strict=True) if code]
+        failed = [code for code in codes if code]
         if not failed or pause is None:
             break
         time.sleep(pause)
@@ -246,10 +246,10 @@ def _attributes(event: Message | None = None) -> dict[str, Any]:
 
     Subscriptions of a topic filter by the type.
     """
-    told = {"content-type": CONTENT_TYPE} | ({"type": _deliverable(event.type)} if event else {})
+    attributes = {"content-type": CONTENT_TYPE} | ({"type": _deliverable(event.type)} if event else {})
     return {
         "MessageAttributes": {
-            name: {"DataType": "String", "StringValue": value} for name, value in told.items()
+            name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
         }
     }
 

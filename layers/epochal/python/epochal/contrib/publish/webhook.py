@@ -48,12 +48,12 @@ class Proof:
         Raises:
             InvalidInput: a secret cannot be used for this.
         """
-        found = {}
+        headers = {}
         if self.sign_with is not None:
-            found = signed(request_id(events), int(self.clock()), content, _keys(self.sign_with.values()))
+            headers = signed(request_id(events), int(self.clock()), content, _keys(self.sign_with.values()))
         if self.authorization is not None:
-            found[self.header] = header_value(self.authorization.values()[0])
-        return found
+            headers[self.header] = header_value(self.authorization.values()[0])
+        return headers
 
     def forget(self) -> None:
         """Discard the cached secrets, so that the next request reads them again: they have been refused."""

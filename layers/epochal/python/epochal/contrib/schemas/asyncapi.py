@@ -65,8 +65,8 @@ def schema_of(kind: type) -> Schema:
         return _at_root(pydantic.json_schema.GenerateJsonSchema().generate(core))
     if hasattr(kind, "__struct_config__"):
         return _at_root(_of_struct(kind))
-    made = _Hints()
-    return _at_root({**made.of(kind), "$defs": made.records})
+    hints = _Hints()
+    return _at_root({**hints.of(kind), "$defs": hints.records})
 
 
 def _of_struct(kind: type) -> Schema:
@@ -76,8 +76,8 @@ def _of_struct(kind: type) -> Schema:
     """
     import msgspec  # noqa: PLC0415  as above
 
-    found = _flags_in(msgspec.inspect.type_info(kind))
-    flags = sorted(found, key=lambda flag: (flag.__module__, flag.__qualname__))
+    flag_classes = _flags_in(msgspec.inspect.type_info(kind))
+    flags = sorted(flag_classes, key=lambda flag: (flag.__module__, flag.__qualname__))
     (schema, *of_flags), definitions = msgspec.json.schema_components(
         [kind, *flags], ref_template=f"{DEFINITIONS}{{name}}"
     )
@@ -89,15 +89,15 @@ def _flags_in(info: Any) -> set[type[Flag]]:
     """Collect the `Flag` classes in msgspec's description of a type, at any depth."""
     import msgspec  # noqa: PLC0415  as above
 
-    flags, seen, infos = set[type[Flag]](), set[int](), [info]
+    flags, visited, infos = set[type[Flag]](), set[int](), [info]
     while infos:
         part = infos.pop()
         if isinstance(part, tuple):
             infos += part
         elif isinstance(part, msgspec.inspect.EnumType) and issubclass(part.cls, Flag):
             flags.add(part.cls)
-        elif isinstance(part, msgspec.inspect.Type | msgspec.inspect.Field) and id(part) not in seen:
-            seen.add(id(part))
+        elif isinstance(part, msgspec.inspect.Type | msgspec.inspect.Field) and id(part) not in visited:
+            visited.add(id(part))
             infos += [getattr(part, name) for name in part.__struct_fields__]
     return flags
 
@@ -113,25 +113,27 @@ def _as_written(schema: Any) -> Any:
         return schema
     if schema.get("type") == "enum" and issubclass(schema["cls"], Flag):
         return {"type": "int", **({"ref": schema["ref"]} if "ref" in schema else {})}
-    made = {key: part if key in ("config", "metadata") else _as_written(part) for key, part in schema.items()}
-    for name, field in fields_in(made):
+    written = {
+        key: part if key in ("config", "metadata") else _as_written(part) for key, part in schema.items()
+    }
+    for name, field in fields_in(written):
         field["validation_alias"] = written_as(name, field)
-    return made
+    return written
 
 
 def _at_root(schema: Schema) -> Schema:
     """Inline the definition that a schema's root refers to, and drop definitions that are not used."""
-    found = {name: each for name, each in schema.items() if name != "$defs"}
+    root = {name: each for name, each in schema.items() if name != "$defs"}
     definitions: dict[str, Schema] = schema.get("$defs", {})
-    while (reference := found.pop("$ref", None)) is not None:
-        found = {**definitions[reference.removeprefix(DEFINITIONS)], **found}
-    used, wanted = dict[str, Schema](), [*referred(found)]
-    while wanted:
-        name = wanted.pop()
+    while (reference := root.pop("$ref", None)) is not None:
+        root = {**definitions[reference.removeprefix(DEFINITIONS)], **root}
+    used, pending = dict[str, Schema](), [*referred(root)]
+    while pending:
+        name = pending.pop()
         if name not in used:
             used[name] = definitions[name]
-            wanted += referred(used[name])
-    return {**found, "$defs": {name: used[name] for name in definitions if name in used}} if used else found
+            pending += referred(used[name])
+    return {**root, "$defs": {name: used[name] for name in definitions if name in used}} if used else root
 
 
 def referred(schema: Any) -> Iterator[str]:
@@ -406,11 +408,11 @@ def _asserted(schema: Schema) -> Schema:
     if "multipleOf" in schema and not (schema.get("type") == "integer" and type(schema["multipleOf"]) is int):
         # A decimal of a few bytes may have a million digits.
         raise ValueError("multipleOf can be checked of integers alone")
-    kept = {name: each for name, each in schema.items() if name not in (*_HINTS, "format")}
+    rules = {name: each for name, each in schema.items() if name not in (*_HINTS, "format")}
     pattern = _FORMATS.get(str(schema.get("format")))
     if pattern is None:
-        return kept
-    return {"allOf": [kept, {"pattern": pattern}]} if "pattern" in kept else {**kept, "pattern": pattern}
+        return rules
+    return {"allOf": [rules, {"pattern": pattern}]} if "pattern" in rules else {**rules, "pattern": pattern}
 
 
 # JSON Schemas of a codec's events, by type. {"Boarded": {"$id": "urn:epochal:event:Boarded", "type": "object",
@@ -517,9 +519,9 @@ def _channel(category: str) -> Schema:
 
 def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> Schema:
     """Build the message of an event type, with the CloudEvents envelope if `cloud_events` is true."""
-    said = {"summary": schema["description"]} if "description" in schema else {}
+    summary = {"summary": schema["description"]} if "description" in schema else {}
     if not cloud_events:
-        return {"name": name, **said, "contentType": "application/json", "payload": payload}
+        return {"name": name, **summary, "contentType": "application/json", "payload": payload}
     envelope = {
         "type": "object",
         "properties": {
@@ -535,7 +537,7 @@ def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> 
         },
         "required": ["specversion", "id", "source", "type"],
     }
-    return {"name": name, **said, "contentType": "application/cloudevents+json", "payload": envelope}
+    return {"name": name, **summary, "contentType": "application/cloudevents+json", "payload": envelope}
 
 
 def _key(name: str) -> str:

@@ -73,10 +73,12 @@ class TypedColumns:
 
         If the types of fields with the same name differ, the column is of JSON.
         """
-        found = dict[str, ColumnType]()
+        columns_by_name = dict[str, ColumnType]()
         for each in (column for columns in self.of_types.values() for column in columns):
-            found[each.name] = each.type if found.get(each.name, each.type) == each.type else "json"
-        return tuple(Column(name, kind) for name, kind in found.items())
+            columns_by_name[each.name] = (
+                each.type if columns_by_name.get(each.name, each.type) == each.type else "json"
+            )
+        return tuple(Column(name, kind) for name, kind in columns_by_name.items())
 
     def values(self, type: str, data: bytes) -> dict[str, Any]:  # noqa: A002  as events say it
         """Decode an event's body into its fields by name, upcast to the current version.
@@ -85,14 +87,14 @@ class TypedColumns:
 
         The result is empty if the codec does not know the type, or the body does not fit the type.
         """
-        known = self._codec.classes.get(type)
-        if known is None:
+        stored_class = self._codec.classes.get(type)
+        if stored_class is None:
             return {}
         try:
-            found = known.versions.unmark(json.loads(data))
+            members = stored_class.versions.unmark(json.loads(data))
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return members if isinstance(members, dict) else {}
 
 
 def columns(codec: EventCodec[Any]) -> TypedColumns:
@@ -101,11 +103,11 @@ def columns(codec: EventCodec[Any]) -> TypedColumns:
     Raises:
         InvalidInput: the codec was not made by `json_codec`.
     """
-    found = {
+    columns_of_types = {
         name: _columns(schema, _times(codec.classes[name].kind))
         for name, schema in event_schemas(codec).items()
     }
-    return TypedColumns(MappingProxyType(found), codec)
+    return TypedColumns(MappingProxyType(columns_of_types), codec)
 
 
 def _columns(schema: Schema, times: frozenset[str]) -> tuple[Column, ...]:
@@ -193,7 +195,7 @@ def _float(value: float | Decimal) -> float | None:
 def _time(value: str) -> datetime | None:
     """Parse an ISO 8601 time and convert it to UTC; return None if it is not valid."""
     try:
-        found = datetime.fromisoformat(value)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(value)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -42,13 +42,13 @@ def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title
     if as_asyncapi:
         if len(dict(opened)) < len(opened):
             raise click.UsageError("Each category has one codec.")
-        found = asyncapi(dict(opened), title=title, cloud_events=cloudevents)
+        document = asyncapi(dict(opened), title=title, cloud_events=cloudevents)
     else:
         schemas = [(name, each) for _, codec in opened for name, each in event_schemas(codec).items()]
-        found = bundle(dict(schemas))
-        if twice := next((name for name, each in schemas if found["$defs"][name] != each), None):
+        document = bundle(dict(schemas))
+        if twice := next((name for name, each in schemas if document["$defs"][name] != each), None):
             raise InvalidInput("--codec", f"two have a type {twice}, of which each says otherwise")
-    click.echo(json.dumps(found, indent=None if output.as_json() else 2, ensure_ascii=False))
+    click.echo(json.dumps(document, indent=None if output.as_json() else 2, ensure_ascii=False))
 
 
 def _opened(target: str) -> tuple[str, EventCodec[object]]:

@@ -270,12 +270,12 @@ def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[
     """
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
-        seen = {tag: condition.after.seen[tag] for tag in condition.fence.all_tags}
+        seen_tags = {tag: condition.after.seen[tag] for tag in condition.fence.all_tags}
         # Without this filter, a chain of appends, each after the previous one's position, would collect the heads
         # of all their tags.
         tags = _tags(site, batch).union(*(item.tags for item in condition.fence.query.items))
         heads = {tag: reached for tag, reached in condition.after.heads.items() if tag in tags}
-        return Position(seen=seen, heads=heads, items=condition.fence.marks)
+        return Position(seen=seen_tags, heads=heads, items=condition.fence.marks)
     position = yield from stand(site, condition.fence, _tags(site, batch))
     conflicts = yield from _in_the_way(site, batch, condition, replace(position, seen={}), position.seen)
     return conflicts if conflicts.events else position
@@ -345,18 +345,18 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
         IdTaken: an event is stored with other contents, or only some of the events are stored.
     """
     ids = [event.id or "" for event in batch.events]
-    found = yield from read_events(site, ids)
-    if 0 < len(found) < len(ids):
+    events = yield from read_events(site, ids)
+    if 0 < len(events) < len(ids):
         # All of them were written in one transaction, but may become visible one after another.
-        found |= yield from settled_events(site, [event_id for event_id in ids if event_id not in found])
-    for event in batch.events if found else ():
-        stored = found.get(event.id or "")
+        events |= yield from settled_events(site, [event_id for event_id in ids if event_id not in events])
+    for event in batch.events if events else ():
+        stored = events.get(event.id or "")
         if stored is None:
             raise IdTaken("events", f"some of the ids exist and {event.id} does not")
         same = recorded(event, stored.place, event.timestamp or stored.timestamp)
         if not repeats(event, content_of(same.data), stored) or same.executed_user != stored.executed_user:
             raise IdTaken("events", f"the id {event.id} exists with other contents")
-    stored_events = tuple(found[event.id or ""] for event in batch.events if found)
+    stored_events = tuple(events[event.id or ""] for event in batch.events if events)
     yield from _carried_out(site, batch, stored_events)
     return stored_events
 

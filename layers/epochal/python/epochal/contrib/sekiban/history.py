@@ -65,21 +65,21 @@ class TagHistory:
 
         def hydrate(tag: str, first: int, end: int) -> Iterator[FeedEvent]:
             """Yield the events `first` to `end - 1` of a tag, with a marker for an expired or broken event."""
-            at = first
-            while at < end:
-                after = self.places.before(tag, at)
+            offset = first
+            while offset < end:
+                after = self.places.before(tag, offset)
                 try:
                     batch = self.store.driver.run(
-                        entries(self.store.site, tag, at, end, limit=BATCH_KEYS, after=after)
+                        entries(self.store.site, tag, offset, end, limit=BATCH_KEYS, after=after)
                     )
                 except CorruptData as fault:
-                    yield from unreadable_events(tag, at, end, fault)
+                    yield from unreadable_events(tag, offset, end, fault)
                     return
                 events = _tagged(self.store, [entry.event_id for entry in batch])
-                for index, entry in enumerate(batch, at):
+                for index, entry in enumerate(batch, offset):
                     yield _of_entry(tag, index, entry, events.get(entry.event_id))
-                at += len(batch)
-                self.places.keep(tag, batch[-1], at)
+                offset += len(batch)
+                self.places.keep(tag, batch[-1], offset)
 
         return hydrate
 

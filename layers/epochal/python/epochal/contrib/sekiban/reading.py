@@ -92,10 +92,10 @@ def matches(
 
 def read_heads(site: TagSite, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
     """Read the count and last sortable id of each tag, which are zero and empty without a head."""
-    found = {tag: Reached() for tag in tags}
-    items = yield from get_all(site.tags, map(site.keys.head, found))
+    heads = {tag: Reached() for tag in tags}
+    items = yield from get_all(site.tags, map(site.keys.head, heads))
     reached = {site.keys.tag_of(item["pk"]["S"]): read_head(item).reached for item in items}
-    return {tag: reached.get(tag, nowhere) for tag, nowhere in found.items()}
+    return {tag: reached.get(tag, nowhere) for tag, nowhere in heads.items()}
 
 
 def read_events(site: TagSite, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
@@ -171,16 +171,16 @@ def take(
         if read >= PART_BYTES:
             return events, keys[index]
         batch = keys[index : index + at_once]
-        found = yield from certain_events(site, list(map(event_id_of, batch)))
+        certain = yield from certain_events(site, list(map(event_id_of, batch)))
         for key in batch:
-            event = found.get(event_id_of(key))
+            event = certain.get(event_id_of(key))
             if event is None or not is_new(event, fenced, before, until):
                 continue
             event = replace(event, trail=trail if first is None or events else first)
             if not takes(event):
                 return events, key
             events.append(event)
-        read += sum(event.size for event in found.values())
+        read += sum(event.size for event in certain.values())
         index, at_once = index + len(batch), min(BATCH_KEYS, 2 * at_once)
     return events, None
 

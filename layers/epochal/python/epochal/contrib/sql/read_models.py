@@ -230,26 +230,26 @@ class SqlReadModel:
 
         def work(connection: Connection) -> int:
             """Fold the next events of the delivery, at most `most`, and return how many were folded."""
-            found = self._progress(connection, delivery.stream)
-            place = found.next_index
+            progress = self._progress(connection, delivery.stream)
+            place = progress.next_index
             events = [each for each in delivery.events if place is None or each.index >= place][:most]
             with undivided(connection):
                 for each in events:
                     must_be_done(fold(connection, each), "fold")
             if events:
-                self._write(connection, delivery.stream, found, next_index=events[-1].index + 1)
+                self._write(connection, delivery.stream, progress, next_index=events[-1].index + 1)
             return len(events)
 
         while True:
             try:
-                taken = self.database.run(work, delivery.stream)
+                applied = self.database.run(work, delivery.stream)
             except DBAPIError as error:
                 if _state(error) != TOO_MUCH or most == 1:
                     raise
                 most = (most + 1) // 2
                 continue
-            folded += taken
-            if taken < most or most == len(delivery.events):
+            folded += applied
+            if applied < most or most == len(delivery.events):
                 return folded
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
@@ -268,22 +268,22 @@ class SqlReadModel:
 
         def work(connection: Connection) -> bool:
             """Fold the removal unless the stream's progress includes it, and return whether it was folded."""
-            found = self._progress(connection, delivery.stream)
-            if removal.mark <= (found.removal or 0):
+            progress = self._progress(connection, delivery.stream)
+            if removal.mark <= (progress.removal or 0):
                 return False
             with undivided(connection):
                 must_be_done(fold(connection, removal), "fold")
-            self._write(connection, delivery.stream, found, removal=removal.mark)
+            self._write(connection, delivery.stream, progress, removal=removal.mark)
             return True
 
         return self.database.run(work, delivery.stream)
 
     def place(self, stream: str) -> int | None:
         """Return the next index of a stream to be folded, or None if none of its events has been folded."""
-        found: int | None = self.database.run(
+        progress: int | None = self.database.run(
             lambda connection: self._progress(connection, stream).next_index, stream
         )
-        return found
+        return progress
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
         """Wait until the events of a stream below `version` are folded, and return whether they are.
@@ -464,8 +464,10 @@ class SqlReadModels:
 
 def _live(connection: Connection, name: str) -> int | None:
     """Read the number of a model's live generation, or None if none has been made live."""
-    found = connection.execute(select(_LIVE.c.generation).where(_LIVE.c.model == name)).scalar_one_or_none()
-    return None if found is None else int(found)
+    generation = connection.execute(
+        select(_LIVE.c.generation).where(_LIVE.c.model == name)
+    ).scalar_one_or_none()
+    return None if generation is None else int(generation)
 
 
 def _check_tables(connection: Connection, model: SqlReadModel) -> None:
@@ -623,9 +625,9 @@ def undivided(connection: Connection) -> Iterator[None]:
         *((ending, guard.ending) for ending in _ENDINGS),
         ("before_cursor_execute", guard.executing),
     ]
-    kept = guard.in_sqlite() if connection.dialect.name == "sqlite" else guard.in_driver()
+    savepoint = guard.in_sqlite() if connection.dialect.name == "sqlite" else guard.in_driver()
     try:
-        with kept:
+        with savepoint:
             for name, listener in listeners:
                 event.listen(connection, name, listener)
             try:

@@ -67,8 +67,8 @@ def destroy(table: str, subject: str, timestamp: str) -> Steps[None]:
 
 def forgotten(items: Iterable[Item]) -> dict[str, Forgotten]:
     """Return the tombstones among items of a table, by their subjects."""
-    found = {item["pk"]["S"]: _read(item) for item in items}
-    return {name: each for name, each in found.items() if isinstance(each, Forgotten)}
+    states = {item["pk"]["S"]: _read(item) for item in items}
+    return {name: each for name, each in states.items() if isinstance(each, Forgotten)}
 
 
 def _read(item: Item) -> SubjectState:

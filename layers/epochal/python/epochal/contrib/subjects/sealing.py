@@ -306,9 +306,9 @@ class Subjects:
         if not self.log:
             raise InvalidInput("log", "is needed: there is no other record of who was forgotten")
         for page in self.driver.pages(Scan(table=self.log)):
-            for subject, gone in forgotten(page.items).items():
+            for subject, record in forgotten(page.items).items():
                 if not isinstance(self.driver.run(look_up(self.table, subject)), Forgotten):
-                    self.driver.run(destroy(self.table, subject, gone.timestamp))
+                    self.driver.run(destroy(self.table, subject, record.timestamp))
                     self._held.drop(subject)
                     yield subject
 
@@ -465,10 +465,10 @@ class KmsWrapping:
             Unavailable: KMS does not answer.
         """
         with translate_errors("kms:GenerateDataKey"):
-            made = self.client.generate_data_key(
+            response = self.client.generate_data_key(
                 KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
             )
-        return made["Plaintext"], made["CiphertextBlob"]
+        return response["Plaintext"], response["CiphertextBlob"]
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
         """Return the plain key of a wrapped one, decrypted by KMS.

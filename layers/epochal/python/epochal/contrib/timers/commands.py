@@ -49,8 +49,10 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
     """
     if (stream is None) is not bool(tags):
         raise InvalidInput("STREAM", "is given, or else a --tag")
-    found = timers_of(streams.tagged).pending(tags) if stream is None else timers_of(streams).pending(stream)
-    output.stream(found, shown, _line)
+    pending = (
+        timers_of(streams.tagged).pending(tags) if stream is None else timers_of(streams).pending(stream)
+    )
+    output.stream(pending, shown, _line)
 
 
 @timers.command()
@@ -95,8 +97,8 @@ def due(store: OpenedStore, *, within: float, limit: int) -> None:
     """
     engine = _engine(store, lambda _: None)
     now = from_unix_nanoseconds(engine.now())
-    found = takewhile(lambda each: each.due <= now + within * PER_SECOND, coming(engine, limit=limit))
-    output.stream(found, partial(due_view, now=now), partial(_due_line, now=now))
+    due_timers = takewhile(lambda each: each.due <= now + within * PER_SECOND, coming(engine, limit=limit))
+    output.stream(due_timers, partial(due_view, now=now), partial(_due_line, now=now))
 
 
 @timers.command()

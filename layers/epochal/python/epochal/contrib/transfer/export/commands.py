@@ -85,11 +85,11 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
     export = found_in(place)
     if export is not None and not export.complete:
         raise InvalidInput("place", "has an export that has not ended: run it again, and it goes on")
-    found = {each: sorted(place.glob(f"*.{each}")) for each in FORMATS}
-    there = [each for each in FORMATS if found[each]]
-    if len(there) != 1:
-        raise InvalidInput("place", "must have files of one format" if there else "has no files with rows")
-    return there[0], [path.resolve() for path in found[there[0]]]
+    files = {each: sorted(place.glob(f"*.{each}")) for each in FORMATS}
+    formats = [each for each in FORMATS if files[each]]
+    if len(formats) != 1:
+        raise InvalidInput("place", "must have files of one format" if formats else "has no files with rows")
+    return formats[0], [path.resolve() for path in files[formats[0]]]
 
 
 def ask(statement: str, place: Path) -> pa.RecordBatchReader:

@@ -157,13 +157,13 @@ class FeedOrigin:
 
         If the events of a window take too much memory, the range is read on with smaller windows.
         """
-        entries, whole = _Entries(self.feed, wanted, range_), False
-        while not whole:
+        entries, is_whole = _Entries(self.feed, wanted, range_), False
+        while not is_whole:
             try:
                 for batch in entries.read():
                     range_ = range_._replace(start=batch.end)
                     yield batch
-                whole = True
+                is_whole = True
             except _TooMuch:
                 entries = _Entries(self.feed, wanted, range_, entries.smaller())
 

@@ -274,20 +274,22 @@ def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedR
     """
     ready(wanted.format)
     wanted = replace(wanted, columns=tuple((each.name, each.type) for each in columns_of(wanted).more))
-    if (found := found_in(folder)) is None:
+    if (existing := found_in(folder)) is None:
         if folder.exists() and (not folder.is_dir() or any(map(_counts, folder.rglob("*")))):
             raise InvalidInput(
                 "folder", "must be new or empty, or have the export that is to be gone on with"
             )
-        made = EventExport(folder=folder, wanted=wanted, ranges=tuple(ranges()))
+        export = EventExport(folder=folder, wanted=wanted, ranges=tuple(ranges()))
         _notes(folder).mkdir(parents=True, exist_ok=True)
         with locked(_notes(folder) / RUN):
-            if (found := found_in(folder)) is None:
-                _keep(made)
-                return made
-    if found.wanted != wanted:
-        raise InvalidInput("folder", f"has an export of something else: {_difference(found.wanted, wanted)}")
-    return found
+            if (existing := found_in(folder)) is None:
+                _keep(export)
+                return export
+    if existing.wanted != wanted:
+        raise InvalidInput(
+            "folder", f"has an export of something else: {_difference(existing.wanted, wanted)}"
+        )
+    return existing
 
 
 def columns_of(wanted: ExportScope) -> Columns:
@@ -380,8 +382,8 @@ def run(
         if not counts.rows:
             with written(_empty(export), export.wanted.format, columns_of(export.wanted)) as write:
                 write(())
-        for left in export.folder.glob(f".*.{export.wanted.format}.tmp"):
-            left.unlink()  # left by a run that was killed
+        for leftover in export.folder.glob(f".*.{export.wanted.format}.tmp"):
+            leftover.unlink()  # left by a run that was killed
         _keep(replace(export, complete=True))
     return counts
 
@@ -509,18 +511,18 @@ def _checked(export: EventExport) -> ExportCounts:
     """
     counts, ours = ExportCounts(), set[Path]()
     for each in export.ranges:
-        at = each.start
+        position = each.start
         for part in export.parts(each):
-            at = part.end
+            position = part.end
             counts.add(part.counts)
             path = export.file(part.partition, part.start)
             if part.counts.rows:
                 ours.add(path)
-                if (found := _count(path, export.wanted.format)) != part.counts.rows:
-                    raise CorruptData(f"{path} has {found:,} rows, and {part.counts.rows:,} were read")
-        if at != each.end:
+                if (rows := _count(path, export.wanted.format)) != part.counts.rows:
+                    raise CorruptData(f"{path} has {rows:,} rows, and {part.counts.rows:,} were read")
+        if position != each.end:
             raise CorruptData(
-                f"{export.folder}: what is behind {at} is missing of partition {each.partition}"
+                f"{export.folder}: what is behind {position} is missing of partition {each.partition}"
             )
     strangers = set(export.folder.glob(f"*.{export.wanted.format}")) - ours - {_empty(export)}
     if strangers:

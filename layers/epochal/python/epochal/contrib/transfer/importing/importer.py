@@ -459,15 +459,15 @@ class StreamImporter:
         A stream that differs from the source is added to `unlike`.
         """
         stream, account = of
-        found, digest, count = Digest(said_by(self.writer.store.codec)), b"", account.next - account.first
+        reread, digest, count = Digest(said_by(self.writer.store.codec)), b"", account.next - account.first
         try:
             stored = (
                 StreamSource(self.writer.store).events(stream, account.first, account.next) if count else ()
             )
             for event in stored:
-                digest = chained(digest, found.add(event))
+                digest = chained(digest, reread.add(event))
         except (EventsPruned, CorruptData):
             digest = b"gone"
-        if (found.events, digest) != (count, account.digest):
+        if (reread.events, digest) != (count, account.digest):
             self.done.unlike.append(stream)
-        return stream, digest, found.events
+        return stream, digest, reread.events

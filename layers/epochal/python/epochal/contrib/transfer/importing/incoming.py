@@ -280,17 +280,17 @@ class FieldMapping:
         Raises:
             InvalidInput: the index is no whole number, or out of range.
         """
-        given = self._get["index"](row)
-        if given is None or given == "":
+        value = self._get["index"](row)
+        if value is None or value == "":
             return None
-        if isinstance(given, str) and _DIGITS_ONLY.fullmatch(given):
-            given = int(given)
-        elif isinstance(given, str | bool):
-            given = None
+        if isinstance(value, str) and _DIGITS_ONLY.fullmatch(value):
+            value = int(value)
+        elif isinstance(value, str | bool):
+            value = None
         try:
-            if not self.first <= given <= MAX_VERSION + self.first:
+            if not self.first <= value <= MAX_VERSION + self.first:
                 raise InvalidInput("index", f"must be from {self.first} to {MAX_VERSION:,}")
-            if (index := int(given)) == given:
+            if (index := int(value)) == value:
                 return index - self.first
         except (TypeError, ArithmeticError):
             pass

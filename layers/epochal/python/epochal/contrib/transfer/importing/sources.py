@@ -271,15 +271,15 @@ def records(place: str) -> Columns:
         if len(set(names)) != len(names) or not names or strange:
             raise InvalidInput("PLACE", f"{place} must begin with the names of its columns, each once")
         while (values := _next(place, reader)) is not None:
-            at = f"line {reader.line_num}"
+            line = f"line {reader.line_num}"
             if strange:
-                yield Misfit(at=at, stream="", rule="must be UTF-8", raw=values)
+                yield Misfit(at=line, stream="", rule="must be UTF-8", raw=values)
                 strange.clear()
             elif len(values) == len(names):
-                yield at, dict(zip(names, values, strict=True))
+                yield line, dict(zip(names, values, strict=True))
             elif values:
                 rule = f"has {len(values)} values, for {len(names)} columns"
-                yield Misfit(at=at, stream="", rule=rule, raw=values)
+                yield Misfit(at=line, stream="", rule=rule, raw=values)
 
 
 def _next(place: str, reader: Any) -> list[str] | None:

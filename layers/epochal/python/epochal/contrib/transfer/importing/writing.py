@@ -236,8 +236,8 @@ class _Writing:
 
     def _end(self, head: Head) -> bool:
         """Delete the stream if it is empty; False if others have appended since `head` was read."""
-        found = StreamSource(self.store).head(self.batch.stream)
-        if found is not None and found.empty:
+        target_head = StreamSource(self.store).head(self.batch.stream)
+        if target_head is not None and target_head.empty:
             try:
                 self.store.delete(self.batch.stream, expected=AtVersion(version=head.version))
             except ConflictError:
