@@ -31,7 +31,9 @@ OWN_APP = (ROOT / "docs" / "guide" / "your-own-app.md").read_text()
 ANCHORS = anchors(ROOT / "docs" / "runbook.md")
 ENTRIES = re.findall(r"^### `(.+)`$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
 TABLES = "|".join(spec.kind for spec in (*store_tables(), READ_MODELS, TIMERS))
-SETTINGS = re.findall(r"^- ((?:`\w+`(?:, )?)+) \((.*?)\): ", GUIDE.partition("These are all settings.")[2], re.MULTILINE)
+SETTINGS = re.findall(
+    r"^- ((?:`\w+`(?:, )?)+) \((.*?)\): ", GUIDE.partition("all settings.")[2], re.MULTILINE
+)
 
 
 def test_every_setting_is_explained_and_none_that_there_is_not() -> None:
