@@ -17,6 +17,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale
 from epochal.deciders.on_streams import handle_all
 from epochal.errors import Contended
+from epochal.model.versions import Appended
 from epochal.pages import commit, writes
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
@@ -171,8 +172,7 @@ def what_is_only_read_is_not_fenced(patch: Patch) -> None:
     kept = Pages.append_all_on
 
     def unfenced(self: Pages, table: str, appends: Any, reads: Any, *rest: Any) -> Steps[Any]:
-        results = yield from kept(self, table, appends, () if appends else reads, *rest)
-        return (*results, *(None for _ in reads)) if appends else results
+        return (yield from kept(self, table, appends, () if appends else reads, *rest))
 
     patch.setattr(Pages, "append_all_on", unfenced)
 
@@ -192,7 +192,7 @@ def what_was_read_apart_is_told_as_it_is(patch: Patch) -> None:
     kept = Pages.append_all_on
 
     def unconfirmed(self: Pages, table: str, appends: Any, reads: Any, *rest: Any) -> Steps[Any]:
-        return (yield from kept(self, table, appends, reads, *rest)) if appends else (None,) * len(reads)
+        return (yield from kept(self, table, appends, reads, *rest)) if appends else Appended()
 
     patch.setattr(Pages, "append_all_on", unconfirmed)
 
