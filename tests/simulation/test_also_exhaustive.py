@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from epochal.pages import commit, several
+from epochal.pages import commit, keyed_appends
 from epochal.plan.ops import Steps, Transact
 from tests.simulation.also_explorer import AlsoExplorer, GiveBack, With, act
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
@@ -176,12 +176,12 @@ def a_record_that_was_not_told_of_is_not_asked_for(patch: Patch) -> None:
 
 
 def a_stream_is_not_searched_where_a_condition_fails(patch: Patch) -> None:
-    sound = several.PageAttempts.settle
+    sound = keyed_appends.PageAttempts.settle
 
     def unless_loaded(attempts: Any, head: Any, *about: Any, **how: Any) -> Steps[Any]:
         return None if attempts.also else (yield from sound(attempts, head, *about, **how))
 
-    patch.setattr(several.PageAttempts, "settle", unless_loaded)
+    patch.setattr(keyed_appends.PageAttempts, "settle", unless_loaded)
 
 
 @left_out(

@@ -12,7 +12,7 @@ from epochal.layout import key_records
 from epochal.model.moments import Ticks
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.versions import Conflict
-from epochal.pages import commit, several
+from epochal.pages import commit, several_key, streams_part
 from epochal.pages.evidence import Unknowable, Verdict
 from epochal.pages.items import page_key
 from epochal.pages.tags import append as tagged
@@ -225,7 +225,7 @@ def streams_and_tags_are_written_one_by_one(patch: Patch) -> None:
 
 
 def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
-    patch.setattr(several, "accepts", lambda *_: True)
+    patch.setattr(streams_part, "accepts", lambda *_: True)
 
 
 def a_tag_that_moved_is_followed_without_looking_for_matches(patch: Patch) -> None:
@@ -247,14 +247,14 @@ def fences_are_not_checked(patch: Patch) -> None:
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
     kept = key_records.made_record
-    patch.setattr(several, "made_record", lambda *given: replace(kept(*given), condition=None))
+    patch.setattr(several_key, "made_record", lambda *given: replace(kept(*given), condition=None))
 
 
 def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "load_record", unasked)
+    patch.setattr(several_key, "load_record", unasked)
 
 
 @left_out(

@@ -11,7 +11,7 @@ import pytest
 
 from epochal.layout import once
 from epochal.model.versions import Appended, Token
-from epochal.pages import appending, batch, evidence, joined, pruning, reading, several, writes
+from epochal.pages import appending, batch, evidence, joined, keyed_appends, pruning, reading, writes
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
 from epochal.pages.frames import refer_to
@@ -494,7 +494,7 @@ def a_key_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "outcome_under_key", unasked)
+    patch.setattr(keyed_appends, "outcome_under_key", unasked)
     patch.setattr(appending, "outcome_under_key", unasked)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from epochal.layout import key_records
-from epochal.pages import batch, commit, evidence, several, writes
+from epochal.pages import batch, commit, evidence, several, several_key, streams_part, writes
 from epochal.pages.appending import append
 from epochal.pages.batch import Packed
-from epochal.pages.several import SeveralKey
+from epochal.pages.several_key import SeveralKey
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out
 from tests.simulation.mutants import Mutant, Patch
@@ -165,7 +165,7 @@ def what_pages_tell_is_not_asked_for(patch: Patch) -> None:
 
 
 def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
-    patch.setattr(several, "accepts", lambda *_: True)
+    patch.setattr(streams_part, "accepts", lambda *_: True)
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -181,7 +181,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
 
 
 def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
-    patch.setattr(several, "accepts", lambda *_: False)
+    patch.setattr(streams_part, "accepts", lambda *_: False)
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
@@ -190,24 +190,24 @@ def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
     def free(*given: Any) -> Any:
         return replace(kept(*given), condition=None)
 
-    patch.setattr(several, "made_record", free)
+    patch.setattr(several_key, "made_record", free)
 
 
 def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "load_record", unasked)
+    patch.setattr(several_key, "load_record", unasked)
 
 
 def a_repeat_is_told_of_what_it_would_have_written(patch: Patch) -> None:
-    kept = SeveralKey.told
+    kept = SeveralKey.outcome_in
 
-    def its_own(key: SeveralKey, table: str, found: Any) -> Steps[Any]:
-        sent = (key_records.read_record(plan.records[0].item).made for plan in key.sent)
-        return (yield from kept(key, table, replace(found, made=max((*sent, found.made)))))
+    def its_own(key: SeveralKey, table: str, found: Any, tries: Any) -> Steps[Any]:
+        sent = (key_records.read_record(plan.records[0].item).made for plan in tries)
+        return (yield from kept(key, table, replace(found, made=max((*sent, found.made))), tries))
 
-    patch.setattr(SeveralKey, "told", its_own)
+    patch.setattr(SeveralKey, "outcome_in", its_own)
 
 
 @left_out(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from epochal.model.moments import Ticks
-from epochal.pages import appending, batch, evidence, several
+from epochal.pages import appending, batch, evidence, keyed_appends
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import KeyedAppend, LookFurther, NotApplied, Verdict, find_by_key
 from epochal.pages.items import Page
@@ -192,7 +192,7 @@ def test_an_append_under_a_key_that_tells_a_moment_is_made_once(world: Callable[
 
 def every_state_is_as_old_as_the_key(patch: Patch) -> None:
     """As if any key were a stamp that derives from it, and no more."""
-    patch.setattr(several, "is_new", lambda *_: True)
+    patch.setattr(keyed_appends, "is_new", lambda *_: True)
 
 
 def stamps_are_not_above_the_moment(patch: Patch) -> None:
@@ -203,7 +203,7 @@ def stamps_are_not_above_the_moment(patch: Patch) -> None:
 
 def what_is_written_a_moment_later_is_as_old_as_the_key(patch: Patch) -> None:
     sound = appending.is_new
-    patch.setattr(several, "is_new", lambda known, above: sound(known, above and Ticks(above + 99_999)))
+    patch.setattr(keyed_appends, "is_new", lambda known, above: sound(known, above and Ticks(above + 99_999)))
 
 
 def the_search_ends_with_the_last_page(patch: Patch) -> None:
@@ -224,7 +224,7 @@ def a_refused_append_is_looked_for_at_its_place_alone(patch: Patch) -> None:
         return applied and applied.appended(replayed=True)
 
     patch.setattr(appending, "outcome_under_key", at_its_place)
-    patch.setattr(several, "outcome_under_key", at_its_place)
+    patch.setattr(keyed_appends, "outcome_under_key", at_its_place)
 
 
 def what_was_pruned_counts_as_never_written(patch: Patch) -> None:

@@ -218,8 +218,8 @@ def test_one_stamp_is_agreed_on_at_the_second_try_where_a_page_is_closed_first(
         assert tries[stream] <= 2, "no stamp is agreed on"
         return taken(part, stream, written)
 
-    taken = TagsPart.share
-    monkeypatch.setattr(TagsPart, "share", share)
+    taken = TagsPart.batch
+    monkeypatch.setattr(TagsPart, "batch", share)
     world.store().append([event("a", "b", data=random.Random(2).randbytes(401_400))])
 
     assert tries == {"$tag-a": 2, "$tag-b": 2}

@@ -17,7 +17,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, format_ticks
 from epochal.pages.frames import ByteReader, time_of
 from epochal.pages.items import Page, state_of
-from epochal.pages.several import left_in
+from epochal.pages.several_key import left_in
 
 MOST: Final = 500_000
 """Writes that are remembered before those that are too old are forgotten."""

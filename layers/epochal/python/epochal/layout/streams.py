@@ -433,7 +433,7 @@ class SeveralStreams(Protocol):
             InvalidInput: the key was used for an append.
         """
 
-    def decided_all(self, table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[Appended | None]:
+    def decided_all(self, table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[Outcome | None]:
         """Return the outcome of a decision under the key in each of these streams; None if there is none."""
 
 

@@ -5,15 +5,16 @@
     record    is written for an id or a key
     also      are the program's writes to its own tables, and its conditions there
 
-A single write is a conditional write; several are a transaction. The reply is one of these:
+A `Part` has the contents: of named streams, of tags, of both, or unfolds alone under a key. A single write is a
+conditional write; several are a transaction. The reply is one of these:
 
     done          the commit is applied
     overflow      the commit is retried with new pages instead of extended ones
     refused       the items that refused it come back
-      ├ the key's record exists                        an earlier call applied it: the record contains the result
+      ├ the key's record exists                        an earlier call applied it: the record contains the outcome
       ├ a page has our stamp                           it is applied: a response was lost
       ├ a response was lost, and no page can tell      it is undetermined
-      ├ the change matters to the caller               the commit ends with the caller's result
+      ├ a stream is not as its part expects            the commit ends with the part's outcome
       ├ a condition of the program's own fails         it is unmet; or unavailable, if a lost try may still arrive
       └ none of these                                  the commit is retried on the pages that came back
 
@@ -24,14 +25,14 @@ unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Collection, Container, Mapping, Sequence
+from typing import Protocol
 
 from epochal.errors import TooLarge, Unavailable
 from epochal.layout.streams import NEVER, Known
-from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import Conflict, version_of
+from epochal.model.versions import Appended, Conflict, Outcome, Undetermined, version_of
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
@@ -66,60 +67,11 @@ from epochal.plan.ops import (
 )
 from epochal.plan.values import Item
 
-T = TypeVar("T")
-
 Heads = Mapping[str, Page | None]
 """Last pages of streams by name, as they were read; None for a stream that does not exist."""
 
 Writes = Mapping[str, Planned]
 """Planned write of each stream by name, in the order of the transaction."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit(Generic[T]):
-    """What to commit, and functions that decide what becomes of it when it is refused.
-
-    Attributes:
-        table: name of the table of streams.
-        known: last pages of some of the streams, as far as the caller knows them; the others are read.
-        writes: streams that get events or unfolds.
-        batch: function that returns the batch of a stream, given the writes that are planned for the streams before it.
-        fences: streams that are not written, and must still have the last page that is known.
-        matters: function that gets the pages that have come back, and returns a result that ends the commit, or None
-            to go on from these pages. It is called before the first write, too.
-        records: function that returns the records that are written with the pages.
-        before: function that is called after a refusal, and returns the result of an earlier call, if a record has it.
-            It gets the refusal of the store's own writes; its `failed` is empty if only the program's conditions are
-            known to have failed, and then the function reads the record.
-        keyed: whether `before` or the caller tells if the commit was applied earlier; otherwise the pages do.
-        lasting: streams that are never pruned, so that any of their pages tells whether it has had a stamp.
-        one_stamp: whether all pages get the same stamp, above the last one of each.
-        also: writes of the program to its own tables, in the same transaction.
-        sent: plans that were sent and may have been applied, the latest last. It is emptied once a plan is refused
-            without a lost answer.
-    """
-
-    table: str
-    known: Mapping[str, Known[Page]]
-    writes: Sequence[str]
-    batch: Callable[[str, Writes], Packed]
-    fences: Sequence[str]
-    matters: Callable[[Heads], Steps[T | None]]
-    records: Callable[[Writes], Sequence[Put]]
-    before: Callable[[Writes, Refusal], Steps[T | None]]
-    keyed: bool = False
-    lasting: Container[str] = ()
-    one_stamp: bool = False
-    also: Sequence[TransactionWrite] = ()
-    sent: list[Plan] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """The result that a commit was applied; if not `certain`, nobody can tell whether it was."""
-
-    writes: Writes
-    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +90,75 @@ class Plan:
         return (*pages, *self.checks.values(), *self.records, *self.also)
 
 
-def commit(wanted: Commit[T]) -> Steps[Made | Conflict | T]:
-    """Commit to all streams or to none, and retry on the pages that come back, until the caller ends it.
+Tries = Sequence[Plan]
+"""Plans that were sent and may have been applied, since an answer was lost; the latest last."""
 
-    Returns:
-        `Made`; or a conflict that is `unmet`, if a condition of the program's own failed; or the result that a function
-        of `wanted` gave.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What to commit.
+
+    Attributes:
+        table: name of the table of streams.
+        known: last pages of some of the streams, as far as the caller knows them; the others are read.
+        writes: streams that get events or unfolds.
+        fences: streams that are not written, and must still have the last page that is known.
+        keyed: whether a key tells if the commit was applied earlier; otherwise the pages do.
+        lasting: streams that are never pruned, so that any of their pages tells whether it has had a stamp.
+        one_stamp: whether all pages get the same stamp, above the last one of each.
+        also: writes of the program to its own tables, in the same transaction.
+    """
+
+    table: str
+    known: Mapping[str, Known[Page]]
+    writes: Sequence[str]
+    fences: Sequence[str] = ()
+    keyed: bool = False
+    lasting: Container[str] = ()
+    one_stamp: bool = False
+    also: Sequence[TransactionWrite] = ()
+
+
+class Part(Protocol):
+    """The contents of a commit, and the conditions that end it."""
+
+    def batch(self, stream: str, writes: Writes) -> Packed:
+        """Return the batch of a stream, given the writes that are planned for the streams before it."""
+
+    def records(self, writes: Writes) -> Sequence[Put]:
+        """Make the writes of the records that go with the pages."""
+
+    def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:
+        """Return the outcome that ends the commit, given the pages that have come back; None to go on from these.
+
+        It is asked before the first write, too.
+        """
+
+    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:
+        """Return the outcome of an earlier call, if a record has it; None if not.
+
+        Args:
+            writes: planned writes that were refused.
+            refusal: refusal of the store's own writes. Its `failed` is empty if only the program's conditions are known
+                to have failed; then the record is read.
+        """
+
+    def appended(self, writes: Writes) -> Appended:
+        """Make the outcome of a commit that was applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The outcome of a commit, with the tries of it that may have been applied."""
+
+    outcome: Outcome
+    tries: Tries
+
+
+def run_commit(commit: Commit, part: Part) -> Steps[Ended]:
+    """Commit to all streams or to none, and retry on the pages that come back, until the part ends it.
+
+    If a condition of the program's own fails, the outcome is a conflict that is `unmet`.
 
     Raises:
         TooLarge: the events fit no item, or no transaction; an item of the caller's own would become too large.
@@ -151,44 +166,46 @@ def commit(wanted: Commit[T]) -> Steps[Made | Conflict | T]:
         Unavailable: a response was lost, and a condition of the caller's own fails now.
     """
     # 1. Read the last pages that the caller does not know.
-    heads, leaving = dict(wanted.known), set[str]()
-    unread = [stream for stream in (*wanted.writes, *wanted.fences) if stream not in heads]
-    moved: Heads = yield from last_pages(wanted.table, unread)
+    heads, leaving, tries = dict(commit.known), set[str](), tuple[Plan, ...]()
+    unread = [stream for stream in (*commit.writes, *commit.fences) if stream not in heads]
+    moved: Heads = yield from last_pages(commit.table, unread)
     while True:
-        # 2. Let the caller decide whether these pages end the commit.
-        result = yield from wanted.matters(moved)
-        if result is not None:
-            return result
+        # 2. Let the part decide whether these pages end the commit.
+        outcome = yield from part.ending(moved, tries)
+        if outcome is not None:
+            return Ended(outcome=outcome, tries=tries)
         # 3. Plan the writes; a page that turns out to be another begins the next round.
         heads |= moved
         leaving.difference_update(moved)
-        plan = yield from _planned(wanted, heads, leaving)
+        plan = yield from _planned(commit, part, heads, leaving)
         if not isinstance(plan, Plan):
             moved = plan
             continue
         # 4. Send them, as one write or one transaction.
-        wanted.sent.append(plan)
+        tries = (*tries, plan)
         reply: Done | Overflow | Refusal = yield _sent(plan)
         match reply:
             case Done():
-                return Made(writes=plan.writes)
+                return Ended(outcome=part.appended(plan.writes), tries=tries)
             case Overflow():
                 leaving |= _too_small(plan, reply)
                 moved = {}
             case Refusal():
                 # 5. Find out whether a try whose answer was lost was applied, or an earlier call.
-                verdict = yield from _was_applied(wanted, plan, reply)
-                if not isinstance(verdict, NotApplied):
-                    return Made(writes=plan.writes, certain=isinstance(verdict, Applied))
+                if not reply.ambiguous:
+                    # No answer was lost, so no try was applied. Another process may have written the same meanwhile.
+                    tries = ()
+                verdict = yield from _was_applied(commit, plan, reply)
                 own, unmet = _apart(plan, reply)
-                result = yield from wanted.before(plan.writes, own)
-                if result is not None:
-                    return result
+                outcome = yield from _known_outcome(part, plan, verdict, own, tries)
+                if outcome is not None:
+                    return Ended(outcome=outcome, tries=tries)
                 # 6. Retry on the pages that came back, unless a condition of the program's own failed.
-                moved = yield from _came_back(wanted.table, plan, reply)
+                moved = yield from _came_back(commit.table, plan, reply)
                 if unmet:
                     check_over(reply, moved)
-                    return (yield from wanted.matters(moved)) or Conflict(unmet=unmet)
+                    outcome = yield from part.ending(moved, tries)
+                    return Ended(outcome=Conflict(unmet=unmet) if outcome is None else outcome, tries=tries)
 
 
 def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:
@@ -246,12 +263,26 @@ def page_of(item: Item | None, table: str) -> Page | None:
     return None if item is None else read_page(item, table)
 
 
+def _known_outcome(
+    part: Part, plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
+) -> Steps[Outcome | None]:
+    """Return the outcome of a refused commit, as the pages or a record tell it; None if it was not applied."""
+    match verdict:
+        case Applied():
+            return part.appended(plan.writes)
+        case Unknowable():
+            streams = {stream: Undetermined(first=write.first) for stream, write in plan.writes.items()}
+            return Undetermined(streams=streams)
+        case NotApplied():
+            return (yield from part.earlier(plan.writes, refusal, tries))
+
+
 def _sent(plan: Plan) -> TransactionWrite | Transact:
     return plan.all[0] if len(plan.all) == 1 else Transact(writes=plan.all)
 
 
 def _planned(
-    wanted: Commit[T], heads: dict[str, Known[Page]], leaving: Container[str]
+    commit: Commit, part: Part, heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
     """Plan the writes of one try on the last pages that are known.
 
@@ -261,37 +292,37 @@ def _planned(
         The plan; or pages that turned out to be others than those known.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
-    for stream in wanted.fences:
-        check = yield from fence(wanted.table, stream, heads[stream])
+    for stream in commit.fences:
+        check = yield from fence(commit.table, stream, heads[stream])
         if isinstance(check, Check):
             checks[stream] = check
         else:
             moved[stream] = check.page
     if moved:
         return moved
-    above = _latest(wanted, heads) if wanted.one_stamp else NEVER
+    above = _latest(commit, heads) if commit.one_stamp else NEVER
     while True:
         writes = dict[str, Planned]()
-        for stream in wanted.writes:
-            batch = wanted.batch(stream, writes)
+        for stream in commit.writes:
+            batch = part.batch(stream, writes)
             planned = yield from next_write(
-                wanted.table,
-                replace(batch, above=above) if wanted.one_stamp else batch,
+                commit.table,
+                replace(batch, above=above) if commit.one_stamp else batch,
                 heads[stream],
                 extending=stream not in leaving,
             )
             if isinstance(planned, Blocked):
-                return {stream: (yield from head_from(wanted.table, stream, planned.page))}
+                return {stream: (yield from head_from(commit.table, stream, planned.page))}
             heads[stream], writes[stream] = planned.after, planned
         times = {time_of(write.stamp) for write in writes.values()}
-        if len(times) == 1 or not wanted.one_stamp:
-            return Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
+        if len(times) == 1 or not commit.one_stamp:
+            return Plan(writes=writes, checks=checks, records=part.records(writes), also=commit.also)
         # A page had to be closed first, so the write after it has a later stamp. Give all writes that one.
         above = Ticks(max(times) - 1)
 
 
-def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
-    written_heads = (heads[stream] for stream in wanted.writes)
+def _latest(commit: Commit, heads: Mapping[str, Known[Page]]) -> Ticks:
+    written_heads = (heads[stream] for stream in commit.writes)
     places = (None if head is None else place_of(head) for head in written_heads)
     return max((place.time for place in places if place is not None), default=NEVER)
 
@@ -340,34 +371,31 @@ def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None
     return replace(refusal, items=refusal.items[:first], failed=failed), stood
 
 
-def _was_applied(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[Verdict]:
+def _was_applied(commit: Commit, plan: Plan, refusal: Refusal) -> Steps[Verdict]:
     """Decide from the pages of a refused commit whether an earlier try of it was applied.
 
     Under a key it is the key's record that tells. A refusal may leave out pages that another transaction was at, and
     what a fence met tells nothing. So where the pages that came back do not tell, the others are read: one of them is
     enough, if it is of a stream that is never pruned.
     """
-    if not refusal.ambiguous:
-        # No answer was lost, so no try was applied. A write of another process at the same time may look the same.
-        wanted.sent.clear()
-    if wanted.keyed:
+    if commit.keyed:
         return NotApplied()
     lost = refusal.ambiguous
     answers = list(zip(plan.writes.items(), refusal.items, refusal.failed, strict=False))
     verdicts = [
-        _judge(wanted.table, write, item, lost=lost) for (_, write), item, failed in answers if failed
+        _judge(commit.table, write, item, lost=lost) for (_, write), item, failed in answers if failed
     ]
     unread = [(stream, write) for (stream, write), _, failed in answers if not failed]
     if lost and unread and isinstance(verdict_of_all(verdicts), Unknowable):
-        lasting = [(stream, write) for stream, write in unread if stream in wanted.lasting]
+        lasting = [(stream, write) for stream, write in unread if stream in commit.lasting]
         unread = lasting[:1] or unread
-        reply: Together = yield TransactGet(keys=tuple((wanted.table, write.key) for _, write in unread))
+        reply: Together = yield TransactGet(keys=tuple((commit.table, write.key) for _, write in unread))
         for (_, write), item in zip(unread, reply.items, strict=True):
-            verdicts.append(_judge(wanted.table, write, item, lost=lost))
+            verdicts.append(_judge(commit.table, write, item, lost=lost))
     verdict = verdict_of_all(verdicts) if verdicts or lost else NotApplied()
     if isinstance(verdict, Applied) and len(plan.all) > 1:
         # DynamoDB may still be applying the transaction: wait until the caller would see it in every stream.
-        yield from settled((wanted.table, write.key) for write in plan.writes.values())
+        yield from settled((commit.table, write.key) for write in plan.writes.values())
     return verdict
 
 

@@ -21,12 +21,13 @@ from epochal.plan.ops import Steps
 if TYPE_CHECKING:
     from epochal.layout import key_moments
     from epochal.layout.queries import Condition
-    from epochal.pages import pruning, several
+    from epochal.pages import keyed_appends, pruning, several
     from epochal.pages.tags.append import TaggedBatch
     from epochal.pages.tags.entries import TagStreams
 else:
     key_moments = DeferredModule("epochal.layout.key_moments")
     pruning = DeferredModule("epochal.pages.pruning")
+    keyed_appends = DeferredModule("epochal.pages.keyed_appends")
     several = DeferredModule("epochal.pages.several")
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Pages:
         """Append a batch if the stream has the expected version; under a key, append it only once."""
         if key is None:
             return (yield from append(table, packed(batch), expected))
-        return (yield from several.append_once(table, packed(batch), expected, key))
+        return (yield from keyed_appends.append_once(table, packed(batch), expected, key))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Outcome]:
         """Append a batch on exactly the known last page; else answer with a conflict."""

@@ -596,7 +596,7 @@ class Streams:
 
         return beside(self)
 
-    def decided_all(self, streams: Sequence[str], key: str) -> Appended | None:
+    def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
         """Return the outcome of a decision under a key in each of these streams; None if there is none."""
         from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
 

@@ -25,11 +25,12 @@ appended only once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from epochal.codec.bodies import EMPTY, Encoded, decode
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.key_records import KeyRecord, RecordContents, check_contents
+from epochal.layout.outcomes import combine_outcomes
 from epochal.layout.queries import Condition, IdTaken, check_covered
 from epochal.layout.query_reads import first_in_the_way
 from epochal.layout.streams import (
@@ -54,11 +55,13 @@ from epochal.model.versions import (
 )
 from epochal.pages.appending import is_new, outcome_under_key
 from epochal.pages.batch import AHEAD, Packed, packed
-from epochal.pages.commit import Commit, Heads, Made, Writes, commit
+from epochal.pages.commit import Commit, Heads, Tries, Writes, run_commit
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
+from epochal.pages.keyed_appends import commit_or_search
 from epochal.pages.reading import load_head, query, stand
-from epochal.pages.several import SeveralKey, StreamsPart, outcome_of_streams, searched
+from epochal.pages.several_key import SeveralKey
+from epochal.pages.streams_part import StreamsPart
 from epochal.pages.tags.entries import (
     EventOfTag,
     Label,
@@ -86,8 +89,6 @@ MOST_READ: Final = 20_000
 """Largest number of a tag's events that a condition without a position reads: 1,300 read units, and a second of CPU.
 Without this limit, appends would become slower as the tag grows, and time out one day."""
 
-TagsEnd = Appended | Conflict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
@@ -108,10 +109,11 @@ def append(
         TooLarge: the events fit no item, or no transaction.
     """
     part = TagsPart.of(site, batch, condition)
-    ended = yield from commit(part.commit)
-    if isinstance(ended, Conflict) and ended.unmet:
-        return replace(ended, position=part.position)
-    return part.made(ended.writes) if isinstance(ended, Made) else ended
+    outcome = (yield from run_commit(part.commit, part)).outcome
+    assert not isinstance(outcome, Undetermined)  # noqa: S101  tags are never pruned
+    if isinstance(outcome, Conflict) and outcome.unmet:
+        return replace(outcome, position=part.position)
+    return outcome
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +122,7 @@ class TagsPart:
 
     Attributes:
         site: the table of tags.
-        batch: the events that are appended.
+        tagged: the events that are appended.
         shares: the part of the batch that each tag gets, by tag.
         condition: the append condition; None if there is none.
         position: position up to which no event conflicts with the condition.
@@ -128,7 +130,7 @@ class TagsPart:
     """
 
     site: TagStreams
-    batch: TaggedBatch
+    tagged: TaggedBatch
     shares: dict[str, TagShare]
     condition: Condition | None
     position: Position
@@ -141,10 +143,12 @@ class TagsPart:
         position = _beginning(batch, condition)
         tags = dict.fromkeys((*shares, *position.seen))
         heads = _known(tags, None if condition is None else condition.after)
-        return cls(site=site, batch=batch, shares=shares, condition=condition, position=position, heads=heads)
+        return cls(
+            site=site, tagged=batch, shares=shares, condition=condition, position=position, heads=heads
+        )
 
     @property
-    def commit(self) -> Commit[TagsEnd]:
+    def commit(self) -> Commit:
         """Commit that writes to the tags of the events and checks the other tags of the condition."""
         writes = tuple(map(stream_of, self.shares))
         fences = tuple(stream_of(tag) for tag in self.position.seen if tag not in self.shares)
@@ -152,26 +156,22 @@ class TagsPart:
             table=self.site.table,
             known={stream_of(tag): head.page for tag, head in self.heads.items()},
             writes=writes,
-            batch=self.share,
             fences=fences,
-            matters=self.matters,
-            records=self.records,
-            before=self.before,
             lasting=frozenset(writes),
             one_stamp=True,
-            also=self.batch.also,
+            also=self.tagged.also,
         )
 
-    def share(self, stream: str, writes: Writes) -> Packed:
+    def batch(self, stream: str, writes: Writes) -> Packed:
         """Return the batch for the stream of a tag, given the planned writes to the streams before it.
 
         From these it takes the pages of bodies on other tags, and the indices of events in named streams.
         """
         pages = {tag: index_of(planned.token) for tag, planned in _of_tags(writes).items()}
         homes = {each: planned.first for each, planned in writes.items() if not each.startswith(TAG_STREAMS)}
-        return self.shares[_tag_of(stream)].on(self.batch, pages, homes)
+        return self.shares[_tag_of(stream)].on(self.tagged, pages, homes)
 
-    def matters(self, moved: Heads) -> Steps[TagsEnd | None]:
+    def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  the stamp tells of tries
         """Return the conflict if the tags that moved have a new event that matches the condition.
 
         Or return the earlier append, if the ids of the batch exist; None if the commit may go on.
@@ -193,24 +193,24 @@ class TagsPart:
         for tag, share in self.shares.items():
             first = writes[stream_of(tag)].first
             for offset, (number, body) in enumerate(zip(share.numbers, share.firsts, strict=True)):
-                event_id = self.batch.events[number].id
+                event_id = self.tagged.events[number].id
                 if body == tag and event_id is not None:
-                    puts.append(id_record(self.site.table, event_id, tag, first + offset, self.batch.beside))
+                    puts.append(id_record(self.site.table, event_id, tag, first + offset, self.tagged.beside))
         return puts
 
-    def before(self, _writes: Writes, _refusal: Refusal) -> Steps[TagsEnd | None]:
-        """Return the earlier append of the batch, if its ids exist; None otherwise."""
+    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  ids tell
+        """Return the outcome of an earlier append of the batch, if its ids exist; None otherwise."""
         return (yield from self._stored_before())
 
-    def made(self, writes: Writes) -> Appended:
-        """Make the result of the applied append: the events with tags, the new position and the counts."""
-        own = tuple(tag for tag in own_tags(self.batch.events) if tag in self.shares)
+    def appended(self, writes: Writes) -> Appended:
+        """Make the outcome of the applied append: the events with tags, the new position and the counts."""
+        own = tuple(tag for tag in own_tags(self.tagged.events) if tag in self.shares)
         planned = _of_tags(writes)
-        events = self.batch.recorded(next(iter(writes.values())).stamp)
-        if self.batch.homes:
+        events = self.tagged.recorded(next(iter(writes.values())).stamp)
+        if self.tagged.homes:
             events = tuple(
                 replace(event, stream=stream, index=writes[stream].first + index)
-                for event, (stream, index) in zip(events, self.batch.homes, strict=True)
+                for event, (stream, index) in zip(events, self.tagged.homes, strict=True)
                 if event.tags
             )
         return Appended(
@@ -220,7 +220,7 @@ class TagsPart:
         )
 
     def _stored_before(self) -> Steps[Appended | None]:
-        stored = yield from stored_before(self.site, self.batch)
+        stored = yield from stored_before(self.site, self.tagged)
         return Appended(events=stored, position=self.position, replayed=True) if stored else None
 
     def _moved(self, writes: Mapping[str, Planned], tags: Sequence[str]) -> Position:
@@ -536,8 +536,6 @@ def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag 
 #
 # All pages get the same stamp. An append of events with tags is never undetermined, since tags are never pruned.
 
-_MixedEnd: TypeAlias = Outcome | Made
-
 
 def append_mixed(
     site: TagStreams,
@@ -574,9 +572,8 @@ def append_mixed(
         streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
     )
     if key is not None or not batches[0].keyed:
-        ended = yield from commit(both.commit)
-        return both.outcome(ended)
-    return both.outcome((yield from searched(batches[0], both.commit, repeatable=True)))
+        return (yield from run_commit(both.commit, both)).outcome
+    return (yield from commit_or_search(batches[0], both.commit, both, repeatable=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -587,7 +584,7 @@ class Mixed:
     tags: TagsPart
 
     @property
-    def commit(self) -> Commit[_MixedEnd]:
+    def commit(self) -> Commit:
         """Commit of both parts in one transaction. Raises `TooLarge` if it has too many items."""
         streams, tags = self.streams.commit, self.tags.commit
         writes, fences = (*streams.writes, *tags.writes), (*streams.fences, *tags.fences)
@@ -599,65 +596,51 @@ class Mixed:
         known, key = {**streams.known, **tags.known}, self.streams.key
         if isinstance(key, _StreamKey) and is_new(known.get(key.batch.stream), key.batch.above) is False:
             del known[key.batch.stream]
-        return Commit(
-            table=streams.table,
-            known=known,
-            writes=writes,
-            batch=self.batch,
-            fences=fences,
-            matters=self.matters,
-            records=self.streams.records,
-            before=self.before,
-            keyed=streams.keyed,
-            lasting=tags.lasting,
-            one_stamp=True,
-            also=tags.also,
-            sent=streams.sent,
-        )
+        return replace(tags, known=known, writes=writes, fences=fences, keyed=streams.keyed)
 
     def batch(self, stream: str, writes: Writes) -> Packed:
         """Return the batch for a stream or the stream of a tag, given the writes planned before it."""
-        return self.streams.batches.get(stream) or self.tags.share(stream, writes)
+        return self.streams.batches.get(stream) or self.tags.batch(stream, writes)
 
-    def matters(self, moved: Heads) -> Steps[_MixedEnd | None]:
-        """Return the result that ends the commit after streams moved; None if it may go on.
+    def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:
+        """Return the outcome that ends the commit after streams moved; None if it may go on.
 
         Named streams are checked first. Only if they are as expected is the query read.
         """
         named = {*self.streams.expected, *self.streams.reads}
-        own, key = {stream: head for stream, head in moved.items() if stream in named}, self.streams.key
-        ended: _MixedEnd | None
-        ended = (yield from key.alone(self.streams.table, own)) if isinstance(key, _StreamKey) else None
-        ended = ended or (yield from self.streams.matters(own))
-        if ended is None:
-            others = {stream: head for stream, head in moved.items() if stream not in own}
-            ended = yield from self.tags.matters(others)
-            if ended is not None and self.streams.key is not None:
-                ended = (yield from self.streams.key.before(self.streams.table)) or ended
-        return ended
-
-    def before(self, writes: Writes, refusal: Refusal) -> Steps[_MixedEnd | None]:
-        """Return the outcome in the key's record after a refusal; `Made` if the record is of these writes."""
-        ended = yield from self.streams.before(writes, refusal)
-        if not isinstance(ended, Appended) or any(
-            outcome.replayed or outcome.token.etag != writes[stream].token.etag
-            for stream, outcome in ended.streams.items()
-        ):
-            return ended
-        yield from settled((self.streams.table, write.key) for write in writes.values())
-        return Made(writes=writes)
-
-    def outcome(self, ended: _MixedEnd) -> Outcome:
-        """Return the outcome of the append, with the outcomes of its streams."""
-        if not isinstance(ended, Made):
-            return ended
-        outcome = outcome_of_streams(ended, self.streams.batches)
-        if isinstance(outcome, Undetermined):
+        own = {stream: head for stream, head in moved.items() if stream in named}
+        table, key = self.streams.table, self.streams.key
+        outcome = (yield from key.search(table, own, tries)) if isinstance(key, _StreamKey) else None
+        if outcome is None:
+            outcome = yield from self.streams.ending(own, tries)
+        if outcome is not None:
             return outcome
-        return replace(self.tags.made(ended.writes), streams=outcome.streams)
+        others = {stream: head for stream, head in moved.items() if stream not in own}
+        outcome = yield from self.tags.ending(others, tries)
+        earlier = None if outcome is None or key is None else (yield from key.load_outcome(table, tries))
+        return outcome if earlier is None else earlier
+
+    def records(self, writes: Writes) -> Sequence[Put]:
+        """Make the write of the key's record; empty without a key."""
+        return self.streams.records(writes)
+
+    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:
+        """Return the outcome in the key's record after a refusal, with that of the tags if it is of these writes."""
+        outcome = yield from self.streams.earlier(writes, refusal, tries)
+        if not isinstance(outcome, Appended) or any(
+            each.replayed or each.token.etag != writes[stream].token.etag
+            for stream, each in outcome.streams.items()
+        ):
+            return outcome
+        yield from settled((self.streams.table, write.key) for write in writes.values())
+        return self.appended(writes)
+
+    def appended(self, writes: Writes) -> Appended:
+        """Make the outcome of the applied append, with the outcomes of its streams."""
+        return replace(self.tags.appended(writes), streams=self.streams.appended(writes).streams)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _StreamKey(SeveralKey):
     """The key of an append to one stream with tags, which may have been used without tags before.
 
@@ -666,39 +649,37 @@ class _StreamKey(SeveralKey):
 
     batch: Packed
 
-    def alone(self, table: str, heads: Heads) -> Steps[Appended | Undetermined | None]:
+    def search(self, table: str, heads: Heads, tries: Tries) -> Steps[Outcome | None]:
         """Look for an append to the stream without tags under the key; None if there is none.
 
         The search begins where the key's record says, or at the first event if the stream has been written to since the
         key's moment. Without either there is no search.
         """
-        head = heads.get(self.batch.stream)
-        first = self.seen[-1].first if self.seen else None
+        stream, bound = self.batch.stream, self.bound
+        head, first = heads.get(stream), None if bound is None else bound.first
         if head is not None and is_new(head, self.batch.above) is False:
             first = 0
         if head is None or first is None:
             return None
-        before = None if self.seen else (yield from self.before(table))
-        if before is not None:
-            return before
+        earlier = None if bound is not None else (yield from self.load_outcome(table, tries))
+        if earlier is not None:
+            return earlier
         outcome = yield from outcome_under_key(self.batch, head, first, later=True)
-        if isinstance(outcome, Appended):
-            return Appended(streams={self.batch.stream: outcome}, replayed=outcome.replayed)
-        return outcome and Undetermined(streams={self.batch.stream: outcome})
+        return None if outcome is None else combine_outcomes({stream: outcome})
 
-    def told(self, table: str, found: RecordContents) -> Steps[Appended | Undetermined | None]:  # type: ignore[override]  # `Mixed` takes it
+    def outcome_in(self, table: str, contents: RecordContents, tries: Tries) -> Steps[Outcome | None]:
         """Return the outcome that the key's record contains, or that a search of the stream finds.
 
         None if the record is of an append without tags that has not been made.
         """
-        if found.made:
-            return (yield from super(_StreamKey, self).told(table, found))  # noqa: UP008  slots
-        check_contents(found, self.append_id)
-        if found.append_id is not None or not self.batch.count:
+        if contents.made:
+            return (yield from super(_StreamKey, self).outcome_in(table, contents, tries))  # noqa: UP008  slots
+        check_contents(contents, self.append_id)
+        if contents.append_id is not None or not self.batch.count:
             raise InvalidInput("idempotency_key", "was used before for an append without tags and condition")
-        self.seen.append(found)
+        self.bound = contents
         head = yield from load_head(table, self.batch.stream)
-        return (yield from self.alone(table, {self.batch.stream: head}))
+        return (yield from self.search(table, {self.batch.stream: head}, tries))
 
 
 def _key_of(batches: Sequence[Packed], key: str) -> SeveralKey:
