@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
@@ -22,11 +22,16 @@ DAY = 86_400
 PORTS: dict[str, Port] = {each.name: each.port for each in layouts()}
 
 
-def used(world: World, do: Callable[[], object]) -> Allowed:
-    """What the engine asks for meanwhile."""
+def asked_by(world: World, do: Callable[[], object]) -> list[Op]:
+    """What the engine asks meanwhile."""
     world.asked.clear()
     do()
-    return {pair for op in world.asked for pair in actions(op)}
+    return [*world.asked]
+
+
+def used(operations: Iterable[Op]) -> Allowed:
+    """What may be done by whoever asks this."""
+    return {pair for op in operations for pair in actions(op)}
 
 
 def overtaken(world: World, once: Callable[[], object]) -> None:
@@ -52,9 +57,9 @@ def lost(world: World) -> None:
     world.fails = fails
 
 
-def fired_in_streams(world: World, layout: str) -> Allowed:
+def fired_in_streams(world: World, layout: str) -> list[Op]:
     store, large = world.stores[layout], Random(1).randbytes(2_000)
-    found: Allowed = set()
+    found = list[Op]()
     for number, events in enumerate((1, 60)):
         stream = f"Loan-{number}"
         world.set(
@@ -68,17 +73,17 @@ def fired_in_streams(world: World, layout: str) -> Allowed:
     store.append("Loan-2", [call_off("cancelled")])
     world.arm()
     overtaken(world, lambda: store.append("Loan-0", [Event(type="Meanwhile")]))
-    found |= used(world, lambda: world.advance(DAY - 1))
-    found |= used(world, lambda: world.advance(DAY))
+    found += asked_by(world, lambda: world.advance(DAY - 1))
+    found += asked_by(world, lambda: world.advance(DAY))
     world.set("Loan-3", "reminder", DAY, layout=layout)
     world.arm()
     lost(world)
-    found |= used(world, lambda: world.advance(2 * DAY))
+    found += asked_by(world, lambda: world.advance(2 * DAY))
     assert world.items() == []
     return found
 
 
-def fired_under_tags(world: World, store: TaggedStore) -> Allowed:
+def fired_under_tags(world: World, store: TaggedStore) -> list[Op]:
     for number in range(30):
         timer = later(f"reminder{number}", [Event(type="Came", tags=("loan:1", "member:2"))], at=in_(days=1))
         store.append([replace(timer, tags=("loan:1",))])
@@ -94,44 +99,52 @@ def fired_under_tags(world: World, store: TaggedStore) -> Allowed:
     store.append([call_off("a", tags=("loan:2", "member:2"))])
     world.arm()
     overtaken(world, lambda: store.append([call_off("reminder7", tags=("loan:1",))]))
-    found = used(world, lambda: world.advance(2 * DAY))
+    found = asked_by(world, lambda: world.advance(2 * DAY))
     store.append([later("c", [Event(type="Came")], at=in_(days=1), tags=("loan:3", "member:3"))])
     world.arm()
     lost(world)
-    found |= used(world, lambda: world.advance(2 * DAY))
+    found += asked_by(world, lambda: world.advance(2 * DAY))
     assert world.items() == []
     return found
 
 
 def test_what_fires_timers_in_pages_may_do_what_it_does_and_nothing_else() -> None:
-    found = fired_in_streams(World(), "pages") | fired_under_tags(world := World(), world.tagged)
-    assert found - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["pages"], "timers")
+    found = fired_in_streams(World(), "pages") + fired_under_tags(world := World(), world.tagged)
+    assert used(found) - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["pages"], "timers")
 
 
 def test_so_may_what_fires_them_in_tips() -> None:
     found = fired_in_streams(World(), "tips")
-    assert found - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["tips"], "timers")
+    assert used(found) - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["tips"], "timers")
 
 
-def test_so_may_what_fires_them_under_tags_of_sekibans_tables() -> None:
+def fired_under_tags_of_sekiban() -> list[Op]:
     world = World()
     store = replace(world.feed.dcb, driver=world.engine.driver, now=lambda: world.time)
     world.engine = replace(world.engine, tagged={"dcb": store})
+    return fired_under_tags(world, store)
+
+
+def test_so_may_what_fires_them_under_tags_of_sekibans_tables() -> None:
     # Transactions that get what a plain read does not find, as of events that expire.
     seldom = on(EVENTS.kind, "GetItem") | on(TAGS.kind, "GetItem")
-    found = fired_under_tags(world, store)
-    assert found - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["dcb"], "timers") - seldom
+    found = fired_under_tags_of_sekiban()
+    assert used(found) - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["dcb"], "timers") - seldom
 
 
-def test_what_arms_puts_items_and_does_nothing_else() -> None:
+def armed() -> list[Op]:
     world = World()
     world.set("Loan-1", "reminder", DAY)
     world.set("Loan-1", "soon", 5)
-    assert used(world, world.arm) == on(TIMERS.kind, "PutItem")
+    return asked_by(world, world.arm)
+
+
+def test_what_arms_puts_items_and_does_nothing_else() -> None:
+    assert used(armed()) == on(TIMERS.kind, "PutItem")
 
 
 def test_a_tick_asks_the_table_of_timers_and_no_other() -> None:
     world = World()
     world.set("Loan-1", "reminder", DAY)
     world.arm()
-    assert used(world, lambda: world.advance(DAY - 60)) == set()
+    assert asked_by(world, lambda: world.advance(DAY - 60)) == []
