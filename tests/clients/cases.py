@@ -51,6 +51,7 @@ entries that are named. Text that begins with `$` stands for
     $url/…                  an address of the server, in answers
 
 `{run}` in a text is a number that is different each time a case is played, so that names are new on a real API.
+Positions and tokens are such as a store writes, since a client may read them.
 
 **Errors** have the `type` of the problem without `urn:epochal:problem:`, `gateway` for what API Gateway answers by
 itself (with `status`), `connection` where no answer arrived, and `content` for a body that does not have its hash.
