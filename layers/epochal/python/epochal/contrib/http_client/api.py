@@ -4,7 +4,7 @@
     no connection                              sent again: nothing was received
     429                                        sent again, after `Retry-After`: nothing was run
     no answer, or one that was cut             sent again if it may be repeated
-    5xx, but for corrupt data, missing body    sent again if it may be repeated, after `Retry-After`
+    5xx, but for those that last               sent again if it may be repeated, after `Retry-After`
     anything else                              returned
 
 An append may be repeated because it carries an `Idempotency-Key`, the same one at each attempt: it is made once, and
@@ -33,7 +33,7 @@ PATIENCE: Final = Patience(seconds=60.0, first=0.1, longest=5.0)
 
 _THROTTLED: Final = 429
 _SERVERS: Final = 500
-_LASTING: Final = ("corrupt-data", "missing-body")
+_LASTING: Final = ("corrupt-data", "missing-body", "not-deployed")
 """Problems with a status of 5xx that no retry mends."""
 
 Pairs = Sequence[tuple[str, str]]
@@ -169,10 +169,22 @@ class Api:
             maybe = maybe or (lost and writes)
             if lost and not repeatable:
                 raise Unavailable(cause, maybe_applied=maybe) from failure
-            pause = max(asked, self.patience.wait(tries, self.luck()))
-            if self.patience.is_over(tries) or self.clock() - begun + pause > self.patience.seconds:
+            if not self.pause(tries, begun, asked):
                 raise Unavailable(cause, maybe_applied=maybe) from failure
-            self.sleep(pause)
+
+    def pause(self, tries: int, begun: float, asked: float = 0.0) -> bool:
+        """Wait before a further attempt; return False at once where there may be none.
+
+        Args:
+            tries: number of attempts so far.
+            begun: reading of the clock before the first.
+            asked: seconds that the last answer asked to wait for.
+        """
+        pause = max(asked, self.patience.wait(tries, self.luck()))
+        if self.patience.is_over(tries) or self.clock() - begun + pause > self.patience.seconds:
+            return False
+        self.sleep(pause)
+        return True
 
     def _sent_once(self, request: HttpRequest) -> HttpAnswer:
         """Send a request to the API once, authorized anew, and return the whole answer; else raise `NoAnswer`."""

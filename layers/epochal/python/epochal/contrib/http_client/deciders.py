@@ -154,6 +154,8 @@ class HttpDeciders(Generic[C, S, E]):
                 )
             if not isinstance(outcome, Conflict) or outcome.deleted or outcome.events:
                 raise append_error(stream, outcome, loaded.token or NO_STREAM)
+            if attempt == self.attempts:
+                break
             if attempt > _AT_ONCE:
                 api = self.streams.api
                 api.sleep(PAUSES.wait(attempt - _AT_ONCE, api.luck()))

@@ -5,6 +5,7 @@
     401, 403                              Refused
     404, 405 without a missing thing      InvalidInput: the address or the version of the API is another one
     missing-body, corrupt-data            MissingBody, CorruptData
+    not-deployed                          MissingTable
     any other                             InvalidRequest
 
 What streams and conditions refuse is no error here: `received` makes outcomes of it.
@@ -21,6 +22,7 @@ from epochal.errors import (
     InvalidInput,
     InvalidRequest,
     MissingBody,
+    MissingTable,
     Refused,
     TooLarge,
 )
@@ -65,6 +67,8 @@ def error_of(status: int, document: Mapping[str, Any], action: str, size: int) -
             return MissingBody(detail or action)
         case "corrupt-data":
             return CorruptData(f"{action}: {detail}")
+        case "not-deployed":
+            return MissingTable("behind the API", f"the deployment that answers {action}")
         case _:
             return _unnamed_error(status, name, detail, action, size)
 

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from epochal.contrib.http_client.api import Api, Reply, segment
+from epochal.contrib.http_client.problems import name_of
 from epochal.contrib.http_client.received import (
     Omitted,
     capacity_of,
@@ -78,7 +79,6 @@ PAGE: Final = 1_000
 _OK: Final = 200
 _MISSING: Final = "stream-not-found"
 _DELETED: Final = "stream-deleted"
-_NOT_TRIED: Final = "the time was over before anything was sent for it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,15 +248,33 @@ class HttpStreams:
         members = []
         for place, append in enumerate(appends):
             if append.takes is not None:
-                raise InvalidInput(
-                    f"appends[{place}].takes", "must be None: the API decides what an answer holds"
-                )
+                rule = "must be None: the API decides what an answer holds"
+                raise InvalidInput(f"appends[{place}].takes", rule)
             key = {"idempotencyKey": key_of(append.idempotency_key)}
-            members.append({**self._member(append), **condition_members(append.fail_if, append.after), **key})
-        reply = self.api.call("POST", "/appends", {"appends": members}, writes=True)
-        if reply.status != _OK:
-            raise reply.error
-        return [self._answer(result, reply) for result in reply.document["results"]]
+            condition = condition_members(append.fail_if, append.after)
+            members.append({**self._member(append), **condition, **key})
+        return [one_answer(self.api, result) for result in self._results(members)]
+
+    def _results(self, members: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Send appends until each has a result, or the time is over; return the results in order.
+
+        Where the store was not available for an append, all those to its stream are sent again under their keys, since
+        a later one may have been refused for lack of an earlier one.
+        """
+        results = dict[int, dict[str, Any]]()
+        left, tries, begun = [*range(len(members))], 0, self.api.clock()
+        while left:
+            body = {"appends": [members[place] for place in left]}
+            reply = self.api.call("POST", "/appends", body, writes=True)
+            if reply.status != _OK:
+                raise reply.error
+            results.update(zip(left, reply.document["results"], strict=True))
+            waiting = {members[place]["stream"] for place in left if _is_unavailable(results[place])}
+            left = [place for place in left if members[place]["stream"] in waiting]
+            tries += 1
+            if left and not self.api.pause(tries, begun):
+                break
+        return [results[place] for place in range(len(members))]
 
     def load(self, stream: str, *, since: int | None = None, events: bool = True) -> StreamState | None:
         """Read the current state of a stream, strongly consistent; None without a stream.
@@ -374,6 +392,7 @@ class HttpStreams:
         types: Collection[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        page_size: int = PAGE,
     ) -> Iterator[Recorded]:
         """Yield every event of a stream from `start` on, reading pages as they are consumed.
 
@@ -385,15 +404,17 @@ class HttpStreams:
             start: index of the first event; None is the first, or backward the last.
             limit: number of events at most; None for all.
             types, since, until: as for `Streams.read`.
+            page_size: number of events that one answer has at most, 1 to 10,000.
 
         Raises:
             EventsPruned: the event at `start` is gone, or events between those read.
             InvalidInput: an event has more than 5.5 MB, which no answer holds.
         """
         check_range(start, limit, direction)
+        must_be_whole(page_size, "page_size", 1)
         page = partial(self.page, stream, direction=direction, types=types, since=since, until=until)
-        chosen = bool(types or since or until)
-        return islice(self._events(stream, page, start, None if chosen else limit), limit)
+        wanted = None if types or since or until else limit
+        return islice(self._events(stream, page, start, wanted, page_size), limit)
 
     def prune(self, stream: str, before: int) -> Pruned | None:
         """Delete the events below index `before` permanently; None if there is no such stream.
@@ -466,31 +487,19 @@ class HttpStreams:
         """Return an append to one of several streams as a request has it."""
         return {"stream": stream_name(append.stream), **self._contents(append)}
 
-    def _answer(self, result: dict[str, Any], reply: Reply) -> Answer:
-        """Return the outcome of one of many appends, or its error."""
-        one = Reply(
-            status=result["status"], document=result, headers={}, action=reply.action, size=reply.size
-        )
-        if one.problem == "unavailable":
-            tried = result.get("tried", True)
-            return Unavailable(str(result.get("detail") or _NOT_TRIED), maybe_applied=tried)
-        try:
-            return outcome_of(self.api, one)
-        except EpochalError as error:
-            return error
-
     def _events(
-        self, stream: str, read_page: Callable[..., Page], start: int | None, limit: int | None
+        self, stream: str, read_page: Callable[..., Page], start: int | None, limit: int | None, size: int
     ) -> Iterator[Recorded]:
         """Yield the events of all pages from `start` on, and raise where some of them are gone.
 
         Args:
             read_page: reads the page that begins at its argument `start`.
             limit: number of events that are wanted at most; None for all.
+            size: number of events of a page at most.
         """
         following, left = start, limit
         while left is None or left > 0:
-            page = read_page(start=following, limit=PAGE if left is None else min(left, PAGE))
+            page = read_page(start=following, limit=size if left is None else min(left, size))
             hole = page.hole
             if hole is not None and (hole.first > 0 or (start is not None and start < hole.end)):
                 raise EventsPruned(stream, hole.first, hole.end)
@@ -523,6 +532,23 @@ class HttpStreams:
                 "stream", f"{stream} has at {index} an event that no answer holds: over 5.5 MB"
             )
         return alone.events[0]
+
+
+def one_answer(api: Api, result: dict[str, Any]) -> Answer:
+    """Return the outcome of one of many appends, or its error."""
+    if _is_unavailable(result):
+        tried = result.get("tried", True)
+        return Unavailable(str(result.get("detail") or result["title"]), maybe_applied=tried)
+    reply = Reply(status=result["status"], document=result, headers={}, action="POST /appends", size=0)
+    try:
+        return outcome_of(api, reply)
+    except EpochalError as error:
+        return error
+
+
+def _is_unavailable(result: dict[str, Any]) -> bool:
+    """Return whether one of many appends may succeed if it is sent again."""
+    return name_of(result) == "unavailable"
 
 
 def condition_members(fail_if: Query | None, after: Position | None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from epochal.contrib.http_client.streams import condition_members, key_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event, Recorded
-from epochal.model.kinds import must_be_list
+from epochal.model.kinds import must_be_list, must_be_whole
 from epochal.model.tags import Query, Seen, parse_event_id, write_position
 from epochal.model.versions import NOTHING, Appended, Capacity, Conflict, Position
 from epochal.store.encoding import with_metadata
@@ -118,6 +118,7 @@ class HttpTaggedEvents:
         limit: int | None = None,
         direction: Direction = "forward",
         positions: bool = False,
+        page_size: int = PAGE,
     ) -> Seen:
         """Read the events that match a query, in order, with the position to append after.
 
@@ -129,11 +130,13 @@ class HttpTaggedEvents:
             direction: `backward` reads the newest events first. With a limit these are the last ones; the position then
                 includes all events before them, too.
             positions: whether each event has its position, which makes answers larger.
+            page_size: number of events that one answer has at most, 1 to 10,000.
 
         Raises:
             InvalidInput: an event has more than 5.5 MB, which no answer holds.
         """
         check_range(None, limit, direction)
+        must_be_whole(page_size, "page_size", 1)
         cut = limit is not None and direction == "forward"
         asked: dict[str, Any] = {
             "query": query_member(query),
@@ -144,7 +147,8 @@ class HttpTaggedEvents:
         events, spent = list[Recorded](), NOTHING
         following: str | None = None
         while True:
-            left = {} if limit is None else {"limit": min(PAGE, limit - len(events))}
+            size = page_size if limit is None else min(page_size, limit - len(events))
+            left = {} if size == PAGE else {"limit": size}
             more = {} if following is None else {"from": following}
             reply = self.api.call("POST", "/events/query", {**asked, **left, **more})
             if reply.status != _OK:
