@@ -84,10 +84,12 @@ docs: $(VENV)/.docs ## the documentation as a site, in build/site; a broken link
 pictures: tested ## those of the console in the guide, taken by its tests
 	PICTURES=yes $(BIN)/python -m pytest --quiet tests/browser
 
-dist: tested ## what other projects install, and a release publishes: wheel and source distribution, in build/dist
+dist: tested node_modules/.dev ## what other projects install, and a release publishes: wheel, source distribution and npm package, in build/dist
 	rm -rf build/dist
 	$(BIN)/python -m build --outdir build/dist
 	$(BIN)/python -m twine check --strict build/dist/*
+	$(BIN)/python -m pytest --quiet tests/clients
+	$(BIN)/python -m tests.clients.packing build/dist
 
 bench: tested $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench

@@ -183,9 +183,9 @@ export class EventStore {
   }
 
   /**
-   * Send any other request of the API, such as `{ method: "DELETE", path: pathOf("streams", "Order-1") }`.
+   * Send any other request of the API, such as `{ method: "GET", path: pathOf("streams", "Order-1", "timers") }`.
    *
-   * It is repeated after lost answers, 429 and 5xx: send only what may be repeated.
+   * It is repeated after lost answers, 429 and 5xx: send only what may be made twice.
    */
   request<T>(request: ApiRequest): Promise<ApiAnswer<T>> {
     return send(this.#settings, request);
