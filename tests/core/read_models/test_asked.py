@@ -504,7 +504,7 @@ def test_an_entry_is_written_only_where_it_changes() -> None:
 def test_a_generation_is_dropped_in_parts_with_all_that_it_has_and_nothing_else_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("epochal.read_models.keys.LOOKED_AT", 5)
+    monkeypatch.setattr("epochal.read_models.dropping.LOOKED_AT", 5)
     models = store()
     for generation in (1, 10):
         change(models.open("loans", generation, keys={"by": lambda _: ["x", "y"]}), a=1, b=2, c=3)

@@ -268,7 +268,7 @@ def test_the_first_generation_may_be_made_live_before_there_is_anything() -> Non
 def test_a_generation_that_is_being_dropped_does_not_become_the_live_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("epochal.read_models.keys.LOOKED_AT", 1)
+    monkeypatch.setattr("epochal.read_models.dropping.LOOKED_AT", 1)
     found = models()
     found.open("counts", 2).apply(delivery("A-1", 0, "x", "y", "z"), count)
     assert found.drop("counts", 2).next is not None

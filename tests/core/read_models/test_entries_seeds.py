@@ -20,7 +20,8 @@ from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
-from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key, written
+from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key
+from epochal.read_models.value_texts import written
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from tests.support.examples import seeds

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from epochal.read_models.keys import document_of, entry_key, escaped, unescaped, written
+from epochal.read_models.keys import document_of, entry_key
+from epochal.read_models.value_texts import escaped, unescaped, written
 
 VALUES = st.text(max_size=6) | st.integers() | st.decimals(allow_nan=False, allow_infinity=False, places=3)
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from epochal.read_models.documents import FoldRemoval as FoldRemoval
     from epochal.read_models.documents import ReadModel as ReadModel
     from epochal.read_models.documents import ReadModels as ReadModels
+    from epochal.read_models.dropping import Dropped as Dropped
     from epochal.read_models.keys import DeclaredKey as DeclaredKey
-    from epochal.read_models.keys import Dropped as Dropped
     from epochal.read_models.keys import ModelKeys as ModelKeys
     from epochal.read_models.keys import SecondaryKey as SecondaryKey
-    from epochal.read_models.keys import Value as Value
+    from epochal.read_models.value_texts import Value as Value
 
 _NAMES = {
     "asking": (
@@ -38,13 +38,13 @@ _NAMES = {
         "ReadModel",
         "ReadModels",
     ),
+    "dropping": ("Dropped",),
     "keys": (
         "DeclaredKey",
-        "Dropped",
         "ModelKeys",
         "SecondaryKey",
-        "Value",
     ),
+    "value_texts": ("Value",),
 }
 
 __all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above

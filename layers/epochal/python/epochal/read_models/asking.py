@@ -26,17 +26,8 @@ from epochal.model.kinds import must_be, must_be_text, must_be_whole
 from epochal.plan.batches import get_all, side_by_side
 from epochal.plan.ops import Query, Steps
 from epochal.plan.values import Item, Key, text
-from epochal.read_models.keys import (
-    ALL,
-    DeclaredKey,
-    Value,
-    document_of,
-    escaped,
-    part,
-    partition_of,
-    stored_values,
-    written,
-)
+from epochal.read_models.keys import ALL, DeclaredKey, document_of, partition_of, stored_values
+from epochal.read_models.value_texts import Value, escaped, part, written
 
 MAX_LIMIT: Final = 1_000
 """Documents of one page."""

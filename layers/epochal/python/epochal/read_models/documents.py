@@ -39,7 +39,9 @@ from epochal.store.driver import SIDE_BY_SIDE, Driver
 if TYPE_CHECKING:
     from epochal.deciders.value_forms import ValueForm
     from epochal.read_models.asking import Page, Question
-    from epochal.read_models.keys import DeclaredKey, Dropped, Entries, ModelKeys, SecondaryKey, Value
+    from epochal.read_models.dropping import Dropped
+    from epochal.read_models.keys import DeclaredKey, Entries, ModelKeys, SecondaryKey
+    from epochal.read_models.value_texts import Value
 
 MAX_NAME_BYTES: Final = 512
 
@@ -437,7 +439,7 @@ class ReadModel:
 
     def _declared(self, made: ModelKeys | None = None) -> dict[str, DeclaredKey]:
         """Return the keys that the generation is built with; if it is new, declare these."""
-        from epochal.read_models.keys import head_item, head_key, read_head  # noqa: PLC0415  only with keys
+        from epochal.read_models.generation_heads import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
         if self._of not in self._heads:
             stored = self._get(head_key(self._of))
@@ -584,7 +586,7 @@ class ReadModels:
         Raises:
             InvalidInput: the generation is live, or `after` is no continuation.
         """
-        from epochal.read_models.keys import drop  # noqa: PLC0415  seldom
+        from epochal.read_models.dropping import drop  # noqa: PLC0415  seldom
 
         model = self.open(name, generation)
         if generation == (self._live(name) or 1):
@@ -595,7 +597,7 @@ class ReadModels:
 
     def _check_built(self, name: str, generation: int) -> None:
         """Raise `InvalidInput` unless there is anything of a generation, and it is not being dropped."""
-        from epochal.read_models.keys import head_key  # noqa: PLC0415  as for `drop`
+        from epochal.read_models.generation_heads import head_key  # noqa: PLC0415  as for `drop`
 
         of = f"{name}@{generation}"
         head = self.driver.ask(Get(table=self.table, key=head_key(of))).item

@@ -7,45 +7,31 @@ written with the document in one transaction, and only where they change. So the
 document is; an index of DynamoDB's would come later. The document's item says which entries it has: what a function
 derives today need not be what it derived when they were written.
 
-Texts of values have the order of the values: numbers by size, before texts by code points. A text is `t` and its
-characters, a number `n` and its figures; a space ends each, which is below every character that may be in one.
-Entries and their texts are stored (FORMATS §6): they outlive the code.
+Entries are stored with the texts of their values (`read_models.value_texts`, FORMATS §6): they outlive the code.
 """
 
 from __future__ import annotations
 
-import binascii
 import hashlib
 import re
-from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
-from epochal.plan.batches import side_by_side
-from epochal.plan.conditions import AnyOf, BeginsWith
-from epochal.plan.ops import Delete, Scan, Set, Steps, Update
-from epochal.plan.values import AttributeValue, Item, Key, mapping, number, sequence, text
-
-Value: TypeAlias = str | int | float | Decimal
-"""What documents are ordered by: texts, and numbers, which come before them."""
+from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_whole
+from epochal.plan.values import AttributeValue, Item, Key, mapping, sequence, text
+from epochal.read_models.value_texts import MAX_PARTITION_BYTES, escaped, unescaped, written
 
 MAX_SPREAD: Final = 64
 MAX_SORT_BYTES: Final = 1_024
 """Bytes of an entry's sort key, which has the values but the first, and the document's key: DynamoDB's limit."""
 
-MAX_PARTITION_BYTES: Final = 2_048
-MAX_EXPONENT: Final = 4_999
 ALL: Final = "*"
 """Names the list of all documents, where secondary keys have their names."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_LOW: Final = re.compile("[\x00-!]")
-_NINES: Final = str.maketrans("0123456789", "9876543210")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,54 +63,6 @@ class DeclaredKey(NamedTuple):
 
     spread: int
     holds: bool
-
-
-# Values as texts of their order.
-
-
-def written(values: tuple[Any, ...], field: str) -> str:
-    """Encode values as text in their order; raise `InvalidInput` for values without an order."""
-    return "".join(f"{part(value, field)} " for value in values)
-
-
-def part(value: Any, field: str) -> str:
-    """Encode one value as text in its order, without an end."""
-    if isinstance(value, str):
-        if not value.isascii():
-            must_be_text(value, MAX_PARTITION_BYTES, field)
-        return "t" + escaped(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise InvalidInput(field, f"must be of texts and numbers, not {type(value).__name__}")
-    return "n" + _figures(value, field)
-
-
-def escaped(value: str) -> str:
-    """Replace characters up to `!` in text, keeping the order."""
-    return _LOW.sub(lambda low: "!" + chr(ord("0") + ord(low[0])), value)
-
-
-def unescaped(value: str) -> str:
-    """Restore text that was escaped."""
-    return re.sub("!(.)", lambda low: chr(ord(low[1]) - ord("0")), value)
-
-
-def _figures(value: float | Decimal, field: str) -> str:
-    """Encode a number as text in the order of numbers: sign, magnitude and digits."""
-    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if not exact.is_finite():
-        raise InvalidInput(field, "must be of numbers that are finite")
-    if not exact:
-        return "1"
-    figures = "".join(map(str, exact.as_tuple().digits)).rstrip("0")
-    if abs(exact.adjusted()) > MAX_EXPONENT:
-        raise InvalidInput(
-            field, f"must be of numbers with at most {MAX_EXPONENT:,} figures before the point"
-        )
-    shown = f"{exact.adjusted() + 5_000:04d}{figures}"
-    return f"2{shown}" if exact > 0 else f"0{shown.translate(_NINES)}~"
-
-
-# Entries of documents.
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,83 +221,3 @@ def document_of(sort: str) -> str:
 def shard_of(key: str, spread: int) -> int:
     """Return the number of the partition with a document's entries."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % spread
-
-
-# What a generation was built with, which its head says.
-
-
-def head_key(model: str) -> dict[str, AttributeValue]:
-    """Return the key of a generation's head."""
-    return {"pk": text(model), "sk": text("keys")}
-
-
-def head_item(model: str, declared: Mapping[str, DeclaredKey]) -> Item:
-    """Encode the head of a generation with these keys."""
-    marks = {
-        name: {"n": number(each.spread), "h": number(int(each.holds))} for name, each in declared.items()
-    }
-    return {**head_key(model), "k": mapping({name: mapping(each) for name, each in marks.items()})}
-
-
-def read_head(item: Item) -> dict[str, DeclaredKey]:
-    """Decode the keys in the head of a generation."""
-    return {
-        name: DeclaredKey(int(mark["M"]["n"]["N"]), mark["M"]["h"]["N"] == "1")
-        for name, mark in item["k"]["M"].items()
-    }
-
-
-# Deleting a generation of a read model: all of its items, a bounded part of the table in each call.
-#
-# The table is scanned, since the places of streams are in no list. The head says first that the generation is being
-# dropped, so that nothing is asked of a half, and goes last.
-
-LOOKED_AT: Final = 1_000
-"""Items of the table that a call reads at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """What one call has deleted.
-
-    Attributes:
-        items: how many.
-        next: the `after` of the call that follows; None once all is gone.
-    """
-
-    items: int
-    next: str | None = None
-
-
-def drop(table: str, model: str, after: str | None) -> Steps[Dropped]:
-    """Delete the generation's items among the table's next ones; return how many and where to continue."""
-    start = None if after is None else _read(after)
-    if start is None:
-        yield Update(table=table, key=head_key(model), sets=(Set("z", number(1)),))
-    own = AnyOf((BeginsWith("pk", f"{model}#"), BeginsWith("pk", f"{model}/")))
-    page = yield Scan(table=table, where=own, limit=LOOKED_AT, after=start)
-    yield from side_by_side(Delete(table=table, key=_key(item)) for item in page.items)
-    if page.last is not None:
-        return Dropped(len(page.items), _written(page.last))
-    yield Delete(table=table, key=head_key(model))
-    return Dropped(len(page.items))
-
-
-def _key(item: Item) -> Key:
-    """Return the key of an item."""
-    return {"pk": item["pk"], "sk": item["sk"]}
-
-
-def _written(last: Key) -> str:
-    """Encode a continuation."""
-    return urlsafe_b64encode(json.dumps([last["pk"]["S"], last["sk"]["S"]])).decode()
-
-
-def _read(after: str) -> Key:
-    """Decode a continuation; raise `InvalidInput` if it is malformed."""
-    must_be(str, after, "after", "a continuation: `next` of the call before")
-    try:
-        partition, sort = json.loads(b64decode(after, altchars=b"-_", validate=True))
-        return {"pk": text(partition + ""), "sk": text(sort + "")}
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise InvalidInput("after", "is no continuation") from error

@@ -23,7 +23,8 @@ from epochal.plan.values import Item
 from epochal.plugins import NATIVE, layouts
 from epochal.read_models.asking import value_from
 from epochal.read_models.documents import ReadModel, ReadModels, generations_in
-from epochal.read_models.keys import ALL, DeclaredKey, head_key, read_head
+from epochal.read_models.generation_heads import head_key, read_head
+from epochal.read_models.keys import ALL, DeclaredKey
 from epochal.store.reading import StreamState
 from epochal.store.tagged import TaggedStore
 
