@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_cdk import Duration, Fn, Stack
+from aws_cdk import Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from epochal import extensions
-from epochal.cdk.declared_reactions import Allow, Declared
+from epochal.cdk.declared_reactions import Declared, Permission
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
-from epochal.cdk.reaction import BATCH_SIZE, TIMEOUT, Reaction
+from epochal.cdk.reaction import BATCH_SIZE, TIMEOUT_SECONDS, Reaction
 from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store
 
@@ -41,7 +41,6 @@ class ReactionsStack(Stack):
 def _reaction(
     scope: Construct, name: str, declared: Declared, *, store: Store, root: Path
 ) -> Reaction | Process:
-    seconds = declared.timeout_seconds
     construct: type[Reaction | Process] = Reaction
     if declared.process:
         construct = extensions.required_part("process", f"reactions.{name}.process")
@@ -53,16 +52,16 @@ def _reaction(
         entry=root / declared.entry,
         handler=declared.handler,
         memory_mb=declared.memory_mb or MEMORY_MB,
-        timeout=Duration.seconds(seconds) if seconds else TIMEOUT,
+        timeout_seconds=declared.timeout_seconds or TIMEOUT_SECONDS,
         batch_size=declared.batch_size or BATCH_SIZE,
         reserved_concurrency=declared.reserved_concurrency,
         environment=declared.environment,
-        allowed=[_statement(each) for each in declared.allow],
+        permissions=[_statement(permission) for permission in declared.permissions],
         read_models=declared.read_models,
     )
 
 
-def _statement(allow: Allow) -> iam.PolicyStatement:
+def _statement(permission: Permission) -> iam.PolicyStatement:
     """`${AWS::Region}` and its like stand for what they are where it is deployed."""
-    resources = [Fn.sub(each) if "${" in each else each for each in allow.resources]
-    return iam.PolicyStatement(actions=[*allow.actions], resources=resources)
+    resources = [Fn.sub(each) if "${" in each else each for each in permission.resources]
+    return iam.PolicyStatement(actions=[*permission.actions], resources=resources)

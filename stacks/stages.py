@@ -1,6 +1,6 @@
 """Which stage the context asks for, and what `cdk.json` changes in it.
 
-    "stages": {"prod": {"partitions": 4, "alarm_topic": "arn:aws:sns:..."}}
+    "stages": {"prod": {"pages_partitions": 8, "alarm_topic": "arn:aws:sns:..."}}
 
 Settings and their rules are the constructs' own (`epochal.cdk.stages`). Here a context value that nobody reads is
 refused as well, before anything is synthesised.

@@ -126,7 +126,7 @@ def _reactions() -> dict[str, Any]:
     reaction = {
         "entry": "tests/deploy/reactions/board",
         "environment": {"BOARD_TABLE": TABLE},
-        "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
+        "permissions": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
     }
     counts = {"entry": "tests/deploy/reactions/counts", "read_models": ["counts"]}
     return {"board": reaction, "broken": {"entry": "tests/deploy/reactions/broken"}, "counts": counts}

@@ -54,8 +54,8 @@ def test_settings_name_the_tables_that_there_are() -> None:
 
 def test_settings_that_are_given_later_leave_the_others_as_they_were() -> None:
     """Of parts of the feed, too: with another number of partitions streams would go on elsewhere."""
-    chosen = Settings.of(partitions=2, tips_table="t").having(dcb_partitions=3, index_table="i")
-    assert chosen == Settings.of(partitions=2, dcb_partitions=3, tips_table="t", index_table="i")
+    chosen = Settings.of(tips_partitions=2, tips_table="t").having(dcb_partitions=3, index_table="i")
+    assert chosen == Settings.of(tips_partitions=2, dcb_partitions=3, tips_table="t", index_table="i")
 
 
 def test_a_stack_is_known_by_outputs_that_it_has() -> None:
@@ -101,7 +101,7 @@ def test_types_that_are_empty_or_have_spaces_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        variable("partitions"),
+        variable("tips_partitions"),
         variable("journal_shards"),
         variable("journal_partitions"),
         variable("dcb_partitions"),

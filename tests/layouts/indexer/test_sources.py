@@ -78,7 +78,7 @@ def test_records_of_a_table_that_is_no_sources_are_an_error_and_not_an_empty_fee
 @pytest.mark.parametrize(
     ("source", "variable"),
     [
-        ("tips", "EPOCHAL_PARTITIONS"),
+        ("tips", "EPOCHAL_TIPS_PARTITIONS"),
         ("journal", "EPOCHAL_JOURNAL_PARTITIONS"),
         ("dcb", "EPOCHAL_DCB_PARTITIONS"),
     ],
@@ -95,7 +95,7 @@ def test_another_number_of_partitions_is_refused_by_the_name_of_its_setting(
         snapshot_table="snapshot",
         events_table="events",
         tags_table="tags",
-        partitions=counts["tips"],
+        tips_partitions=counts["tips"],
         journal_partitions=counts["journal"],
         dcb_partitions=counts["dcb"],
     )
@@ -343,7 +343,7 @@ def test_a_gap_larger_than_a_piece_is_healed_piece_by_piece_and_counted_once(
     "settings",
     [
         Settings(),
-        Settings.of(tips_table="t", partitions=3),
+        Settings.of(tips_table="t", tips_partitions=3),
         Settings.of(snapshot_table="s", journal_partitions=2, dcb_partitions=9),
         Settings.of(tips_table="t", snapshot_table="s", tags_table="g", dcb_partitions=5),
     ],

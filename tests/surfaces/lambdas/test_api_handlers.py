@@ -76,7 +76,7 @@ def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
             variable("tips_table"): "tips",
             variable("index_table"): "index",
             variable("bucket"): "bucket",
-            variable("partitions"): "2",
+            variable("tips_partitions"): "2",
             variable("journal_table"): "journal",
             variable("snapshot_table"): "snapshot",
             variable("aggregate_types"): "order,user-account",
@@ -174,8 +174,8 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
 
 @pytest.mark.slow
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
-    code = "import handler, json; print(json.dumps(handler.deployment.settings.partitions('partitions')))"
-    assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == 7
+    code = "import handler, json; print(json.dumps(handler.deployment.settings.partitions('tips_partitions')))"
+    assert in_a_fresh_process("feed", code, **{variable("tips_partitions"): "7"}) == 7
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def start(feeds: Feeds, topic: Taking, monkeypatch: pytest.MonkeyPatch) -> Calla
     for name, value in {
         variable("tips_table"): "tips",
         variable("index_table"): "index",
-        variable("partitions"): "2",
+        variable("tips_partitions"): "2",
         variable("topic"): "arn:notices",
         "AWS_LAMBDA_FUNCTION_NAME": "indexer",
     }.items():
@@ -206,7 +206,7 @@ def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
     layouts = Layouts()
     monkeypatch.setattr(interpreter, "execute_through", lambda _: layouts.execute)
     for name, value in {
-        variable("partitions"): "1",
+        variable("tips_partitions"): "1",
         variable("journal_table"): "journal",
         variable("snapshot_table"): "snapshot",
         variable("journal_shards"): "4",
@@ -236,7 +236,7 @@ def test_a_process_that_was_given_another_number_of_partitions_does_not_start(
 ) -> None:
     start()
     start()
-    monkeypatch.setitem(os.environ, variable("partitions"), "3")
+    monkeypatch.setitem(os.environ, variable("tips_partitions"), "3")
     with pytest.raises(InvalidInput, match="2 on record"):
         start()
 

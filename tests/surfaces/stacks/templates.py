@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 Resource = dict[str, Any]
 Synthesise = Callable[..., "Deployment"]
-"""`synthesise("prod", partitions=4)`: that stage with these settings changed."""
+"""`synthesise("prod", pages_partitions=8)`: that stage with these settings changed."""
 
 
 CHOSEN: Final[dict[str, Any]] = {
@@ -48,7 +48,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "max_upload_bytes": 1_000,
     "max_write_units": 30,
     "pages_partitions": 2,
-    "partitions": 7,
+    "tips_partitions": 7,
     "read_models": True,
     "requests_per_second": 40,
     "reserved_concurrency": {"feed": 50, "indexer": 5},

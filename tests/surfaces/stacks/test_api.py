@@ -46,7 +46,7 @@ STATES = {
 }
 FEED = {
     "EPOCHAL_INDEX_TABLE",
-    "EPOCHAL_PARTITIONS",
+    "EPOCHAL_TIPS_PARTITIONS",
     "EPOCHAL_JOURNAL_PARTITIONS",
     "EPOCHAL_DCB_PARTITIONS",
     "EPOCHAL_PAGES_PARTITIONS",
@@ -332,7 +332,7 @@ def test_the_auditor_alone_reads_back_what_streams_keep_and_where_their_archive_
 @pytest.mark.parametrize("name", ["feed", "indexer"])
 def test_a_function_reads_back_the_partitions_of_each_source(synthesise: Synthesise, name: str) -> None:
     settings = read_back(synthesise(**CHOSEN), name)
-    counts = {"partitions": 7, "journal_partitions": 5, "dcb_partitions": 3, "pages_partitions": 2}
+    counts = {"tips_partitions": 7, "journal_partitions": 5, "dcb_partitions": 3, "pages_partitions": 2}
     assert {each: settings.partitions(each) for each in counts} == counts
 
 

@@ -105,7 +105,7 @@ def test_there_is_a_value_for_every_setting() -> None:
     assert set(RULES) == set(VALUES)
 
 
-@pytest.mark.parametrize("name", sorted(set(RULES) - set(ELSEWHERE) - {"api", "partitions"}))
+@pytest.mark.parametrize("name", sorted(set(RULES) - set(ELSEWHERE) - {"api"}))
 def test_a_setting_of_a_stage_is_taken_by_the_construct_under_its_own_name(name: str) -> None:
     options = {**NEEDS.get(name, {}), name: VALUES[name], "layouts": None} | (
         {"layouts": VALUES["layouts"]} if name == "layouts" else {}
@@ -138,10 +138,8 @@ def test_a_setting_that_an_app_says_by_other_means_is_refused_with_what_to_write
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"partitions": 4}, "EventStore.partitions must be an object by the names of layouts"),
-        ({"partitions": [4]}, "EventStore.partitions must be an object by the names of layouts"),
-        ({"partitions": {"pages": "4"}}, "EventStore.pages_partitions"),
-        ({"existing": TABLE_ARN}, "EventStore.existing must be an object by the kinds of tables"),
+        ({"pages_partitions": "4"}, "EventStore.pages_partitions must be a whole number from 1 to 10,000"),
+        ({"existing_streams": TABLE_ARN}, "EventStore.existing_streams must be the ARN of a table's stream"),
         ({"layouts": 4}, "EventStore.layouts"),
         ({"layouts": "pages"}, "EventStore.layouts"),
         ({"layouts": [4]}, "EventStore.layouts"),

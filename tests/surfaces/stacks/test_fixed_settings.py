@@ -330,9 +330,7 @@ class TestInAnAppOfOnesOwn:
     def test_a_deployment_refuses_another_number_of_partitions(self, cloud: Cloud) -> None:
         assert cloud.deploy({"Shop": self.template()}) == ""
         cloud.register()
-        assert "pages_partitions: must stay 4" in cloud.deploy(
-            {"Shop": self.template(partitions={"pages": 1})}
-        )
+        assert "pages_partitions: must stay 4" in cloud.deploy({"Shop": self.template(pages_partitions=1)})
 
     def test_every_function_of_the_store_waits_for_the_guard(self) -> None:
         resources = self.template(timers=True)["Resources"]

@@ -84,7 +84,7 @@ def test_what_the_command_line_says_must_be_layouts_and_those_are_told(said: obj
 
 
 def test_the_command_line_says_it_for_the_stage_that_is_deployed_and_wins() -> None:
-    everywhere = {"prod": {"layouts": ["tips"]}, "dev": {"partitions": 3}}
+    everywhere = {"prod": {"layouts": ["tips"]}, "dev": {"tips_partitions": 3}}
     check_context(["layouts"])
     prod = stage_from("prod", everywhere, {"layouts": "pages,tips"})
     assert [each.name for each in prod.deployed_layouts()] == ["tips", "pages"]

@@ -30,7 +30,6 @@ from epochal import Event, FeedEvent
 from epochal.cdk import EventStore, Reaction
 from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources
-from epochal.cdk.stage_rules import EXISTING, OF_LAYOUTS
 from epochal.cdk.stages import RULES
 from epochal.cdk.store_options import StoreOptions
 from epochal.cdk.targets import TARGET
@@ -46,8 +45,6 @@ TABLE = "AWS::DynamoDB::GlobalTable"
 APPS_OWN = {
     *("prefix", "reactions", "tags", "api"),
     *("account", "region", "domain_name", "domain_certificate", "monthly_budget"),
-    *OF_LAYOUTS,
-    *EXISTING,
 }
 """Settings of `cdk.json` that are no options: an app says these in other ways."""
 
@@ -215,8 +212,7 @@ def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> Non
 
 
 def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
-    named = (RULES.keys() - APPS_OWN) | {"existing", "partitions"}
-    assert get_type_hints(StoreOptions).keys() == named, "cdk/store.py has a line for each"
+    assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN, "cdk/store.py has a line for each"
     with pytest.raises(BadSetting, match=r"EventStore\.log_days must be one of"):
         EventStore(shop, "Events", log_days=2)
     with pytest.raises(BadSetting, match="did you mean retain"):
@@ -225,18 +221,23 @@ def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
         EventStore(shop, "Events", preset="test")  # type: ignore[arg-type]
     with pytest.raises(BadSetting, match=r"3\.13"):
         EventStore(shop, "Events", python="3.10")
-    with pytest.raises(BadSetting, match="are of no layout page; did you mean pages"):
-        EventStore(shop, "Events", partitions={"page": 2})
     with pytest.raises(BadSetting, match=r"EventStore\.write_shards must be a whole number"):
-        EventStore(shop, "Events", layouts=[SekibanOptions(write_shards=0)])
+        EventStore(shop, "Events", write_shards=0)
     with pytest.raises(BadSetting, match=r"EventStore\.existing_shelf is no setting"):
-        EventStore(shop, "Events", existing={"shelf": "arn"})
+        EventStore(shop, "Events", existing_shelf="arn")  # type: ignore[call-arg]
 
 
-def test_a_layout_brings_its_options_and_its_partitions_are_said_by_its_name(shop: Stack) -> None:
+def test_a_layout_has_settings_of_its_own(shop: Stack) -> None:
     options = SekibanOptions(write_shards=4, service="shop")
     store = EventStore(
-        shop, "Events", layouts=["pages", options], partitions={"dcb": 3}, api=None, watch=False
+        shop,
+        "Events",
+        layouts=["pages", "dcb"],
+        write_shards=4,
+        service="shop",
+        dcb_partitions=3,
+        api=None,
+        watch=False,
     )
     assert store.stage.layouts == ("pages", "dcb")
     assert (store.stage.of_plugin(SekibanOptions), store.stage.partitions("dcb_partitions")) == (options, 3)
@@ -367,7 +368,7 @@ def test_another_stack_finds_the_store_by_its_names_and_comes_after_it(sources: 
 
 def test_a_store_that_is_deployed_is_found_by_its_name(shop: Stack, sources: Sources) -> None:
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
-    store = EventStore.from_name(shop, "Events", "epochal-prod", existing={"streams": arn})
+    store = EventStore.from_name(shop, "Events", "epochal-prod", existing_streams=arn)
     store.grant_append(function(shop))
     Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board")
     told = named(of_type(shop, FUNCTION), "Mine")["Environment"]["Variables"]
@@ -713,7 +714,7 @@ def test_an_imported_function_is_refused_which_no_grant_would_reach(shop: Stack)
 def test_a_table_that_is_taken_over_is_where_the_stack_goes(where: str) -> None:
     there = Environment(account="123456789012", region="eu-central-1")
     arn = f"arn:aws:dynamodb:{where}:table/kept/stream/2026-01-01T00:00:00.000"
-    kept: Any = {"layouts": ["pages"], "existing": {"index": arn}}
+    kept: Any = {"layouts": ["pages"], "existing_index": arn}
     with pytest.raises(
         BadSetting, match=r"existing_index must be in (account|region) \S+, where the stack goes"
     ):

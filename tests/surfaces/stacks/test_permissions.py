@@ -36,7 +36,7 @@ ROLES = {
 REACTIONS = {
     "board": {
         "entry": "board",
-        "allow": [
+        "permissions": [
             {
                 "actions": ["dynamodb:PutItem"],
                 "resources": ["arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/board"],

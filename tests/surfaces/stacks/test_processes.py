@@ -28,7 +28,7 @@ CHECKOUT = {
     "entry": str(CODE),
     "handler": "checkout:Checkout",
     "process": True,
-    "allow": [{"actions": ["ses:SendEmail"], "resources": ["*"]}],
+    "permissions": [{"actions": ["ses:SendEmail"], "resources": ["*"]}],
 }
 BOARD = {"entry": "board"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, Duration, Stack
+from aws_cdk import App, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -41,7 +41,7 @@ REACTIONS = {
         "timeout_seconds": 120,
         "memory_mb": 512,
         "environment": {"BOARD": "board"},
-        "allow": [{"actions": ["dynamodb:PutItem"], "resources": [TABLE]}],
+        "permissions": [{"actions": ["dynamodb:PutItem"], "resources": [TABLE]}],
     },
     "delays": {"entry": "board", "read_models": ["delays", "airports"], "batch_size": 1},
 }
@@ -247,12 +247,12 @@ def test_the_construct_stands_in_any_stack_with_numbers_of_ones_own(sources: Sou
         sources,
         name="mine",
         entry=sources.root / "board",
-        timeout=Duration.minutes(10),
+        timeout_seconds=600,
         batch_size=1,
         max_receives=3,
-        schedule=Duration.hours(1),
+        schedule_minutes=60,
         reserved_concurrency=5,
-        allowed=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["arn:aws:ses:::identity/me"])],
+        permissions=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["arn:aws:ses:::identity/me"])],
     )
     (function,) = [each for id_, each in template.find_resources(FUNCTION).items() if id_.startswith("Mine")]
     assert function["Properties"]["ReservedConcurrentExecutions"] == 5
@@ -388,9 +388,9 @@ def test_two_reactions_of_one_name_are_refused(sources: Sources, name: str) -> N
         {"board": {"entry": "x", "timeout_seconds": 901}},
         {"board": {"entry": "x", "batch_size": 11}},
         {"board": {"entry": "x", "environment": {"EPOCHAL_QUEUE": "mine"}}},
-        {"board": {"entry": "x", "allow": [{"actions": ["dynamodb:PutItem"]}]}},
-        {"board": {"entry": "x", "allow": [{"actions": ["PutItem"], "resources": ["*"]}]}},
-        {"board": {"entry": "x", "allow": [{"actions": [], "resources": ["*"]}]}},
+        {"board": {"entry": "x", "permissions": [{"actions": ["dynamodb:PutItem"]}]}},
+        {"board": {"entry": "x", "permissions": [{"actions": ["PutItem"], "resources": ["*"]}]}},
+        {"board": {"entry": "x", "permissions": [{"actions": [], "resources": ["*"]}]}},
         {"board": {"entry": "x", "read_models": "counts"}},
         {"board": {"entry": "x", "read_models": ["*"]}},
         {"board": {"entry": "x", "read_models": ["a@1"]}},

@@ -127,13 +127,15 @@ class TestAResourcePolicyHas20Kilobytes:
 class TestARoleHas10240Bytes:
     def test_of_what_a_handler_may_do(self, shop: EventStore, sources: Sources) -> None:
         tables = [f"arn:aws:dynamodb:eu-west-1:123456789012:table/table-{n:03}" for n in range(180)]
-        allowed = [iam.PolicyStatement(actions=["dynamodb:GetItem"], resources=tables)]
-        with pytest.raises(BadSetting, match=r"reactions\.wide\.allowed .* 10,240"):
-            Reaction(shop, "Wide", store=shop, entry=sources.root / "board", name="wide", allowed=allowed)
+        permissions = [iam.PolicyStatement(actions=["dynamodb:GetItem"], resources=tables)]
+        with pytest.raises(BadSetting, match=r"reactions\.wide\.permissions .* 10,240"):
+            Reaction(
+                shop, "Wide", store=shop, entry=sources.root / "board", name="wide", permissions=permissions
+            )
 
     def test_of_its_read_models(self, shop: EventStore, sources: Sources) -> None:
         models = [f"read-model-of-a-long-name-{n:03}" for n in range(150)]
-        with pytest.raises(BadSetting, match=r"reactions\.boards\.(allowed|read_models) .* 10,240"):
+        with pytest.raises(BadSetting, match=r"reactions\.boards\.(permissions|read_models) .* 10,240"):
             Reaction(
                 shop, "Boards", store=shop, entry=sources.root / "board", name="boards", read_models=models
             )

@@ -47,22 +47,22 @@ def test_production_keeps_and_protects_its_data() -> None:
     assert prod.access_logs
 
 
-@pytest.mark.parametrize("overrides", [None, {}, {"prod": {"partitions": 9}}])
+@pytest.mark.parametrize("overrides", [None, {}, {"prod": {"tips_partitions": 9}}])
 def test_a_stage_without_changes_is_itself(overrides: object) -> None:
     assert stage_from("staging", overrides) == STAGES["staging"]
 
 
 def test_changes_apply_to_their_stage_and_field_only() -> None:
     changed = stage_from(
-        "prod", {"prod": {"partitions": 4, "tags": {"team": "flights"}}, "dev": {"log_days": 1}}
+        "prod", {"prod": {"tips_partitions": 4, "tags": {"team": "flights"}}, "dev": {"log_days": 1}}
     )
-    assert changed.partitions("partitions") == 4
+    assert changed.partitions("tips_partitions") == 4
     assert changed.tags == {"team": "flights"}
     assert changed.log_days == STAGES["prod"].log_days
 
 
 def test_changes_may_come_from_the_command_line_as_text() -> None:
-    assert stage_from("dev", '{"dev": {"partitions": 2}}').partitions("partitions") == 2
+    assert stage_from("dev", '{"dev": {"tips_partitions": 2}}').partitions("tips_partitions") == 2
 
 
 @pytest.mark.parametrize("name", ["prd", "", "Prod", None, 1])
@@ -78,7 +78,10 @@ def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
         ("stag", "did you mean stage? there are stage, stages, target, layouts, api"),
         ("Stage", "did you mean stage? there are stage, stages, target, layouts, api"),
         ("team", "is no context value; there are stage, stages, target, layouts, api"),
-        ("partitions", "is a setting of a stage: it stands in cdk.json, as stages.<stage>.partitions"),
+        (
+            "tips_partitions",
+            "is a setting of a stage: it stands in cdk.json, as stages.<stage>.tips_partitions",
+        ),
     ],
 )
 def test_a_context_value_that_nobody_reads_is_refused(name: str, rule: str) -> None:
@@ -95,7 +98,9 @@ def test_context_values_of_cdks_own_are_left_alone() -> None:
 
 
 def test_a_misspelt_setting_is_told_what_it_resembles() -> None:
-    with pytest.raises(BadSetting, match=r"stages\.prod\.partition is no setting; did you mean partitions\?"):
+    with pytest.raises(
+        BadSetting, match=r"stages\.prod\.partition is no setting; did you mean dcb_partitions\?"
+    ):
         stage_from("prod", {"prod": {"partition": 4}})
 
 
@@ -153,8 +158,8 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("jwt_scopes", {"reed": ["x"]}),
         ("jwt_scopes", {"read": "x"}),
         ("jwt_scopes", {"read": []}),
-        ("partitions", 0),
-        ("partitions", 10_001),
+        ("tips_partitions", 0),
+        ("tips_partitions", 10_001),
         ("alarm_topic", "alarms"),
         ("route_limits", {"GET /nothing": 1}),
         ("route_limits", {"GET /feed": 0}),

@@ -135,11 +135,11 @@ def test_the_guard_would_have_noticed(isolated: dict[str, str], program: tuple[s
 
 
 def test_the_app_says_in_one_line_what_is_wrong_with_a_setting(isolated: dict[str, str]) -> None:
-    context = json.dumps({**context_of_repository(), "stages": {"prod": {"partitions": 0}}})
+    context = json.dumps({**context_of_repository(), "stages": {"prod": {"tips_partitions": 0}}})
     ran = run(sys.executable, "app.py", env={**isolated, "CDK_CONTEXT_JSON": context})
     assert ran.returncode == 1
     assert ran.stderr.strip().splitlines() == [
-        "epochal: stages.prod.partitions must be a whole number from 1 to 10,000, not 0"
+        "epochal: stages.prod.tips_partitions must be a whole number from 1 to 10,000, not 0"
     ]
 
 

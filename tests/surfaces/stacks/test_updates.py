@@ -119,7 +119,7 @@ MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
     "read models": ({}, {"read_models": True}),
     "timers": ({}, {"timers": True}),
     "another index": ({}, ANOTHER_INDEX),
-    "another index of more partitions": ({}, {**ANOTHER_INDEX, "pages_partitions": 4, "partitions": 4}),
+    "another index of more partitions": ({}, {**ANOTHER_INDEX, "pages_partitions": 4, "tips_partitions": 4}),
     "a restored store": ({}, RESTORED),
     "everything restored": (EVERYTHING, {**EVERYTHING, **RESTORED, **OPTIONAL}),
     "restored a second time": (

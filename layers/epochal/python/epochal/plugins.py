@@ -115,7 +115,9 @@ NATIVE: Final = "pages"
 """Name of Epochal's own layout, which a new store has; the other layouts are those of other libraries."""
 
 LAYOUTS: tuple[Layout, ...] = (
-    Layout(name="tips", base=0, table="tips_table", partitions="partitions", of="epochal.contrib.equinox"),
+    Layout(
+        name="tips", base=0, table="tips_table", partitions="tips_partitions", of="epochal.contrib.equinox"
+    ),
     Layout(
         name="journal",
         base=BASE_DISTANCE,

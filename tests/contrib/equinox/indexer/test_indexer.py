@@ -374,7 +374,7 @@ def test_a_process_told_another_number_of_partitions_is_refused() -> None:
     feeds.partitions = 8
     with pytest.raises(InvalidInput, match="4 on record") as refusal:
         feeds.indexer().register()
-    assert refusal.value.field == "EPOCHAL_PARTITIONS"
+    assert refusal.value.field == "EPOCHAL_TIPS_PARTITIONS"
 
 
 def test_a_refused_number_of_partitions_is_on_record_until_the_right_one_is_back() -> None:

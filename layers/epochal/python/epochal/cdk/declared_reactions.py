@@ -1,6 +1,6 @@
 """Reactions as a stage declares them in `cdk.json`, for teams that need no stack of their own.
 
-"reactions": {"board": {"entry": "reactions/board", "allow": [
+"reactions": {"board": {"entry": "reactions/board", "permissions": [
     {"actions": ["dynamodb:PutItem"], "resources": ["arn:${AWS::Partition}:dynamodb:…:table/board"]}]}}
 """
 
@@ -29,8 +29,8 @@ _MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allow:
-    """Permissions of a reaction's handler besides reading events.
+class Permission:
+    """A permission of a reaction's handler besides reading events.
 
     Attributes:
         actions: IAM actions.
@@ -54,7 +54,7 @@ def _an_environment(value: object) -> Mapping[str, str]:
     return variables
 
 
-def _an_allow(value: object) -> Allow:
+def _a_permission(value: object) -> Permission:
     """Parse one permission of a handler: an object with `actions` and `resources`.
 
     Raises:
@@ -66,7 +66,7 @@ def _an_allow(value: object) -> Allow:
     fields = parse_members(rules, value)
     if fields.keys() != rules.keys():
         raise wrong("an object with actions and resources", value)
-    return Allow(**fields)
+    return Permission(**fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Declared:
         batch_size: wake-ups of one invocation, which runs their partitions one after another.
         reserved_concurrency: concurrent invocations that are reserved for the function, and its limit.
         environment: environment variables of the handler.
-        allow: permissions of the handler.
+        permissions: permissions of the handler besides reading events.
         read_models: names of the read models that the reaction makes, in the stage's table.
         process: whether the reaction is a process, which is deployed as two reactions.
     """
@@ -95,7 +95,7 @@ class Declared:
     batch_size: int | None = setting_field(None, a_number(1, 10))
     reserved_concurrency: int | None = setting_field(None, a_number(1, 100_000))
     environment: Mapping[str, str] = setting_field(NOTHING, _an_environment)
-    allow: tuple[Allow, ...] = setting_field((), a_list(_an_allow))
+    permissions: tuple[Permission, ...] = setting_field((), a_list(_a_permission))
     read_models: tuple[str, ...] = setting_field((), a_list(a_text(_MODEL, "the name of a read model")))
     process: bool = setting_field(False, a_flag)
 

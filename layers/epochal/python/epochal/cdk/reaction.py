@@ -12,7 +12,8 @@ lost wake-ups.
     one run of a partition at a time      its wake-ups are one message group, of which SQS delivers one at a time
 
 A store of another stack is found by its names, so the construct may be in any stack of the same account and region. The
-function may read the feed and its events, keep its group's state and its own read models, and do what `allowed` adds.
+function may read the feed and its events, keep the state of its group and its own read models, and do what
+`permissions` adds.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ if TYPE_CHECKING:
     from epochal.cdk.store import Store
 
 
-TIMEOUT: Final = Duration.minutes(1)
+TIMEOUT_SECONDS: Final = 60
 """Timeout of one invocation. A long catch-up takes many invocations, so that a longer timeout gains nothing."""
 
 BATCH_SIZE: Final = 10
 """Wake-ups of one invocation, which divides its time among their partitions. A FIFO queue delivers at most 10."""
 
-SCHEDULE: Final = Duration.minutes(15)
+SCHEDULE_MINUTES: Final = 15
 """Interval at which every partition is woken in case a notice was lost: some hundred requests per day and partition."""
 
 FUNCTION_NAME: Final = 64
@@ -123,12 +124,12 @@ class Reaction(Construct):
         handler: str = "handler.handler",
         name: str | None = None,
         memory_mb: int = MEMORY_MB,
-        timeout: Duration = TIMEOUT,
+        timeout_seconds: int = TIMEOUT_SECONDS,
         batch_size: int = BATCH_SIZE,
         max_receives: int = MAX_RECEIVES,
-        schedule: Duration = SCHEDULE,
+        schedule_minutes: int = SCHEDULE_MINUTES,
         environment: Mapping[str, str] | None = None,
-        allowed: Sequence[iam.PolicyStatement] = (),
+        permissions: Sequence[iam.PolicyStatement] = (),
         read_models: Sequence[str] = (),
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved_concurrency: int | None = None,
@@ -147,13 +148,13 @@ class Reaction(Construct):
                 `function = lambda_handler(reaction)`.
             name: name of the reaction, as its decorator has it; None to read the decorator.
             memory_mb: memory of the function in MB, and with it its share of a CPU.
-            timeout: timeout of one invocation. One call of the handler must end within a fifth of it.
+            timeout_seconds: timeout of one invocation. One call of the handler must end within a fifth of it.
             batch_size: most wake-ups of one invocation, at most 10, whose partitions or members run one after another.
                 With several members use 1, so that they run in parallel.
             max_receives: number of failures after which a wake-up moves to the dead-letter queue and raises an alarm.
-            schedule: interval at which every partition is woken in case a notice was lost.
+            schedule_minutes: interval at which every partition is woken in case a notice was lost.
             environment: further environment variables, for the handler.
-            allowed: permissions of the handler besides reading events.
+            permissions: permissions of the handler besides reading events.
             read_models: names of the read models that the reaction makes; the stage must have their table.
             more_layers: layers besides the library's.
             reserved_concurrency: concurrent invocations reserved for the function, and its limit; None for none.
@@ -184,7 +185,7 @@ class Reaction(Construct):
             stage,
             queue_of(stage, name),
             queue_of(stage, name, failed=True),
-            hidden=Duration.seconds(hidden_seconds(timeout.to_seconds())),
+            hidden=Duration.seconds(hidden_seconds(timeout_seconds)),
             receives=max_receives,
             fifo=True,
             content_based_deduplication=False,
@@ -203,7 +204,7 @@ class Reaction(Construct):
             name=function_of(name),
             description=f"runs the reaction {name}",
             shared=Shared(stage=stage, stores=stores, code=code, layers=layers),
-            timeout=timeout,
+            timeout=Duration.seconds(timeout_seconds),
             environment={
                 **(environment or {}),
                 **settings.environment("reaction"),
@@ -214,7 +215,7 @@ class Reaction(Construct):
                 *grants.read_models(stores, read_models),
                 self._waking(stage),
                 *iam_statements.on_queue_key(stage),
-                *allowed,
+                *permissions,
             ],
             entry=entry,
             handler=self._named if ":" in handler else handler,
@@ -234,7 +235,7 @@ class Reaction(Construct):
         )
         first = waker.wake(self, "FirstWakeUp", queue=self.queue, entry=entry, layers=layers)
         first.node.add_dependency(mapping, subscription, self.queue)
-        run_on_schedule(self, "Schedule", self.function, schedule)
+        run_on_schedule(self, "Schedule", self.function, Duration.minutes(schedule_minutes))
         self._watch(Alarms(self, stage), name)
         self.outputs: Final = self._outputs(name)
 

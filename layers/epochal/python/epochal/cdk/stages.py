@@ -4,7 +4,7 @@ Three stages exist: `dev` deletes its data with the stack, `staging` behaves lik
 retains its data. A team's own values are in `cdk.json` under `context.stages`, field by field (docs/deploy.md lists
 them):
 
-    "stages": {"prod": {"partitions": 4, "alarm_topic": "arn:aws:sns:..."}}
+    "stages": {"prod": {"pages_partitions": 8, "alarm_topic": "arn:aws:sns:..."}}
 
 A value that breaks its field's rule (`RULES`) is refused before synthesis, with the field's name and the rule.
 """

@@ -13,10 +13,10 @@ from aws_cdk import Token
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
-from epochal.cdk.rules import BadSetting, list_alternatives
+from epochal.cdk.rules import BadSetting
 from epochal.cdk.stage_changes import changed
 from epochal.cdk.stages import STAGES, Stage
-from epochal.plugins import NATIVE, layouts, own_settings
+from epochal.plugins import NATIVE
 
 Preset = Literal["dev", "staging", "prod"]
 """Stage whose settings are the defaults: `dev` deletes data with the stack, `staging` is a smaller `prod`, and `prod`
@@ -26,34 +26,57 @@ keeps data."""
 class StoreOptions(TypedDict, total=False):
     """Settings of a store; a setting that is left out has the value of the preset.
 
-    `existing` has the ARNs of existing tables by their kinds, and `partitions` the numbers of partitions by the
-    layouts' names. A layout is its name, or its options, such as `SekibanOptions(write_shards=4)`.
+    Each has the name that it has in `cdk.json`.
     """
 
     access_log_class: Literal["infrequent", "standard"]
     access_logs: bool
+    aggregate_types: Sequence[str]
     alarm_topic: str | sns.ITopic
     archive: bool
     billing: Literal["on-demand", "provisioned"]
     boto3: Literal["runtime", "tested"]
     burst: int
+    calving: Literal["auto", "fixed", "cost"]
+    calving_max_bytes: int
+    calving_max_events: int
     carrier: Literal["light", "boto3"]
+    consistent_reads: bool
+    dcb_partitions: int
     deletion_protection: bool
-    existing: Mapping[str, str]
+    environment_kms_key: str | kms.IKey
+    equinox: bool
+    event_schemas: str
+    existing_archive: str
     existing_bucket: str
-    feed_wait_seconds: int
-    feed_window_seconds: int
+    existing_events: str
+    existing_index: str
+    existing_journal: str
+    existing_projection_states: str
+    existing_read_models: str
+    existing_snapshot: str
+    existing_streams: str
+    existing_streams_archive: str
+    existing_tags: str
+    existing_timers: str
+    existing_tips: str
     feed_batch_size: int
     feed_kinesis_shards: int
-    keep: Sequence[str]
-    jwt_audience: Sequence[str]
+    feed_wait_seconds: int
+    feed_window_seconds: int
     infrequent_access: Sequence[str] | None
+    journal_keys: Literal["javascript", "rust", "go", "java", "php"]
+    journal_partitions: int
+    journal_serializer: Literal["javascript", "rust", "go", "java", "php", "plain"]
+    journal_shards: int
+    jwt_audience: Sequence[str]
     jwt_issuer: str
     jwt_scopes: Mapping[str, Sequence[str]]
+    keep: Sequence[str]
     kms_key: str | kms.IKey
-    layouts: Sequence[object] | None
-    log_days: int
     latency_ms: int
+    layouts: Sequence[str] | None
+    log_days: int
     log_kms_key: str | kms.IKey
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"]
     max_read_units: int
@@ -61,7 +84,8 @@ class StoreOptions(TypedDict, total=False):
     max_write_units: int
     min_read_units: int
     min_write_units: int
-    partitions: Mapping[str, int]
+    pages_partitions: int
+    queue_kms_key: str | kms.IKey
     read_models: bool
     recovery_days: int
     replica_kms_key: str
@@ -71,15 +95,19 @@ class StoreOptions(TypedDict, total=False):
     retain: bool
     retries: int | None
     route_limits: Mapping[str, int]
+    service: str
+    snapshot_copies: int
+    snapshot_ttl_days: int
+    state_inline_bytes: int
     tagged_everything: bool
     tagged_types: Sequence[str]
     timers: bool
-    event_schemas: str
-    environment_kms_key: str | kms.IKey
-    queue_kms_key: str | kms.IKey
+    tips_partitions: int
+    type_heads: bool
+    unchecked_events: Literal["take", "refuse"]
     warm_read_units: int
     warm_write_units: int
-    unchecked_events: Literal["take", "refuse"]
+    write_shards: int
 
 
 def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
@@ -119,48 +147,15 @@ _SAID_ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options of a store to settings of `cdk.json`, with one setting per table and layout.
+    """Convert options of a store to settings of `cdk.json`; a key or topic becomes its ARN.
 
     Raises:
-        BadSetting: an option is set by other means, or has a wrong form.
+        BadSetting: an option is set by other means.
     """
     for key, instead in _SAID_ELSEWHERE.items():
         if key in options:
             raise BadSetting(f"EventStore.{key}", f"is a setting of cdk.json alone: {instead}")
-    layouts_by_name = {layout.name: layout for layout in layouts()}
-    values = {key: _plain(option) for key, option in options.items() if key not in ("existing", "partitions")}
-    for kind, arn in _mapping(options, "existing", "by the kinds of tables, as {'streams': arn}").items():
-        values[f"existing_{kind.replace('-', '_')}"] = arn
-    for name, count in _mapping(options, "partitions", "by the names of layouts, as {'pages': 4}").items():
-        if name not in layouts_by_name:
-            raise BadSetting(
-                "EventStore.partitions",
-                f"are of no layout {name}; {list_alternatives(name, layouts_by_name)}",
-            )
-        values[layouts_by_name[name].partitions] = count
-    chosen_layouts = values.get("layouts")
-    for place, choice in enumerate(chosen_layouts if isinstance(chosen_layouts, list) else ()):
-        layout = next((one for one in layouts_by_name.values() if one.plugin.options is type(choice)), None)
-        if layout is not None:
-            values["layouts"][place] = layout.name
-            chosen = (name for name, one in own_settings(layout).items() if one.chosen)
-            values |= {name: _plain(getattr(choice, name)) for name in chosen}
-    return values
-
-
-def _mapping(options: Mapping[str, Any], key: str, names: str) -> Mapping[str, Any]:
-    """Return an option that is a mapping; empty where it is not given.
-
-    Args:
-        names: the keys in words, for the error.
-
-    Raises:
-        BadSetting: the value is no mapping.
-    """
-    value = options.get(key, {})
-    if not isinstance(value, Mapping):
-        raise BadSetting(f"EventStore.{key}", f"must be an object {names}, not {value!r}")
-    return value
+    return {key: _plain(option) for key, option in options.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -272,7 +272,7 @@ class Function(Construct):
             if stage.environment_kms_key
             else None,
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
-            role=_role(self, log, permissions, f"{where}allowed"),
+            role=_role(self, log, permissions, f"{where}permissions"),
             vpc=network.vpc if network else None,
             vpc_subnets=network.subnets if network else None,
             security_groups=[*network.security_groups] or None if network else None,

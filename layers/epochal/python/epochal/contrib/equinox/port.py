@@ -239,7 +239,7 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         name="tips",
         table=table,
         partitions=partitions,
-        setting=variable("partitions"),
+        setting=variable("tips_partitions"),
         appended=appended,
         heal=heal_tips(table),
         end=end,
@@ -325,7 +325,7 @@ def _told(item: Item) -> Change | None:
 
 def _source(settings: Settings) -> Source:
     """Make the feed's source of the streams as tips of a deployment's settings."""
-    return tips_source(settings.table("tips"), settings.partitions("partitions"))
+    return tips_source(settings.table("tips"), settings.partitions("tips_partitions"))
 
 
 def _kind_of(item: Item) -> str | None:

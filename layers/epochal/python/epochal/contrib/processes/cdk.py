@@ -39,7 +39,7 @@ class Process(Construct):
         handler: str = "handler.handler",
         name: str | None = None,
         environment: Mapping[str, str] | None = None,
-        allowed: Sequence[iam.PolicyStatement] = (),
+        permissions: Sequence[iam.PolicyStatement] = (),
         **more: Any,
     ) -> None:
         """Add a process to a stack.
@@ -53,7 +53,7 @@ class Process(Construct):
                 `function = lambda_handler(process)`.
             name: name of the process, as in its decorator; read from there if it is not given.
             environment: further environment variables, for the targets of outputs.
-            allowed: permissions that these targets need.
+            permissions: permissions that these targets need.
             more: further arguments of both reactions, as for `Reaction`.
 
         Raises:
@@ -65,7 +65,7 @@ class Process(Construct):
         writing = grants.appending(stage, stores)
         variables = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
         both: Any = {"store": store, "entry": entry, "handler": handler, "environment": variables, **more}
-        self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", allowed=writing, **both)
+        self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", permissions=writing, **both)
         self.outbox: Final = Reaction(
-            self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], **both
+            self, "Outbox", name=f"{name}-outbox", permissions=[*writing, *permissions], **both
         )

@@ -153,7 +153,7 @@ class Publish(Reaction):
                 raise BadSetting(f"Publish.{field}", "must name at least one, or be left out for all")
         own = _own(entry, mapping, codec)
         there = Webhook(to) if isinstance(to, str) else to
-        kind, place, allowed = _reached(there, store)
+        kind, place, permissions = _reached(there, store)
         if as_rows and (own or kind != "firehose"):
             raise BadSetting("Publish.as_rows", "is for a delivery stream, and without a mapping or a codec")
         publication = Publication(
@@ -177,7 +177,7 @@ class Publish(Reaction):
             handler=mapping or codec or "handler.handler",
             name=name,
             environment={PUBLISH: publication.text()},
-            allowed=allowed,
+            permissions=permissions,
         )
         # The content of a message that is too large is put into the bucket, beside the bodies.
         self.function.add_to_role_policy(iam_statements.on_objects(self._stores.bucket, BODIES, "PutObject"))

@@ -197,7 +197,9 @@ class Timers(Construct):
         run_on_schedule(self, "Sweep", function, SWEEP)
         return function
 
-    def _reaction(self, store: Store, settings: Settings, allowed: Sequence[iam.PolicyStatement]) -> Reaction:
+    def _reaction(
+        self, store: Store, settings: Settings, permissions: Sequence[iam.PolicyStatement]
+    ) -> Reaction:
         """Make the reaction that arms timers, with the given settings and permissions."""
         return Reaction(
             self,
@@ -207,7 +209,7 @@ class Timers(Construct):
             entry=store.code().lambdas / "timers",
             handler="arming.handler",
             environment=settings.environment("arming"),
-            allowed=[*allowed, self._waking],
+            permissions=[*permissions, self._waking],
         )
 
     def _watch(self, alarms: Alarms) -> None:
