@@ -174,7 +174,9 @@ print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, pa
 
 @pytest.mark.slow
 def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
-    code = "import handler, json; print(json.dumps(handler.deployment.settings.partitions('tips_partitions')))"
+    code = (
+        "import handler, json; print(json.dumps(handler.deployment.settings.partitions('tips_partitions')))"
+    )
     assert in_a_fresh_process("feed", code, **{variable("tips_partitions"): "7"}) == 7
 
 

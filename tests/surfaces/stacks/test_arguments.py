@@ -166,7 +166,7 @@ WRONG: list[tuple[str, str, Any, str]] = [
         "EventStore.from_name",
         "name",
         None,
-        "must be 3 to 26 lower-case letters, digits and hyphens, not None",
+        "must be the name of a store, such as shop-events or epochal-prod, not None",
     ),
     (
         "Publish",

@@ -263,12 +263,12 @@ def test_its_template_has_nothing_that_cloudformation_knows_to_be_wrong() -> Non
 @pytest.mark.parametrize(
     ("said", "rule"),
     [
-        ({"buffer_seconds": 30}, "Lake.buffer_seconds must be 60 to 900"),
-        ({"buffer_mb": 5}, "Lake.buffer_mb must be 64 to 128"),
-        ({"query_gb": 0}, "Lake.query_gb must be 1 or more"),
+        ({"buffer_seconds": 30}, "Lake.buffer_seconds must be a whole number from 60 to 900"),
+        ({"buffer_mb": 5}, "Lake.buffer_mb must be a whole number from 64 to 128"),
+        ({"query_gb": 0}, "Lake.query_gb must be a whole number from 1 to 1,000,000"),
         ({"name": "My_Lake"}, "Lake.name must be words"),
         ({"name": "a" * 60}, "must have at most 23 characters"),
-        ({"categories": "Order"}, "must be a list of names, not one"),
+        ({"categories": "Order"}, "must be a list of names, not 'Order'"),
     ],
 )
 def test_what_firehose_or_glue_would_refuse_is_refused_at_synthesis(said: dict[str, Any], rule: str) -> None:

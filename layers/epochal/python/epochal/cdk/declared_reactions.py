@@ -24,8 +24,8 @@ from epochal.cdk.rules import (
 from epochal.lazy_dataclasses import dataclass, field
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_REACTION: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
-_MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+REACTION: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
+MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Declared:
     reserved_concurrency: int | None = setting_field(None, a_number(1, 100_000))
     environment: Mapping[str, str] = setting_field(NOTHING, _an_environment)
     permissions: tuple[Permission, ...] = setting_field((), a_list(_a_permission))
-    read_models: tuple[str, ...] = setting_field((), a_list(a_text(_MODEL, "the name of a read model")))
+    read_models: tuple[str, ...] = setting_field((), a_list(a_text(MODEL, "the name of a read model")))
     process: bool = setting_field(False, a_flag)
 
 
@@ -120,5 +120,5 @@ def reactions(value: object) -> Mapping[str, Declared]:
     """
     declared: Mapping[str, Declared] = a_map(_a_reaction)(value)
     for name in declared:
-        a_text(_REACTION, "reactions named with letters, digits and hyphens")(name)
+        a_text(REACTION, "reactions named with letters, digits and hyphens")(name)
     return declared

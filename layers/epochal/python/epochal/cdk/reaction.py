@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aws_cdk import (
     CfnOutput,
@@ -34,6 +34,14 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from epochal.cdk.arguments import (
+    ENVIRONMENT,
+    a_sequence,
+    an_instance,
+    an_object_with,
+    checked_arguments,
+)
+from epochal.cdk.declared_reactions import MODEL, REACTION, Declared
 from epochal.cdk.parts import grants, iam_statements
 from epochal.cdk.parts.alarms import (
     BEHIND,
@@ -58,17 +66,15 @@ from epochal.cdk.parts.functions import (
 from epochal.cdk.parts.resource_names import function_of, queue_of
 from epochal.cdk.parts.schedules import run_on_schedule
 from epochal.cdk.reaction_code import declared_name
-from epochal.cdk.rules import BadSetting
+from epochal.cdk.rules import BadSetting, Rule, a_number, a_text, declared_rules, one_of, or_null
 from epochal.cdk.stages import Stage
+from epochal.cdk.store import Store
+from epochal.cdk.targets import PYTHONS
 from epochal.cdk.waker import Waker
 from epochal.hosting.function import ENTRY
 from epochal.hosting.leases import MAX_RECEIVES, hidden_seconds
 from epochal.layout.tables import READ_MODELS
 from epochal.lazy_dataclasses import replace
-
-if TYPE_CHECKING:
-    from epochal.cdk.store import Store
-
 
 TIMEOUT_SECONDS: Final = 60
 """Timeout of one invocation. A long catch-up takes many invocations, so that a longer timeout gains nothing."""
@@ -95,6 +101,37 @@ NAMED: Final = "epochal.hosting.function.handler"
 """Handler of a function whose reaction is named by an environment variable."""
 
 
+_IN_CDK_JSON: Final = declared_rules(Declared)
+
+STORE: Final = an_instance(Store, "an EventStore, or EventStore.from_name(…)")
+ARCHITECTURE: Final = or_null(an_instance(lambda_.Architecture, "an Architecture of aws_lambda"))
+
+REACTION_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "store": STORE,
+        "entry": an_instance((str, Path), "a folder"),
+        "handler": a_text(r"[\w.]+[.:]\w+", "module:reaction or module.function"),
+        "name": or_null(a_text(REACTION, "letters, digits and hyphens")),
+        "memory_mb": _IN_CDK_JSON["memory_mb"],
+        "timeout_seconds": _IN_CDK_JSON["timeout_seconds"],
+        "batch_size": _IN_CDK_JSON["batch_size"],
+        "max_receives": a_number(1, 1_000),
+        "schedule_minutes": a_number(1, 1_440),
+        "environment": ENVIRONMENT,
+        "permissions": a_sequence(
+            an_instance(iam.PolicyStatement, "a PolicyStatement"), "iam.PolicyStatement"
+        ),
+        "read_models": a_sequence(a_text(MODEL, "the name of a read model"), "names of read models"),
+        "more_layers": a_sequence(an_object_with("layer_version_arn", "a layer"), "layers of aws_lambda"),
+        "reserved_concurrency": or_null(_IN_CDK_JSON["reserved_concurrency"]),
+        "network": or_null(an_instance(Network, "a Network")),
+        "python": or_null(one_of(*PYTHONS)),
+        "architecture": ARCHITECTURE,
+    }
+)
+"""Rules of the arguments of a reaction, and of a process, which is two reactions."""
+
+
 class Reaction(Construct):
     """A deployed reaction to a store's events: function, queue, subscription, schedule and alarms.
 
@@ -114,6 +151,7 @@ class Reaction(Construct):
     _remedies: Mapping[str, tuple[str, str]] = MappingProxyType({})
     """For variables whose values settings make, the setting, and what to do where Lambda finds them too long."""
 
+    @checked_arguments("Reaction", REACTION_RULES)
     def __init__(
         self,
         scope: Construct,

@@ -141,7 +141,21 @@ class BadSetting(ValueError):
 
 
 def list_alternatives(name: str, allowed: Iterable[str]) -> str:
-    """Return the part of an error message that lists known names, the nearest to `name` first."""
+    """Return the part of an error message that suggests known names instead of `name`, the nearest first.
+
+    All names are listed if they are few, or if none is near.
+    """
     names = list(allowed)
-    nearest = get_close_matches(name, names, n=1)
-    return f"{f'did you mean {nearest[0]}? ' if nearest else ''}there are {', '.join(names)}"
+    part_of = re.compile(rf"(.*_)?{re.escape(name)}(_.*)?")
+    nearest = [one for one in names if part_of.fullmatch(one)] or get_close_matches(name, names, n=1)
+    suggestion = f"did you mean {', '.join(nearest[:_SUGGESTED])}?" if nearest else ""
+    if nearest and len(names) > _LISTED:
+        return suggestion
+    return f"{suggestion}{' ' if nearest else ''}there are {', '.join(names)}"
+
+
+_SUGGESTED = 4
+"""Most names that an error suggests."""
+
+_LISTED = 25
+"""Most names that an error lists beside those that it suggests."""

@@ -36,6 +36,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from epochal import extensions
+from epochal.cdk.arguments import an_instance, checked_arguments
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
@@ -54,11 +55,11 @@ from epochal.cdk.parts.storage import Storage
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.placement import refuse_elsewhere, refuse_tables_elsewhere
-from epochal.cdk.rules import BadSetting
+from epochal.cdk.rules import BadSetting, Rule, a_flag, a_text, one_of, or_null
 from epochal.cdk.sources import Sources, code_of
-from epochal.cdk.stages import Stage
+from epochal.cdk.stages import RULES, STAGES, Stage
 from epochal.cdk.store_options import Preset, StoreOptions, stage_of
-from epochal.cdk.targets import Target, check_python, fit_stage, target_from_environment
+from epochal.cdk.targets import PYTHONS, Target, check_python, fit_stage, target_from_environment
 from epochal.settings import LAMBDA_PYTHON
 
 MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
@@ -231,8 +232,22 @@ def _address(grantee: iam.IGrantable) -> str:
 NAME_LENGTH: Final = 26
 """Most characters of a store's name: a bucket's name, made of it with account and region, has at most 63."""
 
-_NAME: Final = re.compile(rf"[a-z][a-z0-9-]{{1,{NAME_LENGTH - 2}}}[a-z0-9]")
+_NAME: Final = rf"[a-z][a-z0-9-]{{1,{NAME_LENGTH - 2}}}[a-z0-9]"
 _DIGEST: Final = 6
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "name": or_null(a_text(_NAME, f"3 to {NAME_LENGTH} lower-case letters, digits and hyphens")),
+    "preset": one_of(*STAGES),
+    "api": or_null(one_of("gateway", "urls")),
+    "watch": a_flag,
+    "python": one_of(*PYTHONS),
+    "architecture": or_null(an_instance(lambda_.Architecture, "an Architecture of aws_lambda")),
+}
+"""Rules of the arguments of a store that are no settings."""
+
+_DEPLOYED: Final = a_text(
+    r"[a-z][a-z0-9-]*[a-z0-9]", "the name of a store, such as shop-events or epochal-prod"
+)
 
 
 class EventStore(Store):
@@ -247,6 +262,7 @@ class EventStore(Store):
         dashboard: the CloudWatch dashboard; None where nothing is watched.
     """
 
+    @checked_arguments("EventStore", _RULES, options=RULES)
     def __init__(
         self,
         scope: Construct,
@@ -317,6 +333,7 @@ class EventStore(Store):
         return Watch(scope, stage=stage, stores=self._stores, functions=self.functions)
 
     @classmethod
+    @checked_arguments("EventStore.from_name", {**_RULES, "name": _DEPLOYED}, options=RULES)
     def from_name(
         cls,
         scope: Construct,
@@ -374,11 +391,8 @@ def _stage(name: str, preset: Preset, target: Target, options: Mapping[str, Any]
     """Return the settings of a store, as its target supports them.
 
     Raises:
-        BadSetting: the name or an option breaks its rule.
+        BadSetting: an option breaks its rule.
     """
-    if not _NAME.fullmatch(name):
-        rule = f"must be 3 to {NAME_LENGTH} lower-case letters, digits and hyphens, not {name!r}"
-        raise BadSetting("EventStore.name", rule)
     return fit_stage(stage_of(name, preset, options), target)
 
 

@@ -30,13 +30,15 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from epochal.cdk.arguments import NAMES, checked_arguments
 from epochal.cdk.parts import iam_statements
 from epochal.cdk.parts.alarms import LASTING, ONCE, Alarms, metric
 from epochal.cdk.parts.buckets import private_bucket
 from epochal.cdk.parts.functions import log_group
 from epochal.cdk.parts.limits import check_bucket_name
 from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
-from epochal.cdk.rules import BadSetting
+from epochal.cdk.reaction import STORE
+from epochal.cdk.rules import BadSetting, a_number, a_text, or_null
 from epochal.cdk.stages import Stage
 from epochal.cdk.store import Store
 from epochal.contrib.lake import TABLE, VIEW
@@ -51,10 +53,6 @@ RESULTS: Final = "athena/"
 
 FIRST_DAY: Final = "2026-01-01"
 """First day of a lake's partitions: without a condition on the day, a query reads every day since then."""
-
-_BUFFER_SECONDS: Final = range(60, 901)
-_BUFFER_MB: Final = range(64, 129)
-"""Buffer sizes that Firehose allows if it converts records."""
 
 _LATE_SECONDS: Final = 15 * 60
 """Seconds beyond the buffering time after which rows are late."""
@@ -77,6 +75,24 @@ _ONCE: Final = ("category", "stream", "index", "type", "time", "id")
 """Columns that identify an event. They are equal in all copies, so a condition on them also filters the files."""
 
 
+_NAME: Final = a_text(
+    r"[a-z][a-z0-9]*(-[a-z0-9]+)*", "words of small letters and digits, with hyphens between"
+)
+
+
+def _name_of(id_: str) -> str:
+    """Return the name of a lake that is given none, made of the id of its construct.
+
+    Raises:
+        BadSetting: no name can be made of the id.
+    """
+    try:
+        name: str = _NAME(re.sub(r"[^A-Za-z0-9]+", "-", id_).strip("-").lower())
+    except ValueError as error:
+        raise BadSetting("Lake.name", str(error)) from None
+    return name
+
+
 class Lake(Construct):
     """A data lake on S3 that fills itself from the beginning of the feed.
 
@@ -88,6 +104,20 @@ class Lake(Construct):
         database, workgroup: names of the Glue database and the Athena workgroup.
     """
 
+    @checked_arguments(
+        "Lake",
+        {
+            "store": STORE,
+            "categories": NAMES,
+            "types": NAMES,
+            "name": or_null(_NAME),
+            # Buffer sizes that Firehose allows if it converts records.
+            "buffer_seconds": a_number(60, 900),
+            "buffer_mb": a_number(64, 128),
+            "query_gb": a_number(1, 1_000_000),
+            "expire_days": or_null(a_number(1, 1_000_000)),
+        },
+    )
     def __init__(
         self,
         scope: Construct,
@@ -125,8 +155,7 @@ class Lake(Construct):
                 setting.
         """
         super().__init__(scope, id_)
-        name = name or re.sub(r"[^A-Za-z0-9]+", "-", id_).strip("-").lower()
-        _check(name, buffer_seconds, buffer_mb, query_gb)
+        name = name or _name_of(id_)
         stage, key = store.stage, store.stores(self).key
         check_bucket_name(
             self,
@@ -414,19 +443,3 @@ def view_text(database: str) -> str:
 def _may(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
     """Build a policy statement that allows actions of a service on resources."""
     return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)
-
-
-def _check(name: str, buffer_seconds: int, buffer_mb: int, query_gb: int) -> None:
-    """Raise `BadSetting` unless the name of a lake and its numbers are within their rules."""
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise BadSetting(
-            "Lake.name", f"must be words of small letters and digits, with hyphens between, not {name!r}"
-        )
-    for field, value, within in (
-        ("buffer_seconds", buffer_seconds, _BUFFER_SECONDS),
-        ("buffer_mb", buffer_mb, _BUFFER_MB),
-    ):
-        if value not in within:
-            raise BadSetting(f"Lake.{field}", f"must be {within[0]} to {within[-1]}, not {value!r}")
-    if query_gb < 1:
-        raise BadSetting("Lake.query_gb", f"must be 1 or more, not {query_gb!r}")

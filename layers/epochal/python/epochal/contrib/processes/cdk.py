@@ -10,13 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from epochal.cdk.arguments import checked_arguments
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.function_settings import settings_of
-from epochal.cdk.reaction import Reaction
+from epochal.cdk.parts.functions import MEMORY_MB, Network
+from epochal.cdk.reaction import (
+    BATCH_SIZE,
+    REACTION_RULES,
+    SCHEDULE_MINUTES,
+    TIMEOUT_SECONDS,
+    Reaction,
+)
 from epochal.cdk.reaction_code import declared_name
 from epochal.hosting.function import PROCESS
+from epochal.hosting.leases import MAX_RECEIVES
 
 if TYPE_CHECKING:
     from epochal.cdk.store import Store
@@ -29,6 +39,7 @@ class Process(Construct):
         inbox, outbox: the reactions that take inputs and perform outputs.
     """
 
+    @checked_arguments("Process", REACTION_RULES)
     def __init__(
         self,
         scope: Construct,
@@ -38,9 +49,19 @@ class Process(Construct):
         entry: str | Path,
         handler: str = "handler.handler",
         name: str | None = None,
+        memory_mb: int = MEMORY_MB,
+        timeout_seconds: int = TIMEOUT_SECONDS,
+        batch_size: int = BATCH_SIZE,
+        max_receives: int = MAX_RECEIVES,
+        schedule_minutes: int = SCHEDULE_MINUTES,
         environment: Mapping[str, str] | None = None,
         permissions: Sequence[iam.PolicyStatement] = (),
-        **more: Any,
+        read_models: Sequence[str] = (),
+        more_layers: Sequence[lambda_.ILayerVersion] = (),
+        reserved_concurrency: int | None = None,
+        network: Network | None = None,
+        python: str | None = None,
+        architecture: lambda_.Architecture | None = None,
     ) -> None:
         """Add a process to a stack.
 
@@ -64,7 +85,23 @@ class Process(Construct):
         stage, stores = store.stage, store.stores(self)
         writing = grants.appending(stage, stores)
         variables = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
-        both: Any = {"store": store, "entry": entry, "handler": handler, "environment": variables, **more}
+        both: Any = {
+            "store": store,
+            "entry": entry,
+            "handler": handler,
+            "memory_mb": memory_mb,
+            "timeout_seconds": timeout_seconds,
+            "batch_size": batch_size,
+            "max_receives": max_receives,
+            "schedule_minutes": schedule_minutes,
+            "environment": variables,
+            "read_models": read_models,
+            "more_layers": more_layers,
+            "reserved_concurrency": reserved_concurrency,
+            "network": network,
+            "python": python,
+            "architecture": architecture,
+        }
         self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", permissions=writing, **both)
         self.outbox: Final = Reaction(
             self, "Outbox", name=f"{name}-outbox", permissions=[*writing, *permissions], **both

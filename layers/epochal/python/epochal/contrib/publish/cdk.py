@@ -22,11 +22,18 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from epochal.cdk.arguments import (
+    NAMES,
+    TEXT,
+    an_instance,
+    an_object_with,
+    checked_arguments,
+)
 from epochal.cdk.parts import iam_statements
 from epochal.cdk.parts.iam_statements import BODIES
-from epochal.cdk.reaction import Reaction
+from epochal.cdk.reaction import REACTION_RULES, STORE, Reaction
 from epochal.cdk.reaction_code import module_of
-from epochal.cdk.rules import BadSetting
+from epochal.cdk.rules import BadSetting, a_flag, a_number, a_text, or_null
 from epochal.cdk.store import Store
 from epochal.contrib.publish.publication import PUBLISH, Publication
 
@@ -45,6 +52,11 @@ _SHORTER: Final = "Name categories in place of types, or divide the types among 
 """What to do where the names of types and categories are too long for a function's environment."""
 
 
+_SECRET: Final = or_null(an_object_with("secret_arn", "a secret of aws_secretsmanager"))
+_MAX_MESSAGE_BYTES: Final = 1024 * 1024
+"""Bytes of the largest message that any recipient takes."""
+
+
 class Webhook:
     """An HTTPS address to which events are sent, with the secrets that authenticate the sender.
 
@@ -56,6 +68,15 @@ class Webhook:
         header: name of that header.
     """
 
+    @checked_arguments(
+        "Webhook",
+        {
+            "address": a_text(r"\S+", "an https:// address"),
+            "sign_with": _SECRET,
+            "authorization": _SECRET,
+            "header": a_text(r".+", "the name of a header"),
+        },
+    )
     def __init__(
         self,
         address: str,
@@ -101,6 +122,21 @@ class Publish(Reaction):
     _named = "epochal.contrib.publish.function.handler"
     _remedies = MappingProxyType({PUBLISH: ("Publish.environment", _SHORTER)})
 
+    @checked_arguments(
+        "Publish",
+        {
+            "store": STORE,
+            "categories": NAMES,
+            "types": NAMES,
+            "name": REACTION_RULES["name"],
+            "source": or_null(TEXT),
+            "entry": or_null(an_instance((str, Path), "a folder")),
+            "mapping": or_null(TEXT),
+            "codec": or_null(TEXT),
+            "message_bytes": or_null(a_number(1, _MAX_MESSAGE_BYTES)),
+            "as_rows": a_flag,
+        },
+    )
     def __init__(
         self,
         scope: Construct,
@@ -147,8 +183,6 @@ class Publish(Reaction):
         """
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
         for field, names in (("categories", categories), ("types", types)):
-            if isinstance(names, str):
-                raise BadSetting(f"Publish.{field}", "must be a list of names, not one")
             if names is not None and not names:
                 raise BadSetting(f"Publish.{field}", "must name at least one, or be left out for all")
         own = _own(entry, mapping, codec)

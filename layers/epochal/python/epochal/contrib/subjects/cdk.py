@@ -12,9 +12,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from epochal.cdk.arguments import checked_arguments
 from epochal.cdk.parts.iam_statements import on_key, on_table
 from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
 from epochal.cdk.parts.tables import keyed_table
+from epochal.cdk.reaction import STORE
 from epochal.cdk.store import Store
 from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.lazy_dataclasses import replace
@@ -31,6 +33,7 @@ class SubjectKeys(Construct):
         log: the table of the forget log.
     """
 
+    @checked_arguments("SubjectKeys", {"store": STORE})
     def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
         """Add the two tables to a stack.
 
