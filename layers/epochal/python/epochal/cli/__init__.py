@@ -1,6 +1,6 @@
 """The command line `epochal`: look into a store and write to it, on AWS or on the embedded one.
 
-main          the command itself: options that choose the store, and errors in one line; completion, console
+main          the command itself: options that choose the store, and errors; completion, console
 target        finds the store: named tables, a stack's outputs, or what `epochal local up` deployed
 inputs        reads JSON from arguments, files and standard input; expected versions; refusals
 output        prints events, states and pages, as JSON and as lines

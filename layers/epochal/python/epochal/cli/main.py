@@ -1,6 +1,6 @@
 """The command `epochal`.
 
-Exit status: 0 done, 1 an error said in one line on standard error, 2 a command that makes no sense, 130 interrupted.
+Exit status: 0 done, 1 an error on standard error, 2 a command that makes no sense, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (EpochalError, BotoCoreError, ClientError, OSError) as error:
-        output.complain(_words(error))
+        output.complain(_words(error), has_lines=getattr(error, "has_lines", False))
         sys.exit(FAILED)
 
 

@@ -84,10 +84,17 @@ def fitting(lines: Iterable[str]) -> Iterator[str]:
     return (_cut(line, width) for line in lines)
 
 
-def complain(words: str) -> None:
-    """Print an error in one line to standard error, in colour on a terminal unless NO_COLOR is set."""
+def complain(words: str, *, has_lines: bool = False) -> None:
+    """Print an error to standard error, in colour on a terminal unless NO_COLOR is set.
+
+    Args:
+        words: the text of the error, which becomes one line.
+        has_lines: whether the error quotes what a program printed, whose lines stay.
+    """
     name = "epochal:" if os.environ.get("NO_COLOR") else click.style("epochal:", fg="red")
-    click.echo(f"{name} {' '.join(words.split())}", err=True)
+    lines = [line.translate(_CONTROLS) for line in words.splitlines()]
+    text = "\n".join(lines) if has_lines else " ".join(words.split())
+    click.echo(f"{name} {text}", err=True)
 
 
 def _width() -> int | None:

@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -376,7 +377,15 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, 
                 if shown is not None:
                     tell(shown)
     if process.returncode != 0:
-        raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip(), failed.reasons)
+        reasons = failed.reasons or _refusal(end)
+        raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip(), reasons)
+
+
+def _refusal(output: Iterable[str]) -> list[str]:
+    """Return the lines that an app printed of a construct's error (`epochal.cdk.uncaught`); empty where it did not."""
+    lines = [line.rstrip() for line in output]
+    first = next((number for number, line in enumerate(lines) if line.startswith("epochal: ")), len(lines))
+    return [*lines[first : first + 1], *takewhile(lambda line: line.startswith("  at "), lines[first + 1 :])]
 
 
 # The deployed stacks with their outputs, in a file beside the server: when the server stops, both are gone.

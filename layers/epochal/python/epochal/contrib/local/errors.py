@@ -166,8 +166,11 @@ class TooManyFiles(LocalError, ValueError):
 class CommandFailed(LocalError, RuntimeError):
     """A command ended with an error, the exit status `status`.
 
-    `output_end` is the end of its output. Where CloudFormation refused resources, the message has the `reasons` alone.
+    `output_end` is the end of its output. Where CloudFormation refused resources, or a construct an argument, the
+    message has the `reasons` alone.
     """
+
+    has_lines = True
 
     def __init__(self, command: str, status: int, output_end: str, reasons: Sequence[str] = ()) -> None:
         why = ":\n" + "\n".join(reasons) if reasons else f"; it last wrote:\n{output_end}"
