@@ -9,9 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def build(folder: Path) -> Path:
-    """Build wheel and source distribution into a folder; returns the wheel."""
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+def build(folder: Path, *options: str) -> Path:
+    """Build wheel and source distribution into a folder, or with `--wheel` the wheel alone; return the wheel."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", str(folder), str(ROOT)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = folder.glob("*.whl")
