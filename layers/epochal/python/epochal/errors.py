@@ -97,11 +97,13 @@ class WrongTable(InvalidInput):
     """The table has the kind `found`, not the kind `wanted`; `found` is empty for other keys or indexes.
 
     For a transaction over several tables DynamoDB may not tell which table is wrong; then all of them are named.
+    `advice` in the message is what may be the cause.
     """
 
-    def __init__(self, table: str, wanted: str = "", found: str = "") -> None:
+    def __init__(self, table: str, wanted: str = "", found: str = "", advice: str = "") -> None:
         what = f"is a table of {found}" if found else "has other keys or indexes"
-        super().__init__("table", f"{table} {what}, not a table of {wanted}" if wanted else f"{table} {what}")
+        rule = f"{table} {what}, not a table of {wanted}" if wanted else f"{table} {what}"
+        super().__init__("table", f"{rule}{advice and f': {advice}'}")
         self.table = table
         self.wanted = wanted
         self.found = found

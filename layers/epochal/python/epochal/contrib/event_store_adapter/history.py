@@ -10,7 +10,7 @@ from epochal.contrib.event_store_adapter.items import JournalEvent
 from epochal.contrib.event_store_adapter.model import AggregateId, RecordedAggregateEvent
 from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
-from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
+from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, run_on_tables
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent, unreadable_events
 from epochal.feed.hydration import Hydrate, read_in_halves
@@ -70,10 +70,10 @@ class AggregateHistory:
         """
         aggregate = self.store.site.types.read(stream)
         if aggregate is not None and not since:
-            head = self.store.driver.run(read(self.store.site, aggregate))
+            head = run_on_tables(self.store.driver, read(self.store.site, aggregate))
             if head is None or head.last_seq_nr is not None:
                 return 0 if head is None else head.last_seq_nr or 0
-        end, error = self.store.driver.run(end_since(heal_journal(self.store.site), stream, since))
+        end, error = run_on_tables(self.store.driver, end_since(heal_journal(self.store.site), stream, since))
         if error is not None:
             raise error
         return end
@@ -93,7 +93,8 @@ def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end
     """Read events `first` to `end - 1` of an aggregate, by index, as events of the feed."""
     numbers = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
     return [
-        _shown(store, aggregate, event) for event in store.driver.run(events(store.site, numbers, store.via))
+        _shown(store, aggregate, event)
+        for event in run_on_tables(store.driver, events(store.site, numbers, store.via))
     ]
 
 

@@ -439,8 +439,8 @@ def write_copy(
 
 
 def is_head(item: Item) -> bool:
-    """Whether a snapshot item is a head, not a kept copy."""
-    return read_number(item, "seq_nr") == HEAD
+    """Whether a snapshot item is a head, not a kept copy, nor of a newer version, which has other keys."""
+    return read_number(item, "seq_nr") == HEAD and "pkey" in item
 
 
 def head_types(item: Item) -> tuple[str, ...]:

@@ -18,8 +18,10 @@ from epochal.contrib.event_store_adapter.items import (
     JournalSite,
     head_types,
     is_head,
+    of_known_versions,
     read_event,
     site_of,
+    unknown_in,
 )
 from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
 from epochal.errors import CorruptData, InvalidInput
@@ -32,7 +34,7 @@ from epochal.model.stream_names import category_of
 from epochal.plan.conditions import Condition, equals
 from epochal.plan.ops import BatchGet, Steps
 from epochal.plan.tables import TableSpec
-from epochal.plan.values import Item, number, read_number
+from epochal.plan.values import Item, number, read_number, read_text
 from epochal.settings import Options, Settings, variable
 
 EVENTS_AT_ONCE: Final = 25
@@ -229,7 +231,14 @@ def check_place(site: JournalSite, item: Item) -> None:
     They have the id alone. The error is raised if the id stands for another aggregate or none, or if the item is under
     another key than the id's.
     """
-    aid, partition = item["aid"]["S"], item["pkey"]["S"]
+    of_known_versions(unknown_in(item), lambda: _check_place(site, item))
+
+
+def _check_place(site: JournalSite, item: Item) -> None:
+    """Check an item's place without naming unknown attributes in errors."""
+    aid, partition = item["aid"]["S"], read_text(item, "pkey")
+    if partition is None:
+        raise CorruptData(f"{aid}: its item has no pkey, by which aggregates are found")
     aggregate = site.types.read(aid)
     if aggregate is None:
         raise CorruptData(f"{aid!r} is no id of an aggregate")

@@ -14,7 +14,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AdapterOptions
@@ -32,6 +32,7 @@ from epochal.contrib.event_store_adapter.append import (
     retire,
 )
 from epochal.contrib.event_store_adapter.items import (
+    KNOWN_VERSIONS,
     AggregateHead,
     JournalEvent,
     JournalSite,
@@ -49,12 +50,13 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
 from epochal.deployment import Deployment
-from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
+from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion, WrongTable
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.stream_names import MAX_NAME_BYTES, no_step
 from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
+from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.outcomes import describe_expected
@@ -129,6 +131,22 @@ class Replay:
     snapshot: AggregateSnapshot
     events: tuple[RecordedAggregateEvent, ...]
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+R = TypeVar("R")
+
+
+def run_on_tables(driver: Driver, steps: Steps[R]) -> R:
+    """Run steps on the tables of aggregates; name the versions that are read where a table has other keys.
+
+    Raises:
+        WrongTable: a table has other keys, as those of newer versions have.
+    """
+    try:
+        return driver.run(steps)
+    except WrongTable as error:
+        advice = f"it may be of a version of event-store-adapter that is newer than those read here: {KNOWN_VERSIONS}"
+        raise WrongTable(error.table, error.wanted, error.found, advice) from error
 
 
 def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
@@ -276,7 +294,7 @@ class AggregateStore:
         )
         store, meter = self.metered()
         with meter:
-            result = store.driver.run(append(self.site, batch, expected))
+            result = run_on_tables(store.driver, append(self.site, batch, expected))
         if isinstance(result, AggregateRejected):
             version = 0 if result.head is None else result.head.version
             return AggregateConflict(version=version, head=result.head, capacity=meter.capacity)
@@ -297,7 +315,7 @@ class AggregateStore:
         """
         self._check_id(aggregate)
         key = _key(aggregate, idempotency_key, DECIDED, self.now())
-        earlier = self.driver.run(made_under(self.site, aggregate, key))
+        earlier = run_on_tables(self.driver, made_under(self.site, aggregate, key))
         return (
             None
             if earlier is None
@@ -372,7 +390,7 @@ class AggregateStore:
         if self.retention is None:
             raise InvalidInput("retention", "is off")
         seconds = self.now() // 1_000_000_000
-        return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
+        return run_on_tables(self.driver, retire(self.site, aggregate, self.retention, seconds))
 
     def metered(self) -> tuple[AggregateStore, Meter]:
         """Return the same store, and a meter of the capacity that it consumes.
@@ -408,11 +426,11 @@ class AggregateStore:
     def _head(self, aggregate: AggregateId) -> AggregateHead | None:
         """Check an aggregate's id and read its head."""
         self._check_id(aggregate)
-        return self.driver.run(read(self.site, aggregate))
+        return run_on_tables(self.driver, read(self.site, aggregate))
 
     def _base(self, head: AggregateHead | None, aggregate: AggregateId) -> Base:
         """Return the state that an append on this head would build on."""
-        return self.driver.run(base_of(self.site, head, aggregate))
+        return run_on_tables(self.driver, base_of(self.site, head, aggregate))
 
     def _held(self, head: AggregateHead) -> AggregateSnapshot:
         """Decode the snapshot in an aggregate's head.
@@ -441,7 +459,8 @@ class AggregateStore:
         """Read events `seq_nr + 1` to `last` of an aggregate that has `total` events."""
         numbers = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
         return [
-            self.recorded(aggregate, event) for event in self.driver.run(events(self.site, numbers, self.via))
+            self.recorded(aggregate, event)
+            for event in run_on_tables(self.driver, events(self.site, numbers, self.via))
         ]
 
     def _folded(self, head: AggregateHead, data: bytes) -> int:
@@ -586,6 +605,6 @@ def walk(
     number, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
     while number <= last:
         numbers = EventRange(aggregate=aggregate, first=number, last=last, total=lock.seq_nr)
-        for event in store.driver.run(onward(store.site, numbers)):
+        for event in run_on_tables(store.driver, onward(store.site, numbers)):
             yield store.recorded(aggregate, event)
             number = event.seq_nr + 1
