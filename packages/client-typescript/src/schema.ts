@@ -409,7 +409,7 @@ export interface paths {
         };
         /**
          * Read the newest of the feed
-         * @description Of all partitions, newest first. A page ends with an entry of the index, or at 4 MB.
+         * @description Of all partitions, newest first. A page has whole entries of the index, and ends at 4 MB. Its first `limit` items are the newest, and the others may be older than the first items of the next page.
          */
         get: operations["readNewest"];
         put?: never;
@@ -970,7 +970,7 @@ export interface components {
             timestamp?: string;
         };
         NewestPage: {
-            /** @description Newest first; between partitions by the times of their entries. */
+            /** @description Newest first; between partitions by the timestamps of their events. */
             items: components["schemas"]["FeedItem"][];
             /** @description The position before which to go on. */
             next: string;
