@@ -37,7 +37,7 @@ from epochal.plan.ops import Op, Put, Reply
 from epochal.plan.values import NONE, Units
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter, ahead
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
@@ -113,7 +113,7 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     feed.react(engine.reaction())
     tables.taken()
     for number, token in enumerate(tokens):
-        streams.append(_loan(number), [later("reminder", REMINDED, at=in_(days=1))], expected=token)
+        streams.append(_loan(number), [later("reminder", REMINDED, at=after(days=1))], expected=token)
     setting = tables.taken()
     feed.index()
     tables.taken()
@@ -257,7 +257,7 @@ def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
         begins = Ticks(from_unix_nanoseconds(now[0]) // MINUTE * MINUTE + 60 * MINUTE)
 
         def set_(number: int) -> Armed:
-            streams.append(_loan(number), [later("reminder", REMINDED, at=in_(hours=1))])
+            streams.append(_loan(number), [later("reminder", REMINDED, at=after(hours=1))])
             due = Ticks(begins + number * MINUTE // timers)
             return Armed(due=due, layout="pages", stream=_loan(number), place=0)
 

@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from epochal import Decider, in_, json_codec
-from epochal.contrib.processes import After, Append, CommandRefused, Done, Output, Send, Target, process
+from epochal import Decider, after, json_codec, later
+from epochal.contrib.processes import Append, CommandRefused, Done, Output, Send, Target, process
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class SoldOut(Exception):
 THERE_ARE = 3
 """Of each thing."""
 
-PATIENCE = in_(minutes=float(os.environ.get("CHECKOUT_MINUTES", "30")))
+PATIENCE = after(minutes=float(os.environ.get("CHECKOUT_MINUTES", "30")))
 """How long a customer may take to pay."""
 
 Holders = frozenset[str]
@@ -175,7 +175,7 @@ class Checkout:
                 yield Done()
             case Reserved():
                 yield Send("Payment", Request(self.price))
-                yield After(PATIENCE, GaveUp())
+                yield later("GaveUp", [GaveUp()], at=PATIENCE)
             case Paid():
                 yield Append("Order", [Confirmed()])
                 yield Done()

@@ -5,7 +5,7 @@ import pytest
 from bench.timers import TOGETHER, life, units_of_lives
 from epochal.contrib.timers.protocol import SHARDS
 from epochal.model.events import Event
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.testing.stores import memory_streams
 
 COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"
@@ -36,6 +36,6 @@ def test_what_waits_besides_moves_no_figure() -> None:
 def test_a_setting_costs_nothing_beside_the_append_that_it_goes_with() -> None:
     streams = memory_streams()
     token = streams.append("Loan-1", [Event.json("Made", {})]).token
-    reminder = later("reminder", [Event.json("Reminded", {})], at=in_(days=14))
+    reminder = later("reminder", [Event.json("Reminded", {})], at=after(days=14))
     appended = streams.append("Loan-1", [Event.json("Lent", {}), reminder], expected=token)
     assert appended.capacity.write == 1

@@ -20,7 +20,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Execute
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -92,10 +92,10 @@ def test_timers_of_streams_and_tags_fire_in_order_and_their_items_go(world: Worl
     armed = list[Armed]()
     for number in range(12):
         stream, seconds = f"Loan-{number % 4}", 60 + 10 * (11 - number)
-        place = world.streams.append(stream, [later(f"n{number}", made, at=in_(seconds=seconds))]).first
+        place = world.streams.append(stream, [later(f"n{number}", made, at=after(seconds=seconds))]).first
         armed.append(Armed(due=world.ticks(seconds), layout="pages", stream=stream, place=place))
     tags = ("loan:1", "member:2")
-    setting = later("tagged", [Event.json("Made", {}, tags=tags[:1])], at=in_(seconds=90), tags=tags)
+    setting = later("tagged", [Event.json("Made", {}, tags=tags[:1])], at=after(seconds=90), tags=tags)
     (stored,) = world.streams.tagged.append([setting]).events
     armed.append(Armed(due=world.ticks(90), layout="pages", stream="", place=stored.id, tags=tags))
     world.engine.arm_all(armed)

@@ -20,7 +20,7 @@ from epochal.layout.tables import READ_MODELS, TIMERS
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.tags import Query, QueryItem
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.store.streams import Streams
 from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
 from tests.support.permissions import on
@@ -57,10 +57,10 @@ def items(furnished: LocalDeployment) -> list[str]:
 def test_a_timer_fires_in_its_stream_a_few_seconds_later_and_one_that_is_called_off_does_not(
     furnished: LocalDeployment, streams: Streams
 ) -> None:
-    soon = later("reminder", [Event.json("Reminded", {"again": False})], at=in_(seconds=3))
-    never = later("other", [Event.json("Never", {})], at=in_(seconds=3))
+    soon = later("reminder", [Event.json("Reminded", {"again": False})], at=after(seconds=3))
+    never = later("other", [Event.json("Never", {})], at=after(seconds=3))
     streams.append("Loan-1", [Event.json("Lent", {}), soon, never])
-    streams.append("Loan-1", [call_off("other")])
+    streams.append("Loan-1", [cancel("other")])
     set_at = streams.load("Loan-1").events[1]  # type: ignore[union-attr]
     until(lambda: types(streams, "Loan-1")[-1:] == ["$timer-fired"])
     assert types(streams, "Loan-1") == [
@@ -77,7 +77,7 @@ def test_a_timer_fires_in_its_stream_a_few_seconds_later_and_one_that_is_called_
 def test_a_timer_of_tags_fires_too(furnished: LocalDeployment) -> None:
     tagged = furnished.open().tagged
     came = Event.json("SeatReleased", {}, tags=("seat:12A",))
-    tagged.append([later("release", [came], at=in_(seconds=1), tags=("seat:12A", "flight:LX38"))])
+    tagged.append([later("release", [came], at=after(seconds=1), tags=("seat:12A", "flight:LX38"))])
     released = furnished.open().tagged
 
     def there() -> bool:
@@ -96,7 +96,7 @@ def test_what_is_far_off_is_a_schedule_that_wakes_the_function_and_is_gone(
         return {each["Name"] for each in scheduler.list_schedules(GroupName=NAME)["Schedules"]}
 
     before = there()
-    reminders = [later(name, [Event.json("Reminded", {})], at=in_(days=14)) for name in ("a", "b")]
+    reminders = [later(name, [Event.json("Reminded", {})], at=after(days=14)) for name in ("a", "b")]
     streams.append("Loan-2", reminders)
     until(lambda: len([each for each in items(furnished) if "#Loan-2#" in each]) == 2)
     (name,) = until(lambda: there() - before)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochal import in_
-from epochal.contrib.processes import After, Append, CommandRefused, Done, Send
+from epochal import after, later
+from epochal.contrib.processes import Append, CommandRefused, Done, Send
 from epochal.contrib.processes.testing import given_process
 from epochal.testing.feeds import MemoryFeed
 from examples.checkout.checkout import (
@@ -28,7 +28,7 @@ PLACED = Placed("17", "lamp", 10)
 def test_its_rules() -> None:
     given_process(Checkout).when(PLACED).then(Send("Stock-lamp", Reserve("17")))
     reserved = given_process(Checkout, PLACED).when(Reserved("17"))
-    reserved.then(Send("Payment", Request(10)), After(in_(minutes=30), GaveUp()))
+    reserved.then(Send("Payment", Request(10)), later("GaveUp", [GaveUp()], at=after(minutes=30)))
     reserved.when(Paid()).then(Append("Order", [Confirmed()]), Done())
     reserved.after(minutes=30).then(
         Send("Stock-lamp", Release("17")), Append("Order", [Abandoned("nobody has paid")]), Done()

@@ -16,7 +16,7 @@ PUBLIC = {
     "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
     "metadata", "new_key", "open_feed", "open_read_models", "open_streams",
     "at", "open_tagged_events", "projection", "reaction", "upcast",
-    "Decided", "Projection", "Streams", "Later", "call_off", "in_", "later",
+    "Decided", "Projection", "Streams", "after", "cancel", "later",
     "Contended", "InvalidInput", "Place", "Token", "Unavailable", "parse_token",
 }  # fmt: skip
 

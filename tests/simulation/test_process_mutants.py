@@ -110,7 +110,7 @@ def an_answer_is_appended_whatever_came_before(patch: Patch) -> None:
 def timers_are_left_to_who_is_done(patch: Patch) -> None:
     patch.setattr(
         import_module("epochal.contrib.processes.process"),
-        "call_off",
+        "cancel",
         lambda _name: Event(type="$nothing", data=b"{}"),
     )
 

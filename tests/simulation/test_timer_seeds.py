@@ -1,7 +1,7 @@
 """Timers over a faulty network, by processes that are killed and whose clocks are hours apart.
 
-Every timer that is not called off fires once; none before its time by the clock of who fires it, none after it was
-called off, and none is lost: what no wake-up came for, a sweep fires.
+Every timer that is not cancelled fires once; none before its time by the clock of who fires it, none after it was
+cancelled, and none is lost: what no wake-up came for, a sweep fires.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY
 from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Reply
-from epochal.scheduling import Timer, call_off, in_, later
+from epochal.scheduling import Timer, after, cancel, later
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
@@ -169,9 +169,9 @@ class World:
         made = Event.json("E", self.count, tags=tags)
         event = self.luck.choice(
             [
-                later(name, [made], at=in_(minutes=minutes), tags=tags),
-                later(name, [made], at=in_(minutes=minutes), tags=tags),
-                call_off(name, tags=tags),
+                later(name, [made], at=after(minutes=minutes), tags=tags),
+                later(name, [made], at=after(minutes=minutes), tags=tags),
+                cancel(name, tags=tags),
                 Event(type="N", tags=tags),
             ]
         )

@@ -30,7 +30,7 @@ from epochal.layout.tables import TIMERS
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Put, Query, Several
-from epochal.scheduling import call_off, later
+from epochal.scheduling import cancel, later
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -374,7 +374,7 @@ class World:
                 due = format_ticks(self.clock(record[2]))
                 event = later(record[1], [Event.json("E", record[1])], at=due)
             else:
-                event = call_off(record[1]) if record[0] == "C" else Event(type="N")
+                event = cancel(record[1]) if record[0] == "C" else Event(type="N")
             memory_streams(tables).append(STREAM, [event])
             self.streams[after] = tables
         return after

@@ -104,7 +104,7 @@ export interface paths {
         post?: never;
         /**
          * Call a timer of a stream off
-         * @description All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending: it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+         * @description All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending: it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
          */
         delete: operations["cancelTimer"];
         options?: never;
@@ -1271,14 +1271,14 @@ export interface components {
             /** @description `from` of the page that goes on; null where there is none. */
             next: string | null;
         };
-        /** @description A timer of tags and of no stream, that is pending or was until it was called off. */
+        /** @description A timer of tags and of no stream, that is pending or was until it was cancelled. */
         TagTimer: {
             /**
              * @description The timer's name within its stream.
              * @example reminder
              */
             name: string;
-            /** @description When it fires, unless it is called off: ISO 8601, UTC. */
+            /** @description When it fires, unless it is cancelled: ISO 8601, UTC. */
             due: string;
             /** @description What it appends. */
             events?: components["schemas"]["NewEvent"][];
@@ -1352,14 +1352,14 @@ export interface components {
             /** @description `from` of the page that goes on; null where there is none. */
             next: string | null;
         };
-        /** @description A timer that is pending, or was until it was called off. */
+        /** @description A timer that is pending, or was until it was cancelled. */
         Timer: {
             /**
              * @description The timer's name within its stream.
              * @example reminder
              */
             name: string;
-            /** @description When it fires, unless it is called off: ISO 8601, UTC. */
+            /** @description When it fires, unless it is cancelled: ISO 8601, UTC. */
             due: string;
             /** @description What it appends. */
             events?: components["schemas"]["NewEvent"][];

@@ -11,7 +11,7 @@ from epochal.contrib.console.page import Services
 from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.model.events import Event
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.contrib.timers.world import World
 
@@ -39,7 +39,7 @@ def page(world: World, path: str = "/timers", table: str = "timers") -> str:
 def test_what_is_due_is_shown_with_how_late_it_is_and_its_stream_and_what_comes_next(world: World) -> None:
     for stream, seconds in (("Loan-1", 5), ("Loan-2", 3_600), ("Loan-3", 1_000_000)):
         world.set(stream, "reminder", seconds)
-    world.tagged.append([later("release", [Event(type="Came")], at=in_(seconds=9), tags=("seat:1",))])
+    world.tagged.append([later("release", [Event(type="Came")], at=after(seconds=9), tags=("seat:1",))])
     world.arm()
     world.time += 1_000 * 10**9
     shown = page(world)

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from epochal import AtVersion, Decider, Event, Later, StreamDeleted, json_codec
+from epochal import AtVersion, Decider, Event, StreamDeleted, json_codec
 from epochal.contrib.http_client.deciders import HttpDeciders
 from epochal.deciders.loop import WithAlso
 from epochal.errors import Contended, InvalidInput, UnknownType, WrongExpectedVersion
+from epochal.model.timers import Later
 from epochal.store.also import put
 from tests.contrib.http_client.memory_api import MemoryApi
 from tests.contrib.http_client.test_retries import lose_answer, with_faults

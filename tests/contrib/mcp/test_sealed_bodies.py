@@ -21,7 +21,7 @@ from epochal.contrib.mcp.server import Tools, answering, read_only
 from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deployment import Deployment
 from epochal.layout.tables import TIMERS
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.contrib.timers.world import World
@@ -197,7 +197,7 @@ def test_a_sealed_body_is_not_shown_whatever_encodings_follow_one_another(
         forms.append(OPAQUE[last](forms[-1]))
     event = Event(type="Placed", correlation_id="c-1", **{field: forms[-1]})
     feed = MemoryFeed()
-    feed.streams.append("Order-1", [later("mail", [event], at=in_(days=1)) if timed else event])
+    feed.streams.append("Order-1", [later("mail", [event], at=after(days=1)) if timed else event])
     check(feed, forms)
 
 
@@ -237,7 +237,7 @@ def test_a_sealed_body_is_not_shown_as_a_tag_an_id_a_cause_or_a_type(wrap: Wrap)
         Event(type="Placed", tags=(text,), correlation_id="c-1"),
         Event(type="Placed", causation_id=text, correlation_id="c-1"),
         Event(type=text, correlation_id="c-1"),
-        later("mail", [Event(type=text)], at=in_(days=1)),
+        later("mail", [Event(type=text)], at=after(days=1)),
     ]
     feed = MemoryFeed()
     feed.streams.append("Order-1", events)
@@ -252,7 +252,7 @@ def test_a_sealed_body_is_not_shown_as_the_name_of_a_stream_or_of_a_timer() -> N
     sealed = b'{"$sealed":1,"subject":"ada.lovelace@example.com","nonce":"AAAA","body":"AAAA"}'
     name = without_padding_urlsafe(sealed).decode()
     feed = MemoryFeed()
-    feed.streams.append("Order-1", [later(name, [Event(type="Placed")], at=in_(days=1))])
+    feed.streams.append("Order-1", [later(name, [Event(type="Placed")], at=after(days=1))])
     feed.streams.append(name, [Event(type="Placed")])
     check(feed, [sealed, name.encode()])
 
@@ -260,7 +260,7 @@ def test_a_sealed_body_is_not_shown_as_the_name_of_a_stream_or_of_a_timer() -> N
 def test_the_timers_of_a_store_show_no_sealed_body_in_their_tags() -> None:
     world = World()
     tags = (as_text(SEALED), urlsafe_b64encode(SEALED).decode())
-    world.tagged.append([later("reminder", [Event(type="Noted", tags=tags)], at=in_(days=400), tags=tags)])
+    world.tagged.append([later("reminder", [Event(type="Noted", tags=tags)], at=after(days=400), tags=tags)])
     world.arm()
     tools = tools_of(world.feed, timers_table=TIMERS.kind)
     assert not leaks(answering(tools.timers)(), [SEALED, b64encode(SEALED)])

@@ -33,7 +33,7 @@ from epochal.index.indexer_failures import record_failures
 from epochal.index.wire_batch import Ids
 from epochal.layout.tables import TIMERS
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.contrib.timers.world import World
@@ -339,7 +339,7 @@ def test_a_sealed_body_and_whom_it_is_about_are_hidden(tool: str) -> None:
 
 def test_what_a_timer_will_append_is_hidden_where_it_is_sealed() -> None:
     feed = MemoryFeed()
-    within = later("mail", [Event(type="Mailed", data=SEALED)], at=in_(days=1))
+    within = later("mail", [Event(type="Mailed", data=SEALED)], at=after(days=1))
     escaped = Event(type="Noted", data=SEALED.replace(b"$", b"\\u0024").join((b'{"of":', b"}")))
     open_ = Event(type="Noted", data=b'{"price":"$1","of":"\\u0041da"}')
     feed.streams.append("Order-1", [within, escaped, open_])
@@ -360,8 +360,8 @@ def test_the_timers_of_a_stream_are_those_that_are_pending_without_their_bodies(
         [
             later("later", many, at="2027-01-02T00:00:00Z"),
             later("sooner", [Event(type="Reminded")], at="2027-01-01T00:00:00Z"),
-            later("over", [Event(type="Reminded")], at=in_(days=1)),
-            call_off("over"),
+            later("over", [Event(type="Reminded")], at=after(days=1)),
+            cancel("over"),
         ],
     )
     agent = agent_of(feed)
@@ -395,7 +395,7 @@ def test_the_latest_events_of_a_long_stream_are_looked_at_for_timers(monkeypatch
     monkeypatch.setattr(served, "TIMER_EVENTS", 2)
     feed = MemoryFeed()
     for name in ("old", "new"):
-        feed.streams.append("Order-1", [later(name, [Event(type="Reminded")], at=in_(days=1))])
+        feed.streams.append("Order-1", [later(name, [Event(type="Reminded")], at=after(days=1))])
         feed.streams.append("Order-1", [Event(type="Placed")])
     found = agent_of(feed)("timers", stream="Order-1")
     assert ([each["name"] for each in found["timers"]], found["since"]) == (["new"], 2)
@@ -408,7 +408,7 @@ def test_the_timers_of_a_store_are_those_that_wait_in_its_table(agent: Agent) ->
         events = [Event(type="Reminded")]
         world.streams.append(stream, [later("reminder", events, at=f"2027-01-0{day}T00:00:00Z")])
     long = tuple(f"t{number}:{'x' * 400}" for number in range(5))
-    world.tagged.append([later("reminder", [Event(type="Noted", tags=long)], at=in_(days=400), tags=long)])
+    world.tagged.append([later("reminder", [Event(type="Noted", tags=long)], at=after(days=400), tags=long)])
     world.arm()
     agent = agent_of(world.feed)
     agent.deployment = replace(agent.deployment, settings=memory_settings(timers_table=TIMERS.kind))

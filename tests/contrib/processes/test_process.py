@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from epochal import cancel, later
 from epochal.contrib.processes import (
-    After,
     Append,
     Call,
-    Cancel,
     Done,
     Output,
     Publish,
@@ -30,7 +29,7 @@ from epochal.reactions.failures import Attempt
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
-from epochal.scheduling import in_
+from epochal.scheduling import after
 from epochal.testing.feeds import MemoryFeed
 from tests.contrib.processes.world import (
     CODEC,
@@ -90,7 +89,7 @@ def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_timer_that_is_set_with_the_end_of_its_instance_is_called_off(order: int) -> None:
     feed = MemoryFeed()
-    outputs = [After(in_(minutes=30), GaveUp()), Done()][::order]
+    outputs = [later("GaveUp", [GaveUp()], at=after(minutes=30)), Done()][::order]
     process = replace(checkout(Outside()), react=lambda _, __: outputs)
     feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
     feed.react(process)
@@ -99,8 +98,8 @@ def test_a_timer_that_is_set_with_the_end_of_its_instance_is_called_off(order: i
 
 
 ONE: dict[str, list[Output]] = {
-    "Placed": [After(in_(minutes=30), GaveUp())],
-    "Charged": [After(in_(minutes=30), GaveUp())],
+    "Placed": [later("GaveUp", [GaveUp()], at=after(minutes=30))],
+    "Charged": [later("GaveUp", [GaveUp()], at=after(minutes=30))],
     "Shipped": [Done()],
 }
 
@@ -133,11 +132,11 @@ def test_a_timer_that_is_set_anew_before_the_fired_one_is_taken_is_called_off() 
 
 THREE: dict[str, list[Output]] = {
     "Placed": [
-        After(in_(minutes=30), GaveUp()),
-        After(in_(minutes=40), Charged(1), name="other"),
-        After(in_(hours=1), Charged(2), name="first"),
-        Cancel("other"),
-        After(in_(days=20), Charged(3), name="other"),
+        later("GaveUp", [GaveUp()], at=after(minutes=30)),
+        later("other", [Charged(1)], at=after(minutes=40)),
+        later("first", [Charged(2)], at=after(hours=1)),
+        cancel("other"),
+        later("other", [Charged(3)], at=after(days=20)),
     ],
     "Shipped": [Done()],
 }
@@ -314,7 +313,9 @@ def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> 
         (Append("Order", []), "must append events to Order, not none"),
         (Append("Order", Charged(1)), "events: must be a list of events, not Charged"),  # type: ignore[arg-type]
         (Append(17, [Charged(1)]), "to: must be text, not int"),  # type: ignore[arg-type]
-        (Cancel(GaveUp()), "timer: must be a name, or the class of an event, not GaveUp"),  # type: ignore[arg-type]
+        (later("late", [GaveUp(), GaveUp()], at=after(days=1)), "react: must set timers of one event"),
+        (later("late", [GaveUp()], at=after(days=1), tags=["a:1"]), "react: must set timers of one event"),
+        (Event(type="Placed"), "react: must answer with outputs, not Event"),
         (Send("Payment-a b", Charge(1)), "to: may hold only ASCII"),
         (Send("checkout", Charge(1)), "checkout-1, the instance's own stream"),
         (Send("checkout-1", Charge(1)), "checkout-1, the instance's own stream"),

@@ -14,7 +14,7 @@ from epochal.model.events import Event, Unfold
 from epochal.reactions.definition import Reaction
 from epochal.reactions.filter_coverage import unmet_filters
 from epochal.reactions.group_member import Member
-from epochal.scheduling import call_off
+from epochal.scheduling import cancel
 from tests.contrib.processes.world import CODEC, Charged, GaveUp, Outside, Placed, Shipped, World, checkout
 
 STORED: list[tuple[str, Any]] = [
@@ -157,7 +157,7 @@ def test_what_has_not_come_yet_is_nothing_misspelt_and_a_category_of_inputs_may_
 
 def test_a_timer_that_was_called_off_by_hand_is_no_input() -> None:
     world = only_begun()
-    world.feed.streams.append("checkout-1", [call_off("GaveUp")])
+    world.feed.streams.append("checkout-1", [cancel("GaveUp")])
     world.run()
     assert world.instance().state.seen == ("Placed",)
     world.append("checkout-1", GaveUp())

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.processes import After, Append, Call, Cancel, CommandRefused, Done, Publish, Send
+from epochal import cancel, later
+from epochal.contrib.processes import Append, Call, CommandRefused, Done, Publish, Send
 from epochal.contrib.processes.testing import given_process
 from epochal.errors import InvalidInput
-from epochal.scheduling import in_
+from epochal.scheduling import after
 from tests.contrib.processes.world import (
     Charge,
     Charged,
@@ -29,9 +30,9 @@ PROCESS = checkout(Outside())
 
 def test_an_input_leads_to_outputs_in_their_order() -> None:
     given_process(PROCESS).when(Placed(10)).then(
-        Send("Payment", Charge(10)), After(in_(minutes=30), GaveUp())
+        Send("Payment", Charge(10)), later("GaveUp", [GaveUp()], at=after(minutes=30))
     )
-    given_process(PROCESS, Placed(10)).when(Charged(10)).then(Cancel(GaveUp), Call("carrier", Ship(10)))
+    given_process(PROCESS, Placed(10)).when(Charged(10)).then(cancel("GaveUp"), Call("carrier", Ship(10)))
     given_process(PROCESS, Placed(10), Charged(10)).when(Shipped("p")).then(
         Publish("news", Shipped("p")), Append("Order", [Confirmed("p")]), Done()
     )

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from epochal import later
 from epochal.contrib.processes import (
-    After,
     Append,
     Call,
     CommandRefused,
@@ -35,7 +35,7 @@ from epochal.reactions.definition import Delivery, reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
-from epochal.scheduling import in_
+from epochal.scheduling import after
 from epochal.testing.feeds import MemoryFeed
 
 PAGES = 30_000
@@ -119,7 +119,7 @@ class Enrolment:
                 yield Send("Insurer", Insure(person, name))
                 yield Call("letters", Written(person, name))
                 yield Append("Person", [Written(person, name)])
-                yield After(in_(days=1), Written(person, name))
+                yield later("Written", [Written(person, name)], at=after(days=1))
 
 
 @dataclass

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+from epochal import cancel, later
 from epochal.contrib.processes import (
-    After,
     Append,
     Call,
-    Cancel,
     CommandRefused,
     Done,
     Output,
@@ -32,7 +31,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
-from epochal.scheduling import in_
+from epochal.scheduling import after
 from epochal.testing.feeds import MemoryFeed
 from tests.support.inline import Inline
 
@@ -113,9 +112,9 @@ class Checkout:
         match event:
             case Placed():
                 yield Send("Payment", Charge(self.total))
-                yield After(in_(minutes=30), GaveUp())
+                yield later("GaveUp", [GaveUp()], at=after(minutes=30))
             case Charged():
-                yield Cancel(GaveUp)
+                yield cancel("GaveUp")
                 yield Call("carrier", Ship(self.total))
             case Shipped(parcel=parcel):
                 yield Publish("news", event)

@@ -28,7 +28,7 @@ from eventsourcing.utils import Environment
 from mcp.client.client import Client
 from sqlalchemy import Column, MetaData, Table, Text, create_engine
 
-from epochal import Decider, Deciders, Delivery, Event, reaction
+from epochal import Decider, Deciders, Delivery, Event, later, reaction
 from epochal.contrib.console.server import application
 from epochal.contrib.event_store_adapter import (
     AggregateDeciders,
@@ -40,7 +40,6 @@ from epochal.contrib.event_store_adapter import (
 from epochal.contrib.eventsourcing import EpochalDCBRecorder, EpochalFactory
 from epochal.contrib.mcp.server import server
 from epochal.contrib.processes import (
-    After,
     Append,
     Call,
     CommandRefused,
@@ -73,7 +72,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
-from epochal.scheduling import in_
+from epochal.scheduling import after
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
@@ -307,7 +306,7 @@ class World:
                     yield Send("Insurer", Greet(event.person, event.name))
                     yield Publish("topic", Registered(event.person, event.name))
                     yield Append("Letter", [Registered(event.person, event.name)])
-                    yield After(in_(days=1), Greet(event.person, event.name))
+                    yield later("Greet", [Greet(event.person, event.name)], at=after(days=1))
                     yield Call("letters", Greet(event.person, event.name))
 
         self.feed.react(Enrolment)

@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.model.moments import parse_time
 from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
 from epochal.reactions.definition import Delivery, Reaction
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 
@@ -27,7 +27,7 @@ def types(streams: Streams, stream: str = "Loan-17") -> list[str]:
 
 def test_a_timer_fires_once_when_its_time_has_come_and_not_before() -> None:
     feed = MemoryFeed()
-    feed.streams.append("Loan-17", [Event(type="Lent"), later("reminder", [REMINDED], at=in_(days=14))])
+    feed.streams.append("Loan-17", [Event(type="Lent"), later("reminder", [REMINDED], at=after(days=14))])
     assert feed.advance(days=13, hours=23) == 0
     assert types(feed.streams) == ["Lent", TIMER_SET]
     assert feed.advance(hours=1) == 1
@@ -44,7 +44,7 @@ def test_a_timer_that_a_reaction_sets_is_due_at_the_end_of_the_same_span_on_a_sl
     feed = MemoryFeed()
 
     def remind(delivery: Delivery) -> None:
-        timers_of(feed.streams).schedule(delivery.stream, "reminder", [REMINDED], at=in_(days=14))
+        timers_of(feed.streams).schedule(delivery.stream, "reminder", [REMINDED], at=after(days=14))
 
     reminds = Reaction(name="reminds", handler=remind, types=frozenset({"Lent"}))
     feed.streams.append("Loan-17", [Event(type="Lent")])
@@ -53,9 +53,9 @@ def test_a_timer_that_a_reaction_sets_is_due_at_the_end_of_the_same_span_on_a_sl
 
 def test_what_is_called_off_never_fires() -> None:
     feed = MemoryFeed()
-    timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     feed.advance(days=13)
-    feed.streams.append("Loan-17", [call_off("reminder")])
+    feed.streams.append("Loan-17", [cancel("reminder")])
     assert feed.advance(days=30) == 0
     assert REMINDED.type not in types(feed.streams)
 
@@ -63,7 +63,7 @@ def test_what_is_called_off_never_fires() -> None:
 def test_timers_fire_in_the_order_of_their_times_each_at_its_own() -> None:
     feed = MemoryFeed()
     for stream, days in (("Loan-1", 3), ("Loan-2", 1), ("Loan-3", 2)):
-        timers_of(feed.streams).schedule(stream, "reminder", [REMINDED], at=in_(days=days))
+        timers_of(feed.streams).schedule(stream, "reminder", [REMINDED], at=after(days=days))
     begun = parse_time(next(feed.streams.read("Loan-2")).timestamp)
     assert feed.advance(days=3) == 3
     fired = {stream: list(feed.streams.read(stream))[1] for stream in ("Loan-1", "Loan-2", "Loan-3")}
@@ -83,8 +83,8 @@ def test_the_clock_of_every_store_has_moved() -> None:
 
 def test_a_firing_may_set_the_next_timer() -> None:
     feed = MemoryFeed()
-    second = later("weekly", [REMINDED], at=in_(weeks=1))
-    timers_of(feed.streams).schedule("Loan-17", "weekly", [REMINDED, second], at=in_(weeks=1))
+    second = later("weekly", [REMINDED], at=after(weeks=1))
+    timers_of(feed.streams).schedule("Loan-17", "weekly", [REMINDED, second], at=after(weeks=1))
     assert feed.advance(weeks=2) == 2
     assert types(feed.streams).count("Reminded") == 2
 
@@ -94,7 +94,7 @@ def test_the_clock_stands_still_but_for_what_goes_by() -> None:
     feed.advance(days=1)
     begun = feed.streams.now()
     feed.tagged.append([Event(type="A", tags=("a:1",))] * 3)
-    timers_of(feed.tagged).schedule(["a:1"], "r", [Event(type="B", tags=("a:1",))], at=in_(days=1))
+    timers_of(feed.tagged).schedule(["a:1"], "r", [Event(type="B", tags=("a:1",))], at=after(days=1))
     assert feed.streams.now() == begun
     assert feed.advance(days=1) == 1
 
@@ -107,7 +107,7 @@ def test_reactions_run_at_every_moment_and_set_timers_themselves() -> None:
         for event in delivery.each():
             came.append(f"{event.stream} {event.type}")
             if event.type == "Lent":
-                timers_of(feed.streams).schedule(event.stream, "reminder", [REMINDED], at=in_(days=14))
+                timers_of(feed.streams).schedule(event.stream, "reminder", [REMINDED], at=after(days=14))
 
     reaction = Reaction(name="reminders", handler=remind)
     feed.streams.append("Loan-17", [Event(type="Lent")])
@@ -120,14 +120,14 @@ def test_timers_of_tags_fire_under_their_tags(name: str) -> None:
     feed = MemoryFeed()
     store = getattr(feed, name)
     lapsed = Event(type="Lapsed", tags=("seat:1",))
-    timers_of(store).schedule(["seat:1", "show:2"], "hold", [lapsed], at=in_(minutes=10))
+    timers_of(store).schedule(["seat:1", "show:2"], "hold", [lapsed], at=after(minutes=10))
     assert (feed.advance(minutes=9), feed.advance(minutes=1)) == (0, 1)
     assert timers_of(store).pending(["seat:1"]) == ()
 
 
 def test_timers_of_other_layouts_of_streams_fire_too() -> None:
     feed = MemoryFeed()
-    timers_of(feed.tips).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(feed.tips).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     assert feed.advance(days=14) == 1
     assert types(feed.tips) == [TIMER_SET, "Reminded", TIMER_FIRED]
 
@@ -140,7 +140,7 @@ def test_timers_that_set_one_another_without_a_pause_end_with_an_error(
     feed = MemoryFeed()
 
     def again(_: Delivery) -> None:
-        event = later("again", [Event(type="Came", tags=tags)], at=in_(), tags=tags)
+        event = later("again", [Event(type="Came", tags=tags)], at=after(), tags=tags)
         feed.tagged.append([event]) if tags else feed.streams.append("Loan-17", [event])
 
     again(Delivery(group="g", partition=0, stream="", events=(), attempt=1))
@@ -155,13 +155,13 @@ def test_time_does_not_go_back() -> None:
 
 
 def test_the_fixtures_have_time_go_by(epochal_feed: MemoryFeed, epochal_streams: Streams) -> None:
-    timers_of(epochal_streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(epochal_streams).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     assert epochal_feed.advance(days=14) == 1
 
 
 def test_a_timer_whose_setting_was_pruned_is_gone() -> None:
     feed = MemoryFeed()
-    timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     feed.streams.append("Loan-17", [REMINDED])
     feed.streams.prune("Loan-17", 1)
     assert feed.advance(days=14) == 0

@@ -16,7 +16,7 @@ from epochal.errors import Contended, EpochalError, InvalidInput, InvalidRequest
 from epochal.model.events import Event
 from epochal.pages.items import STREAMS
 from epochal.plan.ops import Delete, Op, Put, Update
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 from tests.contrib.timers.world import World
@@ -89,7 +89,7 @@ def test_a_setting_whose_body_is_gone_keeps_nobody_from_listing_and_calling_off(
 def test_a_setting_under_tags_whose_body_is_gone_stops_itself_alone() -> None:
     world, tags = World(), ("loan:17",)
     for name, event in (("first", NOTED), ("lost", LARGE), ("last", NOTED)):
-        world.tagged.append([later(name, [event], at=in_(seconds=60), tags=tags)])
+        world.tagged.append([later(name, [event], at=after(seconds=60), tags=tags)])
     world.arm()
     bodies(world.tagged).clear()
     assert [each.name for each in timers_of(world.tagged).pending(tags)] == ["first", "last"]
@@ -139,8 +139,8 @@ def test_a_timer_that_was_set_anew_does_not_fire_as_it_was_where_the_body_of_tha
 def test_a_timer_of_tags_that_was_set_anew_does_not_fire_as_it_was_where_the_body_of_that_is_gone() -> None:
     world, tags = World(), ("loan:17",)
     for name, event in (("x", NOTED), ("other", NOTED), ("x", LARGE)):
-        world.tagged.append([later(name, [event], at=in_(seconds=60), tags=tags)])
-    world.tagged.append([later("x", [NOTED], at=in_(seconds=60), tags=(*tags, "desk:1"))])
+        world.tagged.append([later(name, [event], at=after(seconds=60), tags=tags)])
+    world.tagged.append([later("x", [NOTED], at=after(seconds=60), tags=(*tags, "desk:1"))])
     world.arm()
     bodies(world.tagged).clear()
     world.time += 61 * SECOND
@@ -151,12 +151,12 @@ def test_a_timer_of_tags_that_was_set_anew_does_not_fire_as_it_was_where_the_bod
     assert (again.gone, again.failures, world.items()) == (1, [], [])
 
 
-@pytest.mark.parametrize("end", ["called off", "set anew"])
+@pytest.mark.parametrize("end", ["cancelled", "set anew"])
 def test_a_setting_whose_body_is_gone_is_over_once_its_name_is_called_off_or_set_anew(end: str) -> None:
     world = three()
     world.arm()
     bodies(world.streams).clear()
-    if end == "called off":
+    if end == "cancelled":
         assert timers_of(world.streams).cancel("Loan-1", "lost") is None
     else:
         world.set("Loan-1", "lost", 50, NOTED)
@@ -229,9 +229,9 @@ def test_what_was_fired_before_others_were_faster_is_counted_and_not_done_again(
 def test_timers_of_a_stream_whose_archive_has_a_hole_are_those_that_fire() -> None:
     store = memory_streams(MemoryTables({"streams": STREAMS, "archive": STREAMS}))
     archived = replace(store, archive=replace(store, table="archive"))
-    timers_of(store).schedule("Loan-1", "gone", [NOTED], at=in_(days=1))
+    timers_of(store).schedule("Loan-1", "gone", [NOTED], at=after(days=1))
     store.append("Loan-1", [NOTED] * 3)
     store.prune("Loan-1", 2)
-    timers_of(store).schedule("Loan-1", "kept", [NOTED], at=in_(days=1))
+    timers_of(store).schedule("Loan-1", "kept", [NOTED], at=after(days=1))
     assert [each.name for each in timers_of(archived).pending("Loan-1")] == ["kept"]
     assert timers_of(archived).cancel("Loan-1", "kept") is not None

@@ -12,7 +12,7 @@ from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Delete, Op, Query
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from tests.contrib.timers.world import World
 
 SECOND = 10**9
@@ -81,10 +81,10 @@ def test_the_table_is_made_anew_of_the_feed_with_what_is_pending_alone() -> None
         for layout in ("pages", "tips"):
             world.set("Loan-1", name, 2 * HOUR, layout=layout)
     for layout in ("pages", "tips"):
-        world.stores[layout].append("Loan-1", [call_off("cancelled")])
+        world.stores[layout].append("Loan-1", [cancel("cancelled")])
         world.set("Loan-1", "again", 3 * HOUR, layout=layout)
     tags = ("loan:1", "member:2")
-    world.tagged.append([later("tagged", [Event.json("E", {}, tags=tags)], at=in_(hours=2), tags=tags)])
+    world.tagged.append([later("tagged", [Event.json("E", {}, tags=tags)], at=after(hours=2), tags=tags)])
     world.set("Loan-2", "soon", 60)
     world.arm()
     world.advance(100)

@@ -13,7 +13,7 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
 from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.store.tagged_importer import ImportedEvent, TaggedImporter, marked, unmarked
 from tests.contrib.timers.world import World
 
@@ -95,7 +95,7 @@ def test_a_copied_timer_that_is_taken_over_fires_when_it_was_due_with_what_it_ha
 
 def test_only_what_is_pending_in_a_copy_is_taken_over(copied: Copied) -> None:
     world = copied.world
-    world.stores[copied.source].append("Loan-1", [call_off("reminder")])
+    world.stores[copied.source].append("Loan-1", [cancel("reminder")])
     world.set("Loan-1", "fine", DAY, layout=copied.source)
     assert copied.copy() == "copied"
     world.set("Loan-1", "fine", 2 * DAY, layout=copied.target)
@@ -116,7 +116,7 @@ def test_a_take_over_that_others_overtake_sees_what_they_did(
     def overtaken(*arguments: object) -> object:
         calls.append(None)
         if len(calls) == 1:
-            store.append("Loan-1", [call_off("reminder")])
+            store.append("Loan-1", [cancel("reminder")])
         return appended(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(engine), "try_append", overtaken)
@@ -149,7 +149,7 @@ def test_a_copy_of_a_copy_is_marked_once_and_a_copy_that_is_called_off_is(copied
 def test_a_timer_of_tags_that_is_imported_fires_once_it_is_taken_over() -> None:
     world, tags = World(), ("seat:1",)
     held = replace(
-        later("hold", [Event(type="Lapsed", tags=tags)], at=in_(minutes=10), tags=tags),
+        later("hold", [Event(type="Lapsed", tags=tags)], at=after(minutes=10), tags=tags),
         id="0190f5a0-0000-7000-8000-000000000001",
     )
     set_at = (datetime.fromtimestamp(world.time / 1e9, UTC) - timedelta(minutes=1)).isoformat()

@@ -23,7 +23,7 @@ from epochal.layout.tables import TIMERS
 from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks
 from epochal.plan.ops import Delete, Op, Put, Query
-from epochal.scheduling import call_off
+from epochal.scheduling import cancel
 from epochal.settings import Settings
 from tests.contrib.timers.world import BEGIN, World
 from tests.support.leases import Visibility, once
@@ -107,7 +107,7 @@ def counted(printed: str) -> dict[str, float]:
 
 def test_wake_ups_soon_are_messages_that_are_kept_back_ten_in_a_request(world: World) -> None:
     queue = Queue()
-    timers = [armed(world.in_(10 * MINUTE), number) for number in range(25)]
+    timers = [armed(world.after(10 * MINUTE), number) for number in range(25)]
     TimerQueue(sqs=queue, scheduler=None, settings=SETTINGS)(Sent.arming(timers, world.now))  # type: ignore[arg-type]
     assert [seconds for _, seconds in queue.messages] == [600] * 25
     assert {body for body, _ in queue.messages} == {Wake.of(each).body for each in timers}
@@ -125,7 +125,7 @@ def test_a_slot_that_is_far_off_is_one_schedule_which_goes_once_it_has_sent_its_
     world: World, scheduler: Any
 ) -> None:
     queue = Queue()
-    due = world.in_(14 * 86_400)
+    due = world.after(14 * 86_400)
     for _ in range(2):  # the second process finds that there is one
         send = TimerQueue(sqs=queue, scheduler=scheduler, settings=SETTINGS)  # type: ignore[arg-type]
         send(Sent.arming([armed(due), armed(Ticks(due + 1))], world.now))
@@ -153,7 +153,7 @@ def test_a_process_asks_once_for_the_schedule_of_a_slot_however_many_timers_it_h
                 raise EndpointConnectionError(endpoint_url="https://scheduler")
 
     send = TimerQueue(sqs=Queue(), scheduler=Scheduler(), settings=SETTINGS)  # type: ignore[arg-type]
-    sent = Sent.arming([armed(world.in_(86_400))], world.now)
+    sent = Sent.arming([armed(world.after(86_400))], world.now)
     with pytest.raises(Unavailable):
         send(sent)
     for _ in range(50):
@@ -183,7 +183,7 @@ def test_a_schedule_that_cannot_be_made_is_said(
 
     send = TimerQueue(sqs=Queue(), scheduler=Denied(), settings=SETTINGS)  # type: ignore[arg-type]
     with pytest.raises(raised):
-        send(Sent.arming([armed(world.in_(86_400))], world.now))
+        send(Sent.arming([armed(world.after(86_400))], world.now))
 
 
 def test_a_wake_up_fires_what_is_due_and_counts_how_late_it_is(
@@ -346,7 +346,7 @@ def test_a_tick_leaves_to_its_wake_up_what_has_just_come_due(world: World) -> No
     world.engine = deployed.engine
     world.set("Loan-1", "reminder", 5)
     world.set("Loan-2", "reminder", 5)
-    world.streams.append("Loan-2", [call_off("reminder")])
+    world.streams.append("Loan-2", [cancel("reminder")])
     world.arm()
     world.time += 60 * 10**9
     assert deployed.handle({}, Context()) == {"fired": 0}  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from tests.contrib.timers.world import World
 
 DAY = 86_400
@@ -49,7 +49,7 @@ def test_what_was_cancelled_or_set_anew_does_not_fire(layout: str) -> None:
     world.set("Loan-1", "reminder", 60, layout=layout)
     world.set("Loan-1", "other", 60, layout=layout)
     world.arm()
-    world.stores[layout].append("Loan-1", [call_off("reminder")])
+    world.stores[layout].append("Loan-1", [cancel("reminder")])
     world.set("Loan-1", "other", 120, layout=layout)
     world.arm()
     came = world.advance(90)
@@ -86,12 +86,12 @@ def test_a_timer_under_tags_alone_fires_and_its_firing_has_its_tags() -> None:
     world = World()
     tags = ("loan:17", "member:4")
     reminded = Event.json("Reminded", {"n": 1})
-    setting = later("reminder", [replace(reminded, tags=("loan:17",))], at=in_(seconds=60))
+    setting = later("reminder", [replace(reminded, tags=("loan:17",))], at=after(seconds=60))
     world.tagged.append([replace(setting, tags=tags)])
-    world.tagged.append([replace(later("other", [reminded], at=in_(seconds=30)), tags=tags)])
+    world.tagged.append([replace(later("other", [reminded], at=after(seconds=30)), tags=tags)])
     world.arm()
     assert [each.tags for each in world.items()] == [tags, tags]
-    world.tagged.append([replace(call_off("other"), tags=tags)])
+    world.tagged.append([replace(cancel("other"), tags=tags)])
     world.advance(120)
     seen = world.tagged.read(Query(items=(QueryItem(tags=frozenset({"loan:17"})),)))
     assert [each.type for each in seen.events] == [
@@ -109,9 +109,9 @@ def test_a_timer_under_tags_alone_fires_and_its_firing_has_its_tags() -> None:
 def test_an_old_setting_under_tags_is_read_among_all_that_came_since() -> None:
     world = World()
     tags = ("loan:17",)
-    world.tagged.append([replace(later("old", [Event.json("Old", {})], at=in_(seconds=600)), tags=tags)])
+    world.tagged.append([replace(later("old", [Event.json("Old", {})], at=after(seconds=600)), tags=tags)])
     for number in range(30):
-        fresh = later(f"n{number}", [Event.json("New", {})], at=in_(seconds=900))
+        fresh = later(f"n{number}", [Event.json("New", {})], at=after(seconds=900))
         world.tagged.append([replace(fresh, tags=tags)])
     world.arm()
     (came,) = world.advance(601)
@@ -121,7 +121,7 @@ def test_an_old_setting_under_tags_is_read_among_all_that_came_since() -> None:
 def test_a_timer_that_is_set_with_an_event_of_a_stream_that_has_tags_is_the_streams() -> None:
     world = World()
     setting = replace(
-        later("reminder", [Event.json("Reminded", {})], at=in_(seconds=60)), tags=("loan:17", "a:1")
+        later("reminder", [Event.json("Reminded", {})], at=after(seconds=60)), tags=("loan:17", "a:1")
     )
     world.streams.append("Loan-17", [Event.json("Lent", {}), setting])
     world.arm()
@@ -135,7 +135,7 @@ def test_a_firing_that_is_refused_loads_again() -> None:
     world.set("Loan-1", "reminder", 60)
     world.arm()
     world.time += 61 * SECOND
-    others = iter([[Event.json("Returned", {})], [call_off("reminder")]])
+    others = iter([[Event.json("Returned", {})], [cancel("reminder")]])
 
     def meddle(op: Op) -> None:
         if isinstance(op, Update) and op.table == "streams" and (events := next(others, None)):
@@ -255,11 +255,11 @@ def test_a_far_slot_has_one_schedule_and_near_timers_a_message_each() -> None:
 @pytest.mark.parametrize("seconds", [0, 1, 59, 60, 719, 720, 721, 779, 781, 840, 3600])
 def test_a_schedule_is_for_a_slot_that_begins_later_than_any_message_comes(seconds: int) -> None:
     world = World()
-    timer = Armed(due=world.in_(seconds), layout="pages", stream="Loan-1", place=0)
+    timer = Armed(due=world.after(seconds), layout="pages", stream="Loan-1", place=0)
     sent = Sent.arming([timer], world.now)
     assert len(sent.near) + len(sent.far) == 1
     for wake_up, delay in sent.near:
-        assert world.in_(delay) >= wake_up.since
+        assert world.after(delay) >= wake_up.since
         assert delay <= 900
     for slot in sent.far:
         assert slot.since - world.now > NEAR
@@ -268,7 +268,7 @@ def test_a_schedule_is_for_a_slot_that_begins_later_than_any_message_comes(secon
 @pytest.mark.parametrize("ticks", [0, 1, MINUTE - 1])
 def test_a_slot_has_every_moment_of_its_minute(ticks: int) -> None:
     world = World()
-    due = Ticks((world.in_(3_600) // MINUTE + 1) * MINUTE + ticks)
+    due = Ticks((world.after(3_600) // MINUTE + 1) * MINUTE + ticks)
     timer = Armed(due=due, layout="pages", stream="Loan-1", place=0)
     slot = Wake.of_slot(timer)
     assert (slot.since, slot.until) == (due - ticks, due - ticks + MINUTE)
@@ -326,8 +326,8 @@ def test_a_settings_item_is_put_before_it_is_to_be_woken() -> None:
 def test_wake_ups_are_the_same_after_their_way_through_a_queue() -> None:
     world = World()
     for timer in (
-        Armed(due=world.in_(5), layout="pages", stream="Loan-1", place=7),
-        Armed(due=world.in_(5), layout="pages", stream="", place="an-id", tags=("a:1", "b:#2")),
+        Armed(due=world.after(5), layout="pages", stream="Loan-1", place=7),
+        Armed(due=world.after(5), layout="pages", stream="", place="an-id", tags=("a:1", "b:#2")),
     ):
         assert 0 <= timer.shard < SHARDS
         for wake_up in (Wake.of(timer), Wake.of_slot(timer)):
@@ -384,11 +384,11 @@ def test_timers_under_tags_fire_in_tables_of_another_library() -> None:
     world.engine = replace(world.engine, tagged={**world.engine.tagged, "dcb": dcb})
     tags = ("loan:17", "member:4")
     reminded = Event.json("Reminded", {}, tags=("loan:17",))
-    dcb.append([later("reminder", [reminded], at=in_(seconds=60), tags=tags)])
-    dcb.append([later("other", [reminded], at=in_(seconds=60), tags=tags)])
+    dcb.append([later("reminder", [reminded], at=after(seconds=60), tags=tags)])
+    dcb.append([later("other", [reminded], at=after(seconds=60), tags=tags)])
     world.arm()
     assert [each.layout for each in world.items()] == ["dcb", "dcb"]
-    dcb.append([call_off("other", tags=tags)])
+    dcb.append([cancel("other", tags=tags)])
     world.advance(120)
     seen = dcb.read(Query(items=(QueryItem(tags=frozenset({"member:4"})),)))
     assert [each.type for each in seen.events] == [
@@ -430,7 +430,7 @@ def test_a_setting_far_back_in_a_long_stream_is_pending_until_an_event_between_s
     for number in range(15):
         world.stores[layout].append("Loan-1", others)
         if number == 7:
-            world.stores[layout].append("Loan-1", [call_off("cancelled")])
+            world.stores[layout].append("Loan-1", [cancel("cancelled")])
     (*_, came) = world.advance(61)
     assert world.types("Loan-1", layout)[-2:] == ["kept came", "$timer-fired"]
     assert came.failures == []
@@ -452,7 +452,7 @@ def test_a_firing_that_is_refused_reads_what_came_since_and_no_more(layout: str)
     def meddle(op: Op) -> None:
         if isinstance(op, Put | Update) and op.table == world.stores[layout].table and len(asked) < 9:
             asked.append(len(world.asked))
-            again = [call_off("cancelled")] if len(asked) == 5 else LARGE
+            again = [cancel("cancelled")] if len(asked) == 5 else LARGE
             getattr(world.feed, {"pages": "streams"}.get(layout, layout)).append("Loan-1", again)
 
     world.fails = meddle
@@ -467,11 +467,11 @@ def test_a_firing_under_tags_that_is_refused_reads_what_came_since() -> None:
     world = World()
     tags = ("loan:17",)
     for number in range(60):
-        fresh = later(f"n{number}", [Event.json("New", {})], at=in_(seconds=60 + 60 * (number > 0)))
+        fresh = later(f"n{number}", [Event.json("New", {})], at=after(seconds=60 + 60 * (number > 0)))
         world.tagged.append([replace(fresh, tags=tags)])
     world.arm()
     world.time += 61 * SECOND
-    off = iter([[replace(call_off(f"n{number}"), tags=tags)] for number in range(59, 54, -1)])
+    off = iter([[replace(cancel(f"n{number}"), tags=tags)] for number in range(59, 54, -1)])
     read = list[object]()
     right = type(world.tagged).read
 
@@ -533,7 +533,7 @@ def test_replicas_that_lag_lose_no_timer_and_fire_none_twice_or_after_it_was_cal
         world.set(stream, "reminder", 60, layout=layout)
         before.append(world.tables.copy())
         if luck.random() < 0.5:
-            world.stores[layout].append(stream, [call_off("reminder")])
+            world.stores[layout].append(stream, [cancel("reminder")])
             called.add(stream)
             if luck.random() < 0.5:
                 before.append(world.tables.copy())
@@ -567,7 +567,7 @@ def test_a_replica_that_has_everything_before_the_setting_and_lacks_that_loses_n
 def test_a_timer_that_was_called_off_takes_half_a_read_unit_to_be_passed() -> None:
     world = World()
     world.set("Loan-1", "reminder", 60)
-    world.streams.append("Loan-1", [call_off("reminder")])
+    world.streams.append("Loan-1", [cancel("reminder")])
     world.arm()
     before = world.meter.capacity.read
     (came,) = world.advance(61)

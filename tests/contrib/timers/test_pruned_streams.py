@@ -13,7 +13,7 @@ from epochal.care.retention import keep, rules_of
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Query
-from epochal.scheduling import call_off
+from epochal.scheduling import cancel
 from tests.contrib.timers.world import World
 
 LAYOUTS = pytest.mark.parametrize("layout", ["pages", "tips"])
@@ -60,7 +60,7 @@ def test_a_timer_that_is_not_due_yet_keeps_its_item_when_an_earlier_one_was_prun
 @LAYOUTS
 def test_what_ended_a_timer_behind_what_was_pruned_is_read(layout: str) -> None:
     world = long_stream(layout)
-    world.stores[layout].append("Loan-1", [call_off("new")])
+    world.stores[layout].append("Loan-1", [cancel("new")])
     for _ in range(40):
         world.stores[layout].append("Loan-1", LARGE)
     world.stores[layout].prune("Loan-1", 30)
@@ -92,13 +92,13 @@ def test_retention_takes_no_timer_but_those_of_what_it_prunes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 3])
 def test_what_a_timer_was_ended_by_may_be_pruned_while_its_stream_is_read(at: int) -> None:
-    """Between two pages: the one before has the setting, and the calling off is gone."""
+    """Between two pages: the one before has the setting, and the cancelling is gone."""
     world = World()
     for name in ("ended", "kept"):
         world.set("Loan-1", name, 60)
     for _ in range(30):
         world.streams.append("Loan-1", [Event(type="N", data=Random(1).randbytes(1_000))] * 50)
-    world.streams.append("Loan-1", [call_off("ended")])
+    world.streams.append("Loan-1", [cancel("ended")])
     for _ in range(30):
         world.streams.append("Loan-1", [Event(type="N", data=Random(1).randbytes(1_000))] * 50)
     live = world.set("Loan-1", "live", 60)

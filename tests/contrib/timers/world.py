@@ -12,7 +12,7 @@ from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Op, Reply, Scan
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
@@ -75,7 +75,7 @@ class World:
     def now(self) -> Ticks:
         return from_unix_nanoseconds(self.time)
 
-    def in_(self, seconds: float) -> Ticks:
+    def after(self, seconds: float) -> Ticks:
         """A moment from now."""
         return Ticks(self.now + round(seconds * PER_SECOND))
 
@@ -84,7 +84,7 @@ class World:
         given = events or (Event.json(f"{name} came", {}),)
         return (
             self.stores[more.pop("layout", "pages")]
-            .append(stream, [later(name, given, at=in_(seconds=seconds))], **more)
+            .append(stream, [later(name, given, at=after(seconds=seconds))], **more)
             .first
         )
 

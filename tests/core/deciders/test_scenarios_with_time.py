@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from epochal.deciders.codecs import EventCodec, json_codec
-from epochal.deciders.loop import Answer, Later
+from epochal.deciders.loop import Answer
 from epochal.deciders.on_streams import Decider
-from epochal.scheduling import call_off, in_, later
+from epochal.model.timers import Later
+from epochal.scheduling import after, cancel, later
 from epochal.testing.scenarios import given
 
 
@@ -28,11 +29,11 @@ SEEN = json_codec(Added, Reminded)
 
 def reminding(command: str, total: int) -> Answer[Added | Reminded]:
     if command == "forget":
-        return [call_off("reminder")]
-    again = Later("reminder", [Reminded(2)], at=in_(days=7))
+        return [cancel("reminder")]
+    again = Later("reminder", [Reminded(2)], at=after(days=7))
     return [
         Added(1),
-        Later("reminder", [Reminded(1), again], at=in_(days=14)),
+        Later("reminder", [Reminded(1), again], at=after(days=14)),
         Later("fine", [Reminded(9)], at=SUMMER),
     ]
 
@@ -58,7 +59,7 @@ def test_an_example_has_time_go_by(codec: EventCodec[Added | Reminded] | None) -
 @pytest.mark.parametrize("codec", [None, SEEN])
 def test_an_example_goes_on_after_some_time(codec: EventCodec[Added | Reminded] | None) -> None:
     lent = given(
-        REMINDING, Added(1), later("reminder", [SEEN.encode(Reminded(5))], at=in_(days=1)), codec=SEEN
+        REMINDING, Added(1), later("reminder", [SEEN.encode(Reminded(5))], at=after(days=1)), codec=SEEN
     )
     lent.after(hours=23).when("forget").after(days=400).then()
     lent.after(hours=25).then(Reminded(5))
@@ -78,12 +79,12 @@ def test_an_example_begins_at_the_moment_it_is_given() -> None:
 @pytest.mark.parametrize("codec", [None, SEEN])
 def test_an_example_compares_the_timers_that_are_decided(codec: EventCodec[Added | Reminded] | None) -> None:
     example = given(REMINDING, codec=codec)
-    again = Later("reminder", [Reminded(2)], at=in_(days=7))
-    first = Later("reminder", [Reminded(1), again], at=in_(days=14))
+    again = Later("reminder", [Reminded(2)], at=after(days=7))
+    first = Later("reminder", [Reminded(1), again], at=after(days=14))
     fine = Later("fine", [Reminded(9)], at=SUMMER)
     example.when("lend").then(Added(1), first, fine)
-    example.when("forget").then(call_off("reminder"))
+    example.when("forget").then(cancel("reminder"))
     with pytest.raises(AssertionError):
-        example.when("lend").then(Added(1), replace(first, at=in_(days=15)), fine)
+        example.when("lend").then(Added(1), replace(first, at=after(days=15)), fine)
     with pytest.raises(AssertionError):
         example.when("lend").after(days=14).then(Reminded(2))

@@ -17,7 +17,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.steering import Groups
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.testing.feeds import MemoryFeed
 
 
@@ -27,7 +27,7 @@ class Lent:
 
 
 CODEC = json_codec(Lent)
-TIMED = later("reminder", [Event(type="Reminded")], at=in_(days=14))
+TIMED = later("reminder", [Event(type="Reminded")], at=after(days=14))
 DECIDER: Decider[int, int, Lent] = Decider(
     initial=lambda: 0, evolve=lambda _, event: event.days, decide=lambda days, _: [Lent(days)]
 )
@@ -51,7 +51,7 @@ def test_a_decider_folds_its_own_events_alone_though_the_stream_has_timers(acces
     deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC, access=access)
     feed.streams.append("Loan-17", [TIMED])
     deciders.handle("Loan-17", 14)
-    feed.streams.append("Loan-17", [call_off("reminder")])
+    feed.streams.append("Loan-17", [cancel("reminder")])
     assert deciders.query("Loan-17", lambda state: state) == 14
     after = deciders.handle("Loan-17", 21)
     assert (after.state, deciders.query("Loan-17", lambda state: state)) == (21, 21)
@@ -81,7 +81,7 @@ def test_a_codec_reads_nothing_of_a_timers_event(codec: EventCodec[Lent]) -> Non
 def test_a_projection_by_codec_passes_timers_over(types: frozenset[str]) -> None:
     feed = MemoryFeed()
     codec = EventCodec(encode=CODEC.encode, decode=CODEC.decode, types=types)
-    feed.tagged.append([later("r", [Event(type="A")], at=in_(days=1), tags=["loan:17"])])
+    feed.tagged.append([later("r", [Event(type="A")], at=after(days=1), tags=["loan:17"])])
     feed.tagged.append([CODEC.tagged(Lent(14), "loan:17")])
     days = projection(tags=["loan:17"], codec=codec, evolve=lambda _, event: event.days, initial=0)
     assert Decisions(store=feed.tagged).model({"days": days}).states == {"days": 14}
@@ -92,7 +92,7 @@ def test_a_projection_by_codec_passes_timers_over(types: frozenset[str]) -> None
 def test_a_reaction_is_given_timers_only_where_it_names_their_types() -> None:
     feed, came = MemoryFeed(), dict[str, list[str]]()
     feed.streams.append("Loan-17", [TIMED, Event(type="Lent")])
-    feed.streams.append("Loan-18", [TIMED, call_off("reminder")])
+    feed.streams.append("Loan-18", [TIMED, cancel("reminder")])
     for name, types in (
         ("all", None),
         ("lent", frozenset({"Lent"})),
@@ -112,7 +112,7 @@ def test_a_reaction_is_given_timers_only_where_it_names_their_types() -> None:
 
 def test_a_stream_of_timers_alone_is_not_read_for_a_reaction_that_names_no_types() -> None:
     feed = MemoryFeed()
-    feed.streams.append("Loan-18", [TIMED, call_off("reminder")])
+    feed.streams.append("Loan-18", [TIMED, cancel("reminder")])
     called = list[Delivery]()
     everything = Reaction(name="all", handler=called.append)
     feed.react(everything)

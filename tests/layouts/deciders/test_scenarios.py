@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from epochal import Event, Later, in_, projection
+from epochal import Event, after, projection
 from epochal.deciders.on_streams import Deciders
 from epochal.errors import InvalidInput
 from epochal.model.bodies import Claim
+from epochal.model.timers import Later
 from epochal.testing.scenarios import given, given_tagged
 from epochal.testing.stores import memory_streams
 from tests.layouts.deciders.tally import CODEC, DECIDER, Added, Cleared, Refused, Tally, add, clear
@@ -117,14 +118,14 @@ def test_an_example_of_a_coroutine_or_of_one_event_is_refused() -> None:
 @pytest.mark.parametrize(
     "timer",
     [
-        Later("due x", [Added(1, 1)], at=in_(days=1)),
-        Later("", [Added(1, 1)], at=in_(days=1)),
-        Later("due", [], at=in_(days=1)),
-        Later("due", [Added(1, 1)] * 101, at=in_(days=1)),
+        Later("due x", [Added(1, 1)], at=after(days=1)),
+        Later("", [Added(1, 1)], at=after(days=1)),
+        Later("due", [], at=after(days=1)),
+        Later("due", [Added(1, 1)] * 101, at=after(days=1)),
         Later("due", [Added(1, 1)], at="2026-06-01T09:00"),
-        Later("due", [Added(1, 1)], at=in_(days=-1)),
-        Later("due", [Later("next one", [Added(1, 1)], at=in_(days=1))], at=in_(days=1)),
-        Later("due", [Added(1, 1)], at=in_(days=1), tags=cast("Any", "tag")),
+        Later("due", [Added(1, 1)], at=after(days=-1)),
+        Later("due", [Later("next one", [Added(1, 1)], at=after(days=1))], at=after(days=1)),
+        Later("due", [Added(1, 1)], at=after(days=1), tags=cast("Any", "tag")),
     ],
     ids=range(8),
 )
@@ -153,6 +154,6 @@ def test_an_event_that_a_store_refuses_is_refused_in_an_example_with_a_codec() -
 
 def test_a_timer_of_tagged_events_is_refused_likewise() -> None:
     counted = projection(tags=["tally:1"], on={"Added": lambda total, _: total + 1}, initial=0)
-    timer = Later("due x", [Event(type="Added", tags=("tally:1",))], at=in_(days=1), tags=("tally:1",))
+    timer = Later("due x", [Event(type="Added", tags=("tally:1",))], at=after(days=1), tags=("tally:1",))
     with pytest.raises(InvalidInput, match="name: must be 1 to 128 ASCII letters"):
         given_tagged({"counted": counted}).when(lambda _: [timer]).then(timer)

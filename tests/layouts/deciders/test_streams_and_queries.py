@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal import Decider, Deciders, Event, Later, Query, QueryItem, in_, json_codec, metadata, projection
+from epochal import Decider, Deciders, Event, Query, QueryItem, after, json_codec, metadata, projection
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.access import UNOPTIMIZED, custom
@@ -19,6 +19,7 @@ from epochal.deciders.loading import AllowStale
 from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_streams import handle_all
 from epochal.errors import Contended, InvalidInput
+from epochal.model.timers import Later
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
@@ -339,7 +340,7 @@ def test_what_decide_answers_may_hold_events_that_its_codec_has_tagged() -> None
     asyncio.run(loop.handle("Order-4", decide=lambda _: [TYPED.tagged(event, "coupon:C")]))
     assert len(of_coupon(streams)) == 3
     orders.handle(
-        "Order-5", decide=lambda _: [Later("due", [TYPED.tagged(event, "coupon:C")], at=in_(days=1))]
+        "Order-5", decide=lambda _: [Later("due", [TYPED.tagged(event, "coupon:C")], at=after(days=1))]
     )
     assert json.loads(next(streams.read("Order-5")).content)["events"][0]["tags"] == ["coupon:C"]
 
@@ -378,5 +379,5 @@ def test_examples_of_rules_have_the_tags_of_events_too() -> None:
         begun.when("C").then_state((Placed("B"), Placed("C"), Noted("thanks")))
         with pytest.raises(AssertionError, match="coupon:C"):
             begun.when("C").then(Placed("C"), Noted("thanks"))
-        later = Later("due", [TYPED.tagged(Placed("D"), "coupon:D")], at=in_(days=1))
+        later = Later("due", [TYPED.tagged(Placed("D"), "coupon:D")], at=after(days=1))
         given(ORDER, later, codec=codec).after(days=1).then(Placed("D"))

@@ -17,14 +17,15 @@ from epochal.contrib.subjects.testing import memory_subjects
 from epochal.contrib.timers.stores import timers_of
 from epochal.deciders.access import rolling_state, snapshot
 from epochal.deciders.codecs import json_codec
-from epochal.deciders.loop import Answer, Later, WithAlso
+from epochal.deciders.loop import Answer, WithAlso
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
-from epochal.scheduling import call_off, in_, later, pending, query_of
+from epochal.model.timers import Later
+from epochal.scheduling import after, cancel, later, pending, query_of
 from epochal.store.also import put
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams, memory_tables
@@ -54,7 +55,7 @@ class Loans:
 
 LoanEvent = Lent | Returned | Reminded
 CODEC = json_codec(Lent, Returned, Reminded)
-REMINDER = Later("reminder", [Reminded(1)], at=in_(days=14))
+REMINDER = Later("reminder", [Reminded(1)], at=after(days=14))
 
 
 def evolve(state: Loans, event: LoanEvent) -> Loans:
@@ -69,7 +70,7 @@ def evolve(state: Loans, event: LoanEvent) -> Loans:
 
 def decide(command: str, state: Loans) -> Answer[LoanEvent]:
     if command == "return":
-        return [Returned(), call_off("reminder")] if state.to else []
+        return [Returned(), cancel("reminder")] if state.to else []
     if command == "remind later":
         return [REMINDER]
     return [Lent(command), REMINDER]
@@ -145,8 +146,10 @@ def test_a_repeat_under_a_key_is_answered_like_the_first_and_sets_no_other_timer
 
 def test_a_timer_may_be_made_by_hand_and_set_the_next() -> None:
     streams = memory_streams()
-    weekly = Later("weekly", [Reminded(1), Later("weekly", [Reminded(2)], at=in_(weeks=1))], at=in_(weeks=1))
-    byhand = later("raw", [CODEC.encode(Reminded(3))], at=in_(days=30))
+    weekly = Later(
+        "weekly", [Reminded(1), Later("weekly", [Reminded(2)], at=after(weeks=1))], at=after(weeks=1)
+    )
+    byhand = later("raw", [CODEC.encode(Reminded(3))], at=after(days=30))
     loans(streams).handle("Loan-17", decide=lambda _: [weekly, byhand])
     first, raw = timers_of(streams).pending("Loan-17")
     assert raw.events == (CODEC.encode(Reminded(3)),)
@@ -170,7 +173,7 @@ def test_a_decision_on_several_streams_sets_timers_in_each() -> None:
     streams = memory_streams()
     deciders = loans(streams)
     parties = deciders.on("Loan-17"), deciders.on("Loan-18")
-    done = handle_all(parties, lambda _one, _two: ([Lent("ada"), REMINDER], [call_off("reminder")]))
+    done = handle_all(parties, lambda _one, _two: ([Lent("ada"), REMINDER], [cancel("reminder")]))
     assert [each.events for each in done.parties] == [(Lent("ada"),), ()]
     assert types(streams, "Loan-18") == [TIMER_CANCELLED]
     assert len(timers_of(streams).pending("Loan-17")) == 1
@@ -182,7 +185,7 @@ SEATS = projection(tags=["seat:1"], on={"Taken": lambda count, _: count + 1}, in
 def test_a_decision_on_tags_sets_timers_of_them() -> None:
     tagged = memory_streams().tagged
     taken = Event(type="Taken", tags=("seat:1",))
-    lapsed = Later("hold", [Event(type="Lapsed", tags=("seat:1",))], at=in_(minutes=10), tags=("seat:1",))
+    lapsed = Later("hold", [Event(type="Lapsed", tags=("seat:1",))], at=after(minutes=10), tags=("seat:1",))
 
     def take(states: Mapping[str, Any]) -> list[Event | Later]:
         return [] if states["seats"] else [taken, lapsed]
@@ -193,7 +196,7 @@ def test_a_decision_on_tags_sets_timers_of_them() -> None:
     assert decisions.handle({"seats": SEATS}, take, idempotency_key="k").replayed
     (timer,) = pending(tagged.read(query_of(["seat:1"])).events)
     assert timer.events[0].type == "Lapsed"
-    decisions.handle({"seats": SEATS}, lambda _: [call_off("hold", tags=["seat:1"])])
+    decisions.handle({"seats": SEATS}, lambda _: [cancel("hold", tags=["seat:1"])])
     assert timers_of(tagged).pending(["seat:1"]) == ()
 
 
@@ -220,9 +223,9 @@ def test_aggregates_have_no_timers() -> None:
 
 def test_a_timer_without_events_is_refused_when_it_is_made() -> None:
     with pytest.raises(InvalidInput, match="list of events"):
-        Later("reminder", Reminded(1), at=in_(days=1))
+        Later("reminder", Reminded(1), at=after(days=1))
     with pytest.raises(InvalidInput, match="events"):
-        loans(memory_streams()).handle("Loan-17", decide=lambda _: [Later("reminder", [], at=in_(days=1))])
+        loans(memory_streams()).handle("Loan-17", decide=lambda _: [Later("reminder", [], at=after(days=1))])
 
 
 def test_of_a_person_who_is_forgotten_a_timers_events_cannot_be_read_either() -> None:
@@ -232,7 +235,7 @@ def test_of_a_person_who_is_forgotten_a_timers_events_cannot_be_read_either() ->
     )
     deciders = Deciders(streams=streams, decider=DECIDER, codec=codec)
     deciders.handle(
-        "Loan-17", decide=lambda _: [Lent("ada"), Later("r", [Lent("ada in secret")], at=in_(days=14))]
+        "Loan-17", decide=lambda _: [Lent("ada"), Later("r", [Lent("ada in secret")], at=after(days=14))]
     )
     stored = b"".join(event.content for event in streams.read("Loan-17"))
     assert b"secret" not in stored

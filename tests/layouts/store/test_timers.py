@@ -12,7 +12,7 @@ from epochal.model.bodies import Claim
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import format_ticks, parse_time
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_FIRED, TIMER_SET
-from epochal.scheduling import call_off, in_, later, pending, query_of, timer_of
+from epochal.scheduling import after, cancel, later, pending, query_of, timer_of
 from epochal.store.context import metadata
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_deployment, memory_streams
@@ -42,7 +42,7 @@ def fired(name: str, index: int) -> Event:
 
 
 def test_a_timer_is_stored_as_the_page_of_formats_has_it() -> None:
-    event = later("reminder", [REMINDED], at=in_(days=14))
+    event = later("reminder", [REMINDED], at=after(days=14))
     assert (event.type, event.data) == (
         TIMER_SET,
         b'{"name":"reminder","in":1209600,"events":[{"type":"Reminded","data":{"times":1}}]}',
@@ -51,12 +51,12 @@ def test_a_timer_is_stored_as_the_page_of_formats_has_it() -> None:
     assert moment.data == (
         b'{"name":"reminder","due":"2026-03-15T08:00:00.0000000+00:00","events":[{"type":"Reminded"}]}'
     )
-    off = call_off("reminder", tags=["loan:17"])
+    off = cancel("reminder", tags=["loan:17"])
     assert (off.type, off.data, off.tags) == (TIMER_CANCELLED, b'{"name":"reminder"}', ("loan:17",))
 
 
 def test_so_long_from_now_is_counted_from_the_time_of_the_setting() -> None:
-    event = later("reminder", [REMINDED], at=in_(days=14, seconds=0.5))
+    event = later("reminder", [REMINDED], at=after(days=14, seconds=0.5))
     assert timer_of(recorded(event, 3)).due == "2026-03-15T08:00:00.5000000+00:00"
     then = replace(event, timestamp="2020-01-01T00:00:00Z")
     assert timer_of(recorded(then, 3)).due == "2020-01-15T00:00:00.5000000+00:00"
@@ -64,7 +64,12 @@ def test_so_long_from_now_is_counted_from_the_time_of_the_setting() -> None:
 
 @pytest.mark.parametrize(
     "at",
-    ["2026-03-15T08:00:00Z", "2026-03-15T10:00:00+02:00", datetime(2026, 3, 15, 8, tzinfo=UTC), in_(weeks=2)],
+    [
+        "2026-03-15T08:00:00Z",
+        "2026-03-15T10:00:00+02:00",
+        datetime(2026, 3, 15, 8, tzinfo=UTC),
+        after(weeks=2),
+    ],
 )
 def test_a_moment_is_named_in_any_way(at: object) -> None:
     timer = timer_of(recorded(later("reminder", [REMINDED], at=at), 0))
@@ -75,7 +80,7 @@ def test_a_moment_is_named_in_any_way(at: object) -> None:
 @pytest.mark.parametrize("days", [1e20, float("nan"), float("inf"), "14"])
 def test_a_span_that_is_none_is_refused_by_its_field(days: float) -> None:
     with pytest.raises(InvalidInput) as refused:
-        in_(days=days)
+        after(days=days)
     assert refused.value.field == "at"
 
 
@@ -122,7 +127,7 @@ EVENTS = st.builds(
 
 @given(st.lists(EVENTS, min_size=1, max_size=4))
 def test_the_events_of_a_timer_come_back_to_the_byte(events: list[Event]) -> None:
-    event = later("reminder", events, at=in_(days=1))
+    event = later("reminder", events, at=after(days=1))
     assert timer_of(recorded(event, 0)).events == tuple(events)
 
 
@@ -142,9 +147,9 @@ def names(*events: Event) -> list[tuple[str, int | str]]:
 
 
 SET, OTHER, OFF = (
-    later("reminder", [REMINDED], at=in_(days=14)),
-    later("fine", [REMINDED], at=in_(days=7)),
-    call_off("reminder"),
+    later("reminder", [REMINDED], at=after(days=14)),
+    later("fine", [REMINDED], at=after(days=7)),
+    cancel("reminder"),
 )
 
 
@@ -172,21 +177,21 @@ def test_pending_timers_come_in_the_order_of_their_due_times() -> None:
 
 def test_timers_of_tags_are_of_exactly_these_tags() -> None:
     one, both = (
-        later("r", [REMINDED], at=in_(days=1), tags=["a:1"]),
-        later("r", [REMINDED], at=in_(days=1), tags=["b:1", "a:1"]),
+        later("r", [REMINDED], at=after(days=1), tags=["a:1"]),
+        later("r", [REMINDED], at=after(days=1), tags=["b:1", "a:1"]),
     )
     deployment = memory_deployment()
     made = deployment.tagged.append([one, both]).events
-    deployment.tagged.append([call_off("r", tags=["b:1", "a:1"])])
+    deployment.tagged.append([cancel("r", tags=["b:1", "a:1"])])
     (left,) = pending(deployment.tagged.read(query_of(["a:1"])).events)
     assert (left.setting, left.tags, left.stream) == (made[0].id, ("a:1",), "")
 
 
 def test_a_timer_of_a_stream_is_the_streams_though_its_setting_has_tags() -> None:
     deployment = memory_deployment()
-    tagged = later("r", [REMINDED], at=in_(days=1), tags=["a:1"])
+    tagged = later("r", [REMINDED], at=after(days=1), tags=["a:1"])
     deployment.streams.append("Loan-17", [tagged])
-    deployment.tagged.append([call_off("r", tags=["a:1"])])
+    deployment.tagged.append([cancel("r", tags=["a:1"])])
     (timer,) = pending(deployment.tagged.read(query_of(["a:1"])).events)
     assert (timer.stream, timer.setting, timer.firing()[1].tags) == ("Loan-17", 0, ())
     assert pending(deployment.streams.read("Loan-17")) == (timer,)
@@ -198,7 +203,7 @@ def test_a_timer_of_a_stream_is_the_streams_though_its_setting_has_tags() -> Non
 def test_a_firing_is_the_events_and_that_it_has_fired() -> None:
     streams = at_start(memory_streams())
     with metadata(correlation_id="talk", by="ada"):
-        streams.append("Loan-17", [later("reminder", [REMINDED], at=in_(days=14))])
+        streams.append("Loan-17", [later("reminder", [REMINDED], at=after(days=14))])
     (timer,) = pending(streams.read("Loan-17"))
     event, last = timer.firing()
     assert event == replace(REMINDED, meta=b'{"by":"ada"}', correlation_id="talk", causation_id="Loan-17@0")
@@ -209,7 +214,7 @@ def test_a_firing_is_the_events_and_that_it_has_fired() -> None:
 
 def test_what_an_event_of_a_timer_says_itself_wins_over_its_setting() -> None:
     own = replace(REMINDED, meta=b'{"by":"clock"}', correlation_id="mine", causation_id="me")
-    setting = replace(later("r", [own], at=in_(days=1)), meta=b'{"by":"ada","at":"desk"}')
+    setting = replace(later("r", [own], at=after(days=1)), meta=b'{"by":"ada","at":"desk"}')
     event, _ = timer_of(recorded(setting, 0)).firing()
     assert event == replace(own, meta=b'{"by":"clock","at":"desk"}')
 
@@ -221,7 +226,7 @@ def test_a_setting_without_a_conversation_begins_one() -> None:
 
 def test_a_firing_of_tags_says_so_under_these_tags() -> None:
     tagged = memory_deployment().tagged
-    tagged.append([later("r", [replace(REMINDED, tags=("b:1",))], at=in_(days=1), tags=["a:1"])])
+    tagged.append([later("r", [replace(REMINDED, tags=("b:1",))], at=after(days=1), tags=["a:1"])])
     (timer,) = pending(tagged.read(query_of(["a:1"])).events)
     event, last = timer.firing()
     assert (event.tags, last.tags, event.causation_id) == (("b:1",), ("a:1",), timer.setting)
@@ -231,7 +236,7 @@ def test_a_firing_of_tags_says_so_under_these_tags() -> None:
 
 def test_a_timer_may_set_the_next_one() -> None:
     streams = at_start(memory_streams())
-    again = later("weekly", [REMINDED, later("weekly", [REMINDED], at=in_(weeks=1))], at=in_(weeks=1))
+    again = later("weekly", [REMINDED, later("weekly", [REMINDED], at=after(weeks=1))], at=after(weeks=1))
     streams.append("Loan-17", [again])
     (timer,) = pending(streams.read("Loan-17"))
     streams.append("Loan-17", timer.firing())
@@ -313,8 +318,8 @@ def test_an_append_with_a_malformed_timer_is_refused_by_its_field(event: Event, 
 def test_tags_of_a_timers_events_are_refused_where_streams_have_none() -> None:
     tips = memory_deployment().tips
     with pytest.raises(InvalidInput, match=r"events\[0\]\.data\.events\[0\]\.tags"):
-        tips.append("Loan-17", [later("r", [replace(REMINDED, tags=("a:1",))], at=in_(days=1))])
-    tips.append("Loan-17", [later("r", [REMINDED], at=in_(days=1))])
+        tips.append("Loan-17", [later("r", [replace(REMINDED, tags=("a:1",))], at=after(days=1))])
+    tips.append("Loan-17", [later("r", [REMINDED], at=after(days=1))])
     assert len(pending(tips.read("Loan-17"))) == 1
 
 
@@ -326,18 +331,18 @@ def test_a_timer_of_no_stream_needs_tags() -> None:
 def test_a_timer_has_no_more_tags_than_its_firing_may_have() -> None:
     tags = tuple(f"seat:{number}" for number in range(89))
     streams = memory_streams()
-    streams.append("Loan-17", [later("r", [replace(REMINDED, tags=tags)], at=in_(days=1), tags=["a:1"])])
+    streams.append("Loan-17", [later("r", [replace(REMINDED, tags=tags)], at=after(days=1), tags=["a:1"])])
     with pytest.raises(InvalidInput, match="90 different tags"):
-        streams.append("Loan-17", [later("r", [replace(REMINDED, tags=(*tags, "b", "c"))], at=in_(days=1))])
+        streams.append("Loan-17", [later("r", [replace(REMINDED, tags=(*tags, "b", "c"))], at=after(days=1))])
 
 
 def test_later_refuses_at_once_what_it_can_tell() -> None:
     for events, at, field in (
-        ([], in_(days=1), "events"),
-        ([Event(type="A", data=Claim(key="k", sha256="0" * 64, size=1))], in_(days=1), "events.data"),
-        ([replace(REMINDED, id="1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11")], in_(days=1), "events[0].id"),
-        ([REMINDED], in_(days=1_831), "at"),
-        ([REMINDED], in_(days=-1), "at"),
+        ([], after(days=1), "events"),
+        ([Event(type="A", data=Claim(key="k", sha256="0" * 64, size=1))], after(days=1), "events.data"),
+        ([replace(REMINDED, id="1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11")], after(days=1), "events[0].id"),
+        ([REMINDED], after(days=1_831), "at"),
+        ([REMINDED], after(days=-1), "at"),
         ([REMINDED], datetime(2026, 1, 1), "at"),  # noqa: DTZ001  which is the fault
         ([REMINDED], "soon", "at"),
     ):

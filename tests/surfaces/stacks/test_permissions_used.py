@@ -54,7 +54,7 @@ from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents, ReadModels
-from epochal.scheduling import in_
+from epochal.scheduling import after
 from epochal.settings import Settings
 from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.driver import Driver, Meter
@@ -429,7 +429,7 @@ def test_who_calls_a_timer_off_reads_the_archive_as_who_prunes_does() -> None:
     tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (STREAMS, STREAMS_ARCHIVE)}))
     settings = Settings.of(streams_table=STREAMS.kind, streams_archive_table=STREAMS_ARCHIVE.kind)
     streams = streams_of(settings, tables.driver, BodyCodec())
-    timers_of(streams).schedule("Flight-1", "delay", [Event(type="Late")], at=in_(hours=1))
+    timers_of(streams).schedule("Flight-1", "delay", [Event(type="Late")], at=after(hours=1))
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
     streams.archive_and_prune("Flight-1", CALVES - 2)

@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.plugins import layouts
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.store.tagged import TaggedStore
 from tests.contrib.timers.world import World
 from tests.support.permissions import Allowed, actions, allowed, on
@@ -70,7 +70,7 @@ def fired_in_streams(world: World, layout: str) -> list[Op]:
             store.append(stream, [Event(type="Moved", data=large)])
         world.set(stream, "other", DAY, layout=layout)
     world.set("Loan-2", "cancelled", DAY, layout=layout)
-    store.append("Loan-2", [call_off("cancelled")])
+    store.append("Loan-2", [cancel("cancelled")])
     world.arm()
     overtaken(world, lambda: store.append("Loan-0", [Event(type="Meanwhile")]))
     found += asked_by(world, lambda: world.advance(DAY - 1))
@@ -85,22 +85,24 @@ def fired_in_streams(world: World, layout: str) -> list[Op]:
 
 def fired_under_tags(world: World, store: TaggedStore) -> list[Op]:
     for number in range(30):
-        timer = later(f"reminder{number}", [Event(type="Came", tags=("loan:1", "member:2"))], at=in_(days=1))
+        timer = later(
+            f"reminder{number}", [Event(type="Came", tags=("loan:1", "member:2"))], at=after(days=1)
+        )
         store.append([replace(timer, tags=("loan:1",))])
     large = Random(1).randbytes(30_000)
     for name in ("a", "b"):
         came = [Event(type="Came", data=large, tags=("shop:1",))]
-        store.append([later(name, came, at=in_(days=1), tags=("loan:2", "member:2"))])
+        store.append([later(name, came, at=after(days=1), tags=("loan:2", "member:2"))])
     for tag in (
         "loan:2",
         "member:2",
     ):  # whose timers are among those of both, whose bodies are with one of the tags
-        store.append([later("c", [Event(type="Came")], at=in_(days=1), tags=(tag,))])
-    store.append([call_off("a", tags=("loan:2", "member:2"))])
+        store.append([later("c", [Event(type="Came")], at=after(days=1), tags=(tag,))])
+    store.append([cancel("a", tags=("loan:2", "member:2"))])
     world.arm()
-    overtaken(world, lambda: store.append([call_off("reminder7", tags=("loan:1",))]))
+    overtaken(world, lambda: store.append([cancel("reminder7", tags=("loan:1",))]))
     found = asked_by(world, lambda: world.advance(2 * DAY))
-    store.append([later("c", [Event(type="Came")], at=in_(days=1), tags=("loan:3", "member:3"))])
+    store.append([later("c", [Event(type="Came")], at=after(days=1), tags=("loan:3", "member:3"))])
     world.arm()
     lost(world)
     found += asked_by(world, lambda: world.advance(2 * DAY))

@@ -15,7 +15,6 @@ from epochal.deferred import deferred_names
 
 if TYPE_CHECKING:
     from epochal.deciders.codecs import json_codec as json_codec
-    from epochal.deciders.loop import Later as Later
     from epochal.deciders.on_queries import Decided as Decided
     from epochal.deciders.on_queries import Decisions as Decisions
     from epochal.deciders.on_streams import Decider as Decider
@@ -56,8 +55,8 @@ if TYPE_CHECKING:
     from epochal.reactions.definition import Delivery as Delivery
     from epochal.reactions.definition import Selector as Selector
     from epochal.reactions.definition import reaction as reaction
-    from epochal.scheduling import call_off as call_off
-    from epochal.scheduling import in_ as in_
+    from epochal.scheduling import after as after
+    from epochal.scheduling import cancel as cancel
     from epochal.scheduling import later as later
     from epochal.store.context import metadata as metadata
     from epochal.store.context import new_key as new_key
@@ -96,11 +95,10 @@ _NAMES = {
     "deciders.codecs": ("json_codec",),
     "store.context": ("metadata", "new_key"),
     "store.streams": ("Streams",),
-    "deciders.loop": ("Later",),
     "deciders.on_streams": ("Decider", "Deciders"),
     "deciders.on_queries": ("Decided", "Decisions"),
     "deciders.projections": ("Projection", "projection"),
-    "scheduling": ("call_off", "in_", "later"),
+    "scheduling": ("after", "cancel", "later"),
 }
 
 __all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above

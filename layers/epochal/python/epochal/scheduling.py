@@ -1,9 +1,9 @@
-"""Timers: a timer is an append in the future. At its due time its events are appended, once, unless it was called off.
+"""Timers: a timer is an append in the future. At its due time its events are appended, once, unless it was cancelled.
 
-    streams.append("Loan-17", [lent, later("reminder", [Event.json("Reminded", {})], at=in_(days=14))])
-    streams.append("Loan-17", [returned, call_off("reminder")])
+    streams.append("Loan-17", [lent, later("reminder", [Event.json("Reminded", {})], at=after(days=14))])
+    streams.append("Loan-17", [returned, cancel("reminder")])
 
-Setting, calling off and firing are events of the stream itself, appended with those that decide them, under one
+Setting, cancelling and firing are events of the stream itself, appended with those that decide them, under one
 condition and one key. Of an event with tags alone it is the query of all its tags. Bodies are JSON, and outlive the
 code (FORMATS §9):
 
@@ -12,7 +12,7 @@ code (FORMATS §9):
     $timer-cancelled   {"name": "reminder"}
     $timer-fired       {"name": "reminder", "set": 3}
 
-A timer that was set at index i is pending until it is called off, set anew under its name, or fired as set at i. That
+A timer that was set at index i is pending until it is cancelled, set anew under its name, or fired as set at i. That
 is a fold of these events (`pending`), and nothing else is believed. `in` counts seconds from the setting's own time, so
 that a call that is repeated under a key is the same call, and nothing here needs a clock.
 
@@ -26,7 +26,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, overload
 
 from epochal.codec import json
 from epochal.errors import CorruptData, EpochalError, InvalidInput
@@ -37,6 +37,7 @@ from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_wh
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, parse_time, read_moment, time_or_now
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_FIRED, TIMER_SET, TIMERS, no_step
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
+from epochal.model.timers import Later
 
 MAX_DAYS: Final = 5 * 366
 """Largest delay of a timer. A longer one is a slip of units more often than a plan."""
@@ -57,8 +58,10 @@ At = timedelta | datetime | str
 """Due time of a timer: a delay after its setting, or a moment with a time zone, which may be ISO 8601 text."""
 
 
-def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> At:
-    """Return the delay of a timer from the append that sets it, or from its setting's own time.
+def after(
+    *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+) -> At:
+    """Return how long after its setting a timer is due.
 
     `later` accepts at most 1,830 days.
 
@@ -71,32 +74,45 @@ def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float =
         raise InvalidInput("at", f"must be numbers, of 0 to {MAX_DAYS:,} days from now") from error
 
 
-def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = ()) -> Event:
-    """Make the event that sets a timer: at its due time `events` are appended to its stream, once.
+@overload
+def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = ()) -> Event: ...
 
-    The event is appended like any other, with the events that it follows from. A timer of the same name that is
-    pending in the stream is replaced.
+
+@overload
+def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ()) -> Later: ...
+
+
+def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ()) -> Event | Later:
+    """Set a timer: at its due time `events` are appended to its stream, once, unless it was cancelled.
+
+    Of `Event`s it makes the event that sets the timer, which is appended like any other, with the events that it
+    follows from. Of events of the domain it makes a `Later`, which `decide`, or a process's `react`, returns among its
+    events. A timer of the same name that is pending in the stream is replaced.
 
     The appended events have the metadata and correlation id of the setting, unless they have their own, and name the
     setting as their cause.
 
     Args:
         name: name of the timer in its stream, or its tags: 1 to 128 letters, digits and ``- _ . : ~ @ + =``.
-        events: 1 to 100 events, with their bodies and without ids. They may set and call off timers.
-        at: `in_(days=14)`, a moment with a time zone, or that in ISO 8601. A moment in the past is due at once.
+        events: 1 to 100 events, with their bodies and without ids. They may set and cancel timers.
+        at: when the timer is due: `after(days=14)` or a `timedelta`, a datetime with a time zone, or that in ISO 8601.
+            A moment in the past is due at once.
         tags: tags of the setting, for a timer of tagged events: it is among the events of exactly these tags.
 
     Raises:
         InvalidInput: an argument is malformed. The append refuses events that could not be appended later.
     """
-    must_be_list(Event, events, "events")
     must_be_names(tags, "tags")
+    of_events: object = events
+    if isinstance(of_events, Sequence) and not all(isinstance(event, Event) for event in of_events):
+        return Later(name, events, at=at, tags=tuple(tags))
+    must_be_list(Event, events, "events")
     record = {"name": timer_name(name), **_when(at), "events": [event_record(event) for event in events]}
     _check_events(record["events"], "events")
     return Event(type=TIMER_SET, data=_dumps(record), tags=tuple(tags))
 
 
-def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
+def cancel(name: str, *, tags: Sequence[str] = ()) -> Event:
     """Make an event that cancels the timer of this name, if one is pending where it is appended.
 
     Args:
@@ -108,6 +124,14 @@ def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
     """
     must_be_names(tags, "tags")
     return Event(type=TIMER_CANCELLED, data=_dumps({"name": timer_name(name)}), tags=tuple(tags))
+
+
+def name_cancelled(event: Event) -> str | None:
+    """Return the name of the timer that an event of `cancel` cancels; None for other events."""
+    if event.type != TIMER_CANCELLED:
+        return None
+    name: str = json.loads(content_of(event.data))["name"]
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

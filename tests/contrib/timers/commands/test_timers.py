@@ -11,7 +11,7 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.moments import parse_time
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from epochal.store.tagged_importer import marked
 from epochal.testing.stores import memory_tables
 from tests.support.terminal import Terminal
@@ -73,7 +73,7 @@ def test_a_timer_is_called_off_once() -> None:
     terminal.lines("append", "Loan-17", "Reminded", "--later", "reminder=14d")
     (timer,) = timers_of(terminal.streams).pending("Loan-17")
     assert terminal.lines("timers", "cancel", "Loan-17", "reminder") == [
-        f"Loan-17: reminder is called off, which was due at {timer.due[:19]}"
+        f"Loan-17: reminder is cancelled, which was due at {timer.due[:19]}"
     ]
     assert terminal.lines("timers", "list", "Loan-17") == []
     refused = terminal.run("timers", "cancel", "Loan-17", "reminder")
@@ -108,7 +108,7 @@ def test_later_goes_with_events_all_of_them(arguments: tuple[str, ...]) -> None:
 def test_a_timer_of_tags_is_listed_and_called_off_by_them() -> None:
     terminal = Terminal()
     tagged, tags = terminal.streams.tagged, ["show:1", "seat:4A"]
-    timers_of(tagged).schedule(tags, "hold", [Event(type="Lapsed", tags=("seat:4A",))], at=in_(minutes=10))
+    timers_of(tagged).schedule(tags, "hold", [Event(type="Lapsed", tags=("seat:4A",))], at=after(minutes=10))
     (timer,) = timers_of(tagged).pending(tags)
     line = f"seat:4A, show:1  hold  {timer.due[:19]}  set at {timer.setting}  Lapsed"
     assert terminal.lines("timers", "list", "--tag", "seat:4A") == [line]
@@ -116,7 +116,7 @@ def test_a_timer_of_tags_is_listed_and_called_off_by_them() -> None:
     missing = terminal.run("timers", "cancel", "hold", "--tag", "seat:4A")
     assert isinstance(missing.exception, NotThere)
     assert terminal.lines("timers", "cancel", *both, "hold") == [
-        f"seat:4A, show:1: hold is called off, which was due at {timer.due[:19]}"
+        f"seat:4A, show:1: hold is cancelled, which was due at {timer.due[:19]}"
     ]
     assert timers_of(tagged).pending(tags) == ()
 

@@ -18,7 +18,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.plan.ops import Delete
-from epochal.scheduling import call_off, in_, later
+from epochal.scheduling import after, cancel, later
 from epochal.settings import Settings
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.contrib.timers.world import BEGIN, World
@@ -67,7 +67,7 @@ def test_what_is_due_is_listed_in_the_order_of_its_time_with_how_late_it_is(worl
 def test_what_is_due_soon_is_listed_where_it_is_asked_for(world: World) -> None:
     world.set("Loan-1", "reminder", 60)
     world.tagged.append(
-        [later("release", [Event(type="Came")], at=in_(seconds=90), tags=("seat:1", "flight:2"))]
+        [later("release", [Event(type="Came")], at=after(seconds=90), tags=("seat:1", "flight:2"))]
     )
     world.arm()
     assert run(world, "due").stdout == ""
@@ -100,7 +100,7 @@ def test_timers_are_armed_anew_by_what_their_streams_say_and_woken_as_the_deploy
 ) -> None:
     for number, seconds in enumerate((60, 120, 20 * DAY, 20 * DAY)):
         world.set(f"Loan-{number}", "reminder", seconds)
-    world.streams.append("Loan-1", [call_off("reminder")])
+    world.streams.append("Loan-1", [cancel("reminder")])
     world.arm()
     for item in list(world.tables.items("timers")):
         world.tables.execute(Delete(table="timers", key={name: item[name] for name in ("p", "s")}))

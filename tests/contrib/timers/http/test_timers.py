@@ -1,4 +1,4 @@
-"""Timers over HTTP: set and called off by events of an append; `GET` and `DELETE /streams/{stream}/timers`."""
+"""Timers over HTTP: set and cancelled by events of an append; `GET` and `DELETE /streams/{stream}/timers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.model.events import Event
 from epochal.model.stream_names import TIMER_CANCELLED
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.scheduling import in_, later
+from epochal.scheduling import after, later
 from tests.support.api import Api
 
 SET = {
@@ -141,7 +141,7 @@ def test_tagged_events_take_timers_too(api: Api) -> None:
 def test_more_timers_than_an_answer_holds_are_cut_and_said_so(api: Api) -> None:
     big = Event(type="Reminded", data=b'"%s"' % (b"x" * 90_000))
     for number in range(60):
-        api.streams.append("Loan-17", [later(f"r{number}", [big], at=in_(days=1 + number))])
+        api.streams.append("Loan-17", [later(f"r{number}", [big], at=after(days=1 + number))])
     answer = api.call("GET", "/streams/Loan-17/timers")
     shown = [timer["name"] for timer in answer.json["timers"]]
     assert answer.json["more"]

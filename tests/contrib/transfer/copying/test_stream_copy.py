@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from epochal import AtVersion, Event, Recorded, Unfold, in_, later
+from epochal import AtVersion, Event, Recorded, Unfold, after, later
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips
@@ -149,7 +149,7 @@ def test_large_bodies_are_copied_from_bucket_to_bucket(copier: StreamCopier) -> 
 @pytest.mark.parametrize("data", [Random(1).randbytes(LARGE), Random(1).randbytes(LARGE).hex().encode()])
 def test_a_timer_that_lies_in_the_bucket_is_copied(copier: StreamCopier, data: bytes) -> None:
     fined = Event(type="Fined", data=data)
-    original(copier).append("Loan-1", [later("fine", [fined], at=in_(days=1))])
+    original(copier).append("Loan-1", [later("fine", [fined], at=after(days=1))])
     assert copier.copy("Loan-1").ending == "copied"
     assert copier.copy("Loan-1").ending == "unchanged"
     ours, theirs = (list(each.read("Loan-1")) for each in (original(copier), copier.target))

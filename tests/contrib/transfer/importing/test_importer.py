@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from epochal import Event, in_, later
+from epochal import Event, after, later
 from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.importing import importer as frame
 from epochal.contrib.transfer.importing.importer import (
@@ -169,7 +169,7 @@ def test_a_run_that_dies_in_every_run_gets_there_in_the_end() -> None:
 
 
 def test_a_timer_that_comes_along_is_that_of_a_copy_and_a_second_run_finds_it() -> None:
-    setting = later("fine", [Event(type="Fined")], at=in_(days=1))
+    setting = later("fine", [Event(type="Fined")], at=after(days=1))
     rows, streams = [row("S-1", 0, type=setting.type, data=setting.data)], memory_streams()
     assert importing(streams, rows)[0].written == 1
     (timer,) = timers_of(streams).pending("S-1")

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.scheduling import At, in_
+from epochal.scheduling import At, after
 
 _UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _SPAN: Final = re.compile(r"(\d{1,9})([wdhms])", re.ASCII)
@@ -20,4 +20,4 @@ def later_of(text: str) -> tuple[str, At]:
     if not span and not _MOMENT.fullmatch(when):
         rule = "must be NAME=WHEN: in 30s, 90m, 36h, 14d or 2w, or at a time as 2026-06-01T09:00:00Z"
         raise InvalidInput("--later", rule)
-    return name, in_(**{_UNITS[span[2]]: int(span[1])}) if span else when
+    return name, after(**{_UNITS[span[2]]: int(span[1])}) if span else when

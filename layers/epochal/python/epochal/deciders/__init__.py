@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from epochal.deciders.loading import AllowStale as AllowStale
     from epochal.deciders.loading import Load as Load
     from epochal.deciders.loop import Answer as Answer
-    from epochal.deciders.loop import Later as Later
     from epochal.deciders.loop import WithAlso as WithAlso
     from epochal.deciders.model_snapshots import ModelSnapshots as ModelSnapshots
     from epochal.deciders.on_queries import Decided as Decided
@@ -78,7 +77,6 @@ _NAMES = {
     ),
     "loop": (
         "Answer",
-        "Later",
         "WithAlso",
     ),
     "model_snapshots": ("ModelSnapshots",),

@@ -25,16 +25,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
-from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
 from epochal.model.stream_names import TIMERS
+from epochal.model.timers import Later
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
 from epochal.store.outcomes import back_off
@@ -78,29 +78,8 @@ class WithAlso(Sequence[E]):
         return self.events[place]
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
-    """A timer among the events that `decide` returns: events of the domain that are appended later.
-
-    A timer (`scheduling`) has events that the decider's codec encodes. A `Later` in it sets the next timer when it
-    fires. `epochal.call_off(name)` among the events calls a timer off. Neither is an event of the domain: no state is
-    folded from it.
-
-    Args:
-        name, events, at, tags: as in `epochal.scheduling`.
-    """
-
-    name: str
-    events: Sequence[Any]
-    at: timedelta | datetime | str = field(kw_only=True)
-    tags: tuple[str, ...] = field(default=(), kw_only=True)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "events", tuple(must_be_events(self.events, "events")))
-
-
 Answer: TypeAlias = Sequence[E | Later | Event]
-"""What `decide` answers with: events of the domain, some by `EventCodec.tagged`, and timers that it sets or calls off.
+"""What `decide` answers with: events of the domain, some by `EventCodec.tagged`, and timers that it sets or cancels.
 """
 
 

@@ -39,7 +39,6 @@ from epochal.deciders.loop import (
     Decision,
     DecisionSource,
     Earlier,
-    Later,
     Moved,
     decision_of,
     is_tagged,
@@ -58,6 +57,7 @@ from epochal.layout.streams import Also, Head, Known
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
+from epochal.model.timers import Later
 from epochal.model.versions import (
     ANY,
     NO_STREAM,

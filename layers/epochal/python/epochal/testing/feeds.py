@@ -29,7 +29,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.traces import trace_of
 from epochal.read_models.documents import ReadModels
-from epochal.scheduling import due_at, in_
+from epochal.scheduling import after, due_at
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings, pause
@@ -142,7 +142,7 @@ class MemoryFeed:
         advance = extensions.required_part("clock", "advance")
         now = self.now()
         try:
-            span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+            span = after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
             until = due_at(span, from_unix_nanoseconds(now))
         except InvalidInput as refused:
             refused.call_it("advance")

@@ -22,7 +22,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
+from epochal.deciders.loop import is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions
 from epochal.deciders.on_streams import Decider, encode_event
 from epochal.deciders.projections import Projection
@@ -31,7 +31,8 @@ from epochal.model.events import Event, Recorded, check_event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.model.moments import Ticks, format_ticks, read_moment
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
-from epochal.scheduling import due_at, in_, later, timer_of
+from epochal.model.timers import Later
+from epochal.scheduling import after, due_at, later, timer_of
 from epochal.testing.stores import memory_tagged_events
 
 C = TypeVar("C")
@@ -89,7 +90,7 @@ class Given(Generic[C, S, E]):
     ) -> Elapsed[C, S, E]:
         """Let time pass: fire the timers that become due, in order, and return the events they append."""
         scenario, answers = self, list[E]()
-        span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+        span = after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         until = due_at(span, self.now)
         while due := [name for name, (at, _) in scenario.timers.items() if at <= until]:
             name = min(due, key=lambda name: scenario.timers[name][0])

@@ -320,7 +320,7 @@ MOST: Final = 1_000
 def show_timers(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Return the overdue timers, their number by stream, and the next timers.
 
-    A timer that was called off is listed until its time has come.
+    A timer that was cancelled is listed until its time has come.
     """
     count, table = whole(arguments, "items", 100, MOST), deployment.settings.timers_table
     if not table:

@@ -336,7 +336,7 @@ class Tools:
     ) -> dict[str, Any]:
         """List timers, which append events later, by due times: the pending ones of a stream, or what waits in all.
 
-        Of all, one that was called off is listed until its time has come. `set` is the event that set it; `since` the
+        Of all, one that was cancelled is listed until its time has come. `set` is the event that set it; `since` the
         index of the stream from which on timers were looked for.
         """
         if not stream:

@@ -6,10 +6,8 @@ process     a process's rules, and its instances: what an input makes of one
 """
 
 from epochal.contrib.processes.outputs import (
-    After,
     Append,
     Call,
-    Cancel,
     CommandRefused,
     Done,
     Output,
@@ -20,10 +18,8 @@ from epochal.contrib.processes.outputs import (
 from epochal.contrib.processes.process import Process, process, process_of
 
 __all__ = [
-    "After",
     "Append",
     "Call",
-    "Cancel",
     "CommandRefused",
     "Done",
     "Output",

@@ -36,8 +36,9 @@ from epochal.model.bodies import content_of
 from epochal.model.events import Event
 from epochal.model.kinds import must_be, must_be_done
 from epochal.model.stream_names import stream_name
+from epochal.model.timers import Later
 from epochal.reactions.definition import Delivery
-from epochal.scheduling import At, call_off, event_of, event_record, later
+from epochal.scheduling import event_of, event_record, later, name_cancelled
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
@@ -115,38 +116,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class After:
-    """Output: set a timer whose event becomes an input later, unless cancelled or set anew before.
-
-    Attributes:
-        at: time at which the timer is due: `in_(minutes=30)`, or a moment.
-        event: event that the process's codec encodes.
-        name: name of the timer; by default, the name of the event's class.
-    """
-
-    at: At
-    event: Any
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Output: cancel the timer of this name.
-
-    Attributes:
-        timer: name of the timer, or the class of its event.
-    """
-
-    timer: str | type
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """Output: end the instance, which takes no more inputs. Its pending timers are cancelled."""
 
 
-Output = Send | Append | Publish | Call | After | Cancel | Done
-"""An output that `react` returns."""
+Output = Send | Append | Publish | Call | Later | Event | Done
+"""An output that `react` returns: one of these classes, or a timer that it sets by `later` or cancels by `cancel`.
+
+The event of a timer becomes an input when the timer is due: `later("overdue", [Overdue()], at=after(days=14))`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +164,11 @@ class Target:
     refusals: tuple[type[Exception], ...] = ()
 
 
-def timer_of(output: After | Cancel) -> str:
-    """Return the name of the timer that an output sets or cancels."""
-    if isinstance(output, After):
-        return output.name or type(output.event).__name__
-    must_be((str, type), output.timer, "timer", "a name, or the class of an event")
-    return output.timer if isinstance(output.timer, str) else output.timer.__name__
+def timer_of(output: Output) -> str | None:
+    """Return the name of the timer that an output sets or cancels; None for other outputs."""
+    if isinstance(output, Later):
+        return output.name
+    return name_cancelled(output) if isinstance(output, Event) else None
 
 
 def record(type_: str, told: Mapping[str, Any]) -> Event:
@@ -257,10 +234,14 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
                 PUBLISH if isinstance(output, Publish) else CALL,
                 {"to": to, **event_record(codec.encode(message))},
             )
-        case After(at=at, event=message):
-            return later(timer_of(output), [codec.encode(message)], at=at)
-        case Cancel():
-            return call_off(timer_of(output))
+        case Later(name=name, events=[message], at=at, tags=()):
+            return later(name, [codec.encode(message)], at=at)
+        case Later():
+            raise InvalidInput(
+                "react", "must set timers of one event, which becomes an input, and without tags"
+            )
+        case Event() if name_cancelled(output) is not None:
+            return output
         case Done():
             return record(DONE, {})
         case _:

@@ -34,8 +34,6 @@ from epochal.contrib.processes.outputs import (
     INPUT,
     PERFORMS,
     REFUSED,
-    After,
-    Cancel,
     CommandRefused,
     Done,
     Inbox,
@@ -70,9 +68,10 @@ from epochal.model.kinds import (
     must_be_state,
     must_be_whole,
 )
+from epochal.model.timers import Later
 from epochal.reactions.composite import MARK, Composite, OnPassed, composite_of
 from epochal.reactions.definition import Reaction, check_sources, check_start, code_name
-from epochal.scheduling import call_off, event_record
+from epochal.scheduling import cancel, event_record
 from epochal.store.streams import Streams
 
 NAME: Final = re.compile(r"[A-Za-z0-9]{1,56}", re.ASCII)
@@ -371,13 +370,12 @@ class Process(Composite):
         outputs = list(must_be_events(rules.react(state, message), "react"))
         timers = instance.timers
         for output in outputs:
-            if isinstance(output, After):
-                timers |= {timer_of(output)}
-            elif isinstance(output, Cancel):
-                timers -= {timer_of(output)}
+            timer = timer_of(output)
+            if timer is not None:
+                timers = timers | {timer} if isinstance(output, Later) else timers - {timer}
         events = [stored(output, stream, rules.codec, rules.targets) for output in outputs]
         if Done() in outputs:
-            events += [call_off(name) for name in sorted(timers)]
+            events += [cancel(name) for name in sorted(timers)]
         return None, [record(INPUT, {**entry, "timers": sorted(timers)}), *events]
 
     def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:

@@ -16,9 +16,11 @@ from epochal.contrib.processes import outputs
 from epochal.contrib.processes.process import Process, ProcessLike, process_of
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_events, must_be_state
 from epochal.model.moments import Ticks, read_moment
-from epochal.scheduling import due_at, in_
+from epochal.model.timers import Later
+from epochal.scheduling import after, due_at
 from epochal.testing.scenarios import MILLENNIUM, must_equal
 
 
@@ -82,10 +84,10 @@ class GivenProcess:
             # This raises for outputs that a store would refuse.
             outputs.stored(output, f"{rules.name}-{self.key}", rules.codec, rules.targets)
             match output:
-                case outputs.After(at=at, event=event):
-                    timers[outputs.timer_of(output)] = due_at(at, self.now), event
-                case outputs.Cancel():
-                    timers.pop(outputs.timer_of(output), None)
+                case Later(name=name, events=[event], at=at):
+                    timers[name] = due_at(at, self.now), event
+                case Event():
+                    timers.pop(str(outputs.timer_of(output)), None)
                 case outputs.Done():
                     timers.clear()
                 case _:
@@ -97,7 +99,7 @@ class GivenProcess:
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> GivenProcess:
         """Return the instance after a time has passed, with all outputs of the timers that fired in it."""
-        until = due_at(in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds), self.now)
+        until = due_at(after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds), self.now)
         given, answered = self, list[outputs.Output]()
         while due := [(at, name) for name, (at, _) in given.timers.items() if at <= until]:
             at, name = min(due)

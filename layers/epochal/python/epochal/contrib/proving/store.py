@@ -30,7 +30,7 @@ from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.plugins import NATIVE
-from epochal.scheduling import call_off, in_, later, timer_of
+from epochal.scheduling import after, cancel, later, timer_of
 from epochal.settings import Settings
 from epochal.store.driver import ahead
 from epochal.store.streams import Streams
@@ -426,21 +426,21 @@ def process(proof: ProofRun) -> str:
 
 
 @trial(
-    "a timer fires once and not before its time; one that was called off does not; a far one has a schedule",
+    "a timer fires once and not before its time; one that was cancelled does not; a far one has a schedule",
     dollars=0.0001,
 )
 def timers(proof: ProofRun) -> str:
     """Set three timers, cancel two, and check that one fires, once and not before its due time.
 
-    The far timer must have a schedule before it is called off; that schedule ends by itself.
+    The far timer must have a schedule before it is cancelled; that schedule ends by itself.
     """
     writer = stream_writer(proof, "timers")
-    soon = in_(seconds=TIMER_SECONDS)
+    soon = after(seconds=TIMER_SECONDS)
     set_ = [later(name, [Event.json(KIND, {"n": 0})], at=soon) for name in ("fires", "does-not")]
-    far = later("far", [Event.json(KIND, {"n": 1})], at=in_(minutes=FAR_MINUTES))
+    far = later("far", [Event.json(KIND, {"n": 1})], at=after(minutes=FAR_MINUTES))
     writer.store.append(writer.stream, [*set_, far])
     proof.removals.append(writer.remove)
-    writer.store.append(writer.stream, [call_off("does-not")])
+    writer.store.append(writer.stream, [cancel("does-not")])
     due, _, last = (timer_of(event).ticks for event in islice(writer.store.read(writer.stream), 3))
 
     def fired() -> list[Recorded]:
@@ -457,7 +457,7 @@ def timers(proof: ProofRun) -> str:
     for group in groups:
         if not proof.until(partial(_is_scheduled, proof, group, slot.name), FEED_SECONDS):
             raise Broken(f"there is no schedule {slot.name} in the group {group} for what is far off")
-    writer.store.append(writer.stream, [call_off("far")])
+    writer.store.append(writer.stream, [cancel("far")])
     proof.sleep(TIMER_SECONDS)
     (*others, one), fired_events = (
         fired(),

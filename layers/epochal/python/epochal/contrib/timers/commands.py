@@ -60,9 +60,9 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
 @_TAGS
 @on_streams
 def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Call off the timer NAME of STREAM: it never fires.
+    """Cancel the timer NAME of STREAM: it never fires.
 
-    Or that of exactly these tags. An error where none is pending: it has fired, was called off, or never was.
+    Or that of exactly these tags. An error where none is pending: it has fired, was cancelled, or never was.
     """
     *of, name = named
     if len(of) != (0 if tags else 1):
@@ -70,7 +70,7 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
     where = of[0] if of else ", ".join(sorted(set(tags)))
     cancelled = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
     timer = there(cancelled, f"{where}: no timer {name} is pending; its events have what became of it")
-    output.document(shown(timer), [f"{where}: {name} is called off, which was due at {timer.due[:19]}"])
+    output.document(shown(timer), [f"{where}: {name} is cancelled, which was due at {timer.due[:19]}"])
 
 
 def _line(timer: Timer) -> str:
@@ -93,7 +93,7 @@ def _line(timer: Timer) -> str:
 def due(store: OpenedStore, *, within: float, limit: int) -> None:
     """List timers that are due and have not fired.
 
-    One that was called off since it was set is listed, too, until its time has come.
+    One that was cancelled since it was set is listed, too, until its time has come.
     """
     engine = _engine(store, lambda _: None)
     now = from_unix_nanoseconds(engine.now())

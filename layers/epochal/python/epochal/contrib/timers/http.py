@@ -1,6 +1,6 @@
-"""The operations on timers of streams and of tags. They are set by events of an append, and called off by others:
+"""The operations on timers of streams and of tags. They are set by events of an append, and cancelled by others:
 `$timer-set` and `$timer-cancelled`, as FORMATS §9 has them; what is here tells which are pending, and whether one could
-be called off.
+be cancelled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIMER: Final = schemas.text(
 )
 _SHOWN: Final = {
     "name": _TIMER,
-    "due": schemas.words("When it fires, unless it is called off: ISO 8601, UTC."),
+    "due": schemas.words("When it fires, unless it is cancelled: ISO 8601, UTC."),
     "events": schemas.array(schemas.ref("NewEvent"), "What it appends."),
     "copied": schemas.flag("It fires in the stream that this is a copy of, and not here."),
     "omitted": {**OMITTED, "description": "The answer had no room for the events: read that event."},
@@ -48,7 +48,7 @@ TIMER: Final = Component(
     schemas.record(
         {**_SHOWN, "set": {**INDEX, "description": "Index of the event that set it."}},
         required=("name", "due", "set"),
-        description="A timer that is pending, or was until it was called off.",
+        description="A timer that is pending, or was until it was cancelled.",
     ),
 )
 TAG_TIMER: Final = Component(
@@ -60,7 +60,7 @@ TAG_TIMER: Final = Component(
             "tags": schemas.array(schemas.words(), "It belongs to exactly these, in order."),
         },
         required=("name", "due", "set", "tags"),
-        description="A timer of tags and of no stream, that is pending or was until it was called off.",
+        description="A timer of tags and of no stream, that is pending or was until it was cancelled.",
     ),
 )
 _TAGS: Final = {**schemas.array(TAG, "Those of its setting.", MAX_NAMED), "minItems": 1}
@@ -116,7 +116,7 @@ def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response
     """Call a timer of a stream off.
 
     All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending:
-    it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+    it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
     """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
     store, meter = streams_for(streams, request)
@@ -158,7 +158,7 @@ def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> R
 def _called_off(
     meter: Meter, cancel: Callable[[str], Timer | None], name: str, where: str, has: str, **place: Any
 ) -> Response:
-    """Call off the timer `name` by `cancel`, and return the response with the timer.
+    """Cancel the timer `name` by `cancel`, and return the response with the timer.
 
     Args:
         where: phrase for the scope in the error about a conflict, such as "these tags".

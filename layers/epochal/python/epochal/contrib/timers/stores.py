@@ -1,4 +1,4 @@
-"""Timers of a store: set by themselves, called off, and listed. `epochal.scheduling` has the events that they are."""
+"""Timers of a store: set by themselves, cancelled, and listed. `epochal.scheduling` has the events that they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epochal.model.kinds import must_be
 from epochal.model.stream_names import TIMERS
 from epochal.model.tags import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
-from epochal.scheduling import At, Fold, LostSetting, Timer, call_off, later, query_of, timer_name
+from epochal.scheduling import At, Fold, LostSetting, Timer, cancel, later, query_of, timer_name
 from epochal.store.encoding import BodyCodec
 from epochal.store.outcomes import append_error
 from epochal.store.streams import Streams
@@ -33,7 +33,7 @@ def timers_of(store: TaggedStore) -> TagTimers: ...
 
 
 def timers_of(store: Streams | TaggedStore) -> StreamTimers | TagTimers:
-    """Return the timers of a store of streams or of tagged events, to set, call off and list them.
+    """Return the timers of a store of streams or of tagged events, to set, cancel and list them.
 
     Raises:
         InvalidInput: the store is of another kind.
@@ -51,7 +51,7 @@ class PendingTimers:
         known: token of the state: of the stream's head, or the position after the last event with the tags. None if
             the stream is not there.
         lost: settings whose bodies are missing from the bucket. Such a timer alone stops, until its body is back, its
-            name is called off or set anew, or a `$timer-fired` event names it.
+            name is cancelled or set anew, or a `$timer-fired` event names it.
     """
 
     pending: tuple[Timer, ...] = ()
@@ -173,11 +173,11 @@ class StreamTimers:
         return self.store.append(stream, [setting], expected=expected, idempotency_key=idempotency_key)
 
     def cancel(self, stream: str, name: str) -> Timer | None:
-        """Call off the timer of this name, so that it never fires; return the timer, or None.
+        """Cancel the timer of this name, so that it never fires; return the timer, or None.
 
         None means that no timer of the name is pending: it has fired, or was never set. It can also mean that the
-        timer was called off, but its body is missing from the bucket. The whole stream is read. `append` with
-        `call_off(…)` does the same without reading, and does not say whether there was a timer.
+        timer was cancelled, but its body is missing from the bucket. The whole stream is read. `append` with
+        `cancel(…)` does the same without reading, and does not say whether there was a timer.
 
         Raises:
             Contended: other writers were faster at every attempt.
@@ -190,7 +190,7 @@ class StreamTimers:
             timer = _named(name, pending.pending)
             if timer is None and not _lost(name, pending, stream):
                 return None
-            outcome = self.store.try_append(stream, [call_off(name)], expected=pending.known)
+            outcome = self.store.try_append(stream, [cancel(name)], expected=pending.known)
             if isinstance(outcome, Appended):
                 return timer
             if not isinstance(outcome, Conflict):
@@ -236,10 +236,10 @@ class TagTimers:
         return self.store.append([later(name, events, at=at, tags=tags)], idempotency_key=idempotency_key)
 
     def cancel(self, tags: Sequence[str], name: str) -> Timer | None:
-        """Call off the timer of this name and exactly these tags; return the timer, or None.
+        """Cancel the timer of this name and exactly these tags; return the timer, or None.
 
         None means that no timer of the name is pending, or that its body is missing from the bucket; in the second
-        case it is called off as well.
+        case it is cancelled as well.
 
         Raises:
             Contended: other writers were faster at every attempt.
@@ -253,7 +253,7 @@ class TagTimers:
             )
             if timer is None and not _lost(name, pending, own):
                 return None
-            off = call_off(name, tags=own)
+            off = cancel(name, tags=own)
             if isinstance(self.store.try_append([off], fail_if=query, after=pending.known), Appended):
                 return timer
         raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
