@@ -19,8 +19,8 @@ from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position, Undetermined
 from epochal.pages.items import Page
-from epochal.pages.tags.append import TaggedBatch
 from epochal.pages.tags.append import append as append_tagged
+from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import TagStreams, entries_of, stream_of
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables

@@ -24,8 +24,9 @@ from epochal.model.tags import Query, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, Page, is_page, read_page
-from epochal.pages.tags import append as appends
-from epochal.pages.tags.append import TaggedBatch, append
+from epochal.pages.tags import batch as tagged_batch
+from epochal.pages.tags.append import append
+from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import TagStreams
 from epochal.pages.tags.reading import PageReads
 from epochal.plan.ops import Steps
@@ -157,7 +158,7 @@ class Explorer(Exploring[Writer, Table]):
     def ruled(self, actor: Writer) -> Iterator[None]:
         with ruled_by(actor.rule), pytest.MonkeyPatch.context() as patch:
             if self.refers:
-                patch.setattr(appends, "REFERRED_FROM", 0)
+                patch.setattr(tagged_batch, "REFERRED_FROM", 0)
             yield
 
     def content(self, table: Table) -> str:

@@ -36,7 +36,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import Undetermined
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
-from epochal.pages.tags import append as tagged_append
+from epochal.pages.tags import mixed
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
@@ -536,12 +536,12 @@ def a_decision_on_several_leaves_no_record(patch: Patch) -> None:
 
 @mutant("one key", on="on_several_with_tags")
 def a_decision_with_tags_leaves_no_record(patch: Patch) -> None:
-    kept = tagged_append.append_mixed
+    kept = mixed.append_mixed
 
     def unkeyed(site: Any, appends: Any, tagged: Any, condition: Any, _: Any, **rest: Any) -> Any:
         return kept(site, appends, tagged, condition, None, **rest)
 
-    patch.setattr(tagged_append, "append_mixed", unkeyed)
+    patch.setattr(mixed, "append_mixed", unkeyed)
 
 
 @mutant("told of what|one key", on="on_a_stream_and_a_query")

@@ -16,6 +16,7 @@ from epochal.pages import commit, several_key, streams_part
 from epochal.pages.evidence import Unknowable, Verdict
 from epochal.pages.items import page_key
 from epochal.pages.tags import append as tagged
+from epochal.pages.tags import batch as tagged_batch
 from epochal.pages.writes import Planned
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Steps
@@ -212,12 +213,12 @@ def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
 
 
 def homes_are_told_without_what_was_there_before(patch: Patch) -> None:
-    sound = tagged.TagShare.on
+    sound = tagged_batch.TagShare.on
 
     def from_the_beginning(self: Any, batch: Any, pages: Any, homes: Any) -> Any:
         return sound(self, batch, pages, dict.fromkeys(homes, 0))
 
-    patch.setattr(tagged.TagShare, "on", from_the_beginning)
+    patch.setattr(tagged_batch.TagShare, "on", from_the_beginning)
 
 
 def streams_and_tags_are_written_one_by_one(patch: Patch) -> None:

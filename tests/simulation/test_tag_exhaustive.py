@@ -20,6 +20,7 @@ from epochal.pages import batch, commit, writes
 from epochal.pages.evidence import Verdict
 from epochal.pages.items import Page, page_key
 from epochal.pages.tags import append, entries, reading
+from epochal.pages.tags import batch as tagged_batch
 from epochal.pages.tags.entries import TagStreams
 from epochal.pages.tags.reading import PageReads
 from epochal.plan.conditions import Absent
@@ -378,9 +379,11 @@ def events_by_type_are_not_under_their_type(patch: Patch) -> None:
 
 
 def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
-    stored: Any = append._stored
+    stored: Any = tagged_batch._stored
     patch.setattr(
-        append, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0, *about[4:])
+        tagged_batch,
+        "_stored",
+        lambda *about: stored(*about[:3], None if about[3] is None else 0, *about[4:]),
     )
 
 

@@ -452,7 +452,7 @@ class TaggedStreams(Protocol):
         reads: Mapping[str, Known[Any]] | None = None,
         decided: bool = False,
     ) -> Steps[Outcome]:
-        """Append events with tags to streams under a condition, all or nothing (`pages.tags.append`)."""
+        """Append events with tags to streams under a condition, all or nothing (`pages.tags.mixed`)."""
 
 
 @runtime_checkable

@@ -11,9 +11,15 @@ appending      appends to one stream, and retries
 joined         makes several appends to one stream in one write
 identified     finds out whether events with ids were appended before
 commit         writes to several streams, all or nothing
-several        appends to several streams, also under a key, and commits decisions on them
+several_key    has the record of a key of an append to several streams
+streams_part   is the part of a commit for named streams
+keyed_appends  appends to one stream under an idempotency key
+several        appends to several streams, and commits decisions on them
 tags/entries   encodes the label of a tagged event, and finds its body
+tags/batch     splits the events of an append among the streams of their tags
+tags/ids       finds events by ids, and recognizes an append that was made before
 tags/append    appends tagged events, and events under a condition
+tags/mixed     appends to named streams and to tags, all or nothing
 tags/reading   reads the events that match a query, and the events of a tag
 pruning        prunes, deletes and archives streams
 port           tells the feed what a write to a page changed

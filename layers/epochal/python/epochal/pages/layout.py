@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epochal.layout import key_moments
     from epochal.layout.queries import Condition
     from epochal.pages import keyed_appends, pruning, several
-    from epochal.pages.tags.append import TaggedBatch
+    from epochal.pages.tags.batch import TaggedBatch
     from epochal.pages.tags.entries import TagStreams
 else:
     key_moments = DeferredModule("epochal.layout.key_moments")
@@ -106,7 +106,7 @@ class Pages:
         decided: bool = False,
     ) -> Steps[Outcome]:
         """Append events with tags to streams, if nothing new matches a condition; all or nothing."""
-        from epochal.pages.tags.append import append_mixed  # noqa: PLC0415  most appends have no tags
+        from epochal.pages.tags.mixed import append_mixed  # noqa: PLC0415  most appends have no tags
 
         batches = _all_packed(appends)
         return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))

@@ -40,7 +40,7 @@ from epochal.model.versions import (
     Undetermined,
     check_expected,
 )
-from epochal.pages.tags.append import TaggedBatch
+from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked

@@ -43,8 +43,10 @@ from epochal.model.tags import (
 )
 from epochal.model.versions import Appended, Conflict, Position, Reached, Token
 from epochal.pages.layout import COMPRESS_FROM
-from epochal.pages.tags.append import TaggedBatch, append, events_by_id
+from epochal.pages.tags.append import append
+from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
+from epochal.pages.tags.ids import events_by_id
 from epochal.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Steps
