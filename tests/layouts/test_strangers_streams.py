@@ -260,7 +260,7 @@ def source(settings: Settings) -> Source:
         appended=latest,
         heal=heal_streams("cards", partial(begin, table), partial(Cards().advance, table, limit=None)),
         end=end,
-        told=everything,
+        change_up_to=everything,
         where=equals("n", number(0)),
         moved=None,
         stored=everything,

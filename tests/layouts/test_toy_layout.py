@@ -96,7 +96,7 @@ def lists_source(table: str, partitions: int = 1) -> Source:
         appended=lambda item: appended(item) if is_head(item) else None,
         heal=soundly(heal, "toy"),
         end=lambda item: End(whole(item).stream, whole(item).next) if is_head(item) else None,
-        told=lambda item: whole(item) if is_head(item) else None,
+        change_up_to=lambda item: whole(item) if is_head(item) else None,
         where=equals("part", number(HEAD)),
         moved=None,
         stored=lambda item: whole(item) if is_head(item) else None,
@@ -183,7 +183,7 @@ class TestToy(Registered, LayoutContract):
 class TestCorrupt(Registered):
     """A list that has lost its elements, which the layout's own code meets with a `KeyError`."""
 
-    @pytest.mark.parametrize("reader", ["appended", "end", "told", "stored"])
+    @pytest.mark.parametrize("reader", ["appended", "end", "change_up_to", "stored"])
     def test_an_item_that_lacks_what_its_layout_has_is_corrupt_whoever_reads_it(self, reader: str) -> None:
         with pytest.raises(CorruptData, match="not of the toy layout"):
             getattr(lists_source("lists"), reader)(key("List-1"))

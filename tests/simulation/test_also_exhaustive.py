@@ -150,7 +150,7 @@ def what_goes_with_it_is_left_out(patch: Patch) -> None:
     def pages_alone(plan: Any) -> Transact:
         return Transact(writes=plan.all[: len(plan.all) - len(plan.also)])
 
-    patch.setattr(commit, "_sent", pages_alone)
+    patch.setattr(commit, "_operation", pages_alone)
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
@@ -166,13 +166,13 @@ def a_lost_try_that_may_still_arrive_is_forgotten(patch: Patch) -> None:
 
 
 def a_record_that_was_not_told_of_is_not_asked_for(patch: Patch) -> None:
-    sound = commit._apart
+    sound = commit._split_refusal
 
     def as_told(plan: Any, refusal: Any) -> Any:
         own, stood = sound(plan, refusal)
         return replace(own, failed=(False,) * len(own.items)), stood
 
-    patch.setattr(commit, "_apart", as_told)
+    patch.setattr(commit, "_split_refusal", as_told)
 
 
 def a_stream_is_not_searched_where_a_condition_fails(patch: Patch) -> None:

@@ -119,7 +119,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(identified, "all_before", unasked)
+    patch.setattr(identified, "find_all", unasked)
 
 
 def the_first_stream_tells_of_all(patch: Patch) -> None:
@@ -130,7 +130,7 @@ def the_first_stream_tells_of_all(patch: Patch) -> None:
             return None
         return Appended(streams={batch.stream: found for batch, _ in appends}, replayed=True)
 
-    patch.setattr(identified, "all_before", first)
+    patch.setattr(identified, "find_all", first)
 
 
 def what_is_under_way_is_not_waited_for(patch: Patch) -> None:

@@ -200,12 +200,12 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
 
 
 def each_page_gets_a_stamp_of_its_own(patch: Patch) -> None:
-    sound = commit._planned
+    sound = commit._plan
 
     def apart(wanted: Any, *how: Any) -> Steps[Any]:
         return (yield from sound(replace(wanted, one_stamp=False), *how))
 
-    patch.setattr(commit, "_planned", apart)
+    patch.setattr(commit, "_plan", apart)
 
 
 def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
@@ -222,7 +222,7 @@ def homes_are_told_without_what_was_there_before(patch: Patch) -> None:
 
 
 def streams_and_tags_are_written_one_by_one(patch: Patch) -> None:
-    patch.setattr(commit, "_sent", lambda plan: plan.all[0])
+    patch.setattr(commit, "_operation", lambda plan: plan.all[0])
 
 
 def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:

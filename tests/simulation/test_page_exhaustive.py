@@ -321,7 +321,7 @@ def reckons_full(token: Token) -> bool:
 
 
 def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
-    sound = writes._closed
+    sound = writes._close_first
 
     def by_own_rule(table: str, batch: Packed, known: Page | Token) -> Steps[Any]:
         if reckons_full(writes.token_of(known)):
@@ -329,7 +329,7 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
         return (yield from sound(table, batch, known))
 
     extend = writes.extend
-    patch.setattr(writes, "_closed", by_own_rule)
+    patch.setattr(writes, "_close_first", by_own_rule)
     patch.setattr(
         writes,
         "extend",
@@ -381,7 +381,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(writes, "_closed", as_it_is)
+    patch.setattr(writes, "_close_first", as_it_is)
 
 
 def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
@@ -449,7 +449,7 @@ def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
 
 
 def a_page_without_unfolds_of_its_own_is_named(patch: Patch) -> None:
-    patch.setattr(writes, "kept_by_next", lambda page: refer_to(page.index))
+    patch.setattr(writes, "unfolds_for_next", lambda page: refer_to(page.index))
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:

@@ -177,7 +177,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(writes, "_closed", as_it_is)
+    patch.setattr(writes, "_close_first", as_it_is)
 
 
 def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:

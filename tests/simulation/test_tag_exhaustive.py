@@ -289,7 +289,7 @@ def what_a_refusal_leaves_out_is_not_asked_for(patch: Patch) -> None:
 
 
 def tags_are_written_one_by_one(patch: Patch) -> None:
-    patch.setattr(commit, "_sent", lambda plan: plan.all[0])
+    patch.setattr(commit, "_operation", lambda plan: plan.all[0])
 
 
 def the_position_of_an_append_is_before_it(patch: Patch) -> None:
@@ -309,7 +309,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(writes, "_closed", as_it_is)
+    patch.setattr(writes, "_close_first", as_it_is)
 
 
 def a_page_is_extended_whatever_it_is(patch: Patch) -> None:

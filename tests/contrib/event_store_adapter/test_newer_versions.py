@@ -68,7 +68,7 @@ def test_an_item_of_a_newer_version_is_named_by_whatever_cannot_read_it(kind: st
 @pytest.mark.parametrize("kind", NEWER)
 def test_the_feed_takes_nothing_of_a_newer_version_for_a_head(kind: str) -> None:
     source = journal_source(site_of(Settings.of(journal_table="j", snapshot_table="s")))
-    assert [read(NEWER[kind]) for read in (source.appended, source.end, source.told)] == [None] * 3
+    assert [read(NEWER[kind]) for read in (source.appended, source.end, source.change_up_to)] == [None] * 3
 
 
 def of_three_tables() -> AggregateStore:

@@ -581,7 +581,7 @@ def test_a_position_that_goes_outside_has_seals_for_the_heads_of_all_tags_of_its
         store.append([event("a", "b", data=NOISE[:400])])
     for tags in (("a", "b"), ("b", "c")):
         position = store.read(of(*tags)).position
-        told = read_position(write_position(store.sealed(position, writes=True)))
+        told = read_position(write_position(store.seal_position(position, writes=True)))
         outside = {**told.seen, **told.heads}["b"].token
         verified = store.verify_seals(told)
         inside = {**verified.seen, **verified.heads}["b"].token

@@ -26,7 +26,7 @@ from epochal.layout.outcomes import conflict_at
 from epochal.model.versions import Capacity, Token, Undetermined, parse_token
 from epochal.pages import writes
 from epochal.pages.batch import packed
-from epochal.pages.commit import unmoved
+from epochal.pages.commit import moved_heads
 from epochal.pages.items import read_page, state_of
 from epochal.pages.layout import Pages
 from epochal.pages.reading import load_head
@@ -284,9 +284,9 @@ def test_a_page_without_events_is_not_left_for_what_it_does_not_take(streams: St
 def test_a_token_from_outside_confirms_no_place_where_no_page_ends(streams: Streams) -> None:
     token = filled(streams, A)
     outside = parse_token(token.text())
-    assert streams.driver.run(unmoved(streams.table, {A: token, B: None})) == {}
-    assert streams.driver.run(unmoved(streams.table, {A: outside, B: None})) == {}
-    refused = streams.driver.run(unmoved(streams.table, {A: replace(outside, version=99), B: None}))
+    assert streams.driver.run(moved_heads(streams.table, {A: token, B: None})) == {}
+    assert streams.driver.run(moved_heads(streams.table, {A: outside, B: None})) == {}
+    refused = streams.driver.run(moved_heads(streams.table, {A: replace(outside, version=99), B: None}))
     assert refused.keys() == {A}
 
 
@@ -297,7 +297,7 @@ def test_a_stream_that_is_deleted_is_never_as_it_was_read(streams: Streams) -> N
     tombstone = streams.driver.run(load_head(streams.table, A))
     assert tombstone is not None
 
-    assert streams.driver.run(unmoved(streams.table, {A: tombstone, B: None})) == {A: tombstone}
+    assert streams.driver.run(moved_heads(streams.table, {A: tombstone, B: None})) == {A: tombstone}
     batch = packed(streams.batch(B, [E]))
     outcome = streams.driver.run(append_all_on(streams.table, [(batch, None)], [(A, tombstone)]))
 
@@ -313,8 +313,8 @@ def test_streams_are_asked_for_only_while_all_are_as_far_as_is_known_as_they_wer
     streams.delete(A)
     tombstone = streams.driver.run(load_head(streams.table, A))
     store, sent = watched(streams)
-    assert store.driver.run(unmoved(streams.table, {})) == {}
-    assert store.driver.run(unmoved(streams.table, {B: None, A: tombstone, C: None})) == {A: tombstone}
+    assert store.driver.run(moved_heads(streams.table, {})) == {}
+    assert store.driver.run(moved_heads(streams.table, {B: None, A: tombstone, C: None})) == {A: tombstone}
     assert not sent
 
 

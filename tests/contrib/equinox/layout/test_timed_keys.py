@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, KeyAhead, OutcomeUndetermined, Unavailable
 from epochal.http.problems import problem_of
-from epochal.layout.key_moments import told_by
+from epochal.layout.key_moments import moment_of_key
 from epochal.layout.streams import NEVER
 from epochal.model.events import Event, Unfold
 from epochal.model.moments import from_unix_nanoseconds
@@ -346,4 +346,4 @@ def test_a_new_key_is_a_uuid_of_version_7_that_tells_now_and_is_another_each_tim
         made = UUID(key.removeprefix(prefix))
         assert (made.version, made.variant) == (7, RFC_4122)
         assert before <= made.int >> 80 <= after
-        assert told_by(key, from_unix_nanoseconds(time.time_ns())) > NEVER
+        assert moment_of_key(key, from_unix_nanoseconds(time.time_ns())) > NEVER

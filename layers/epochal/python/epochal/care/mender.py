@@ -122,7 +122,7 @@ def changes_of(source: Source, head: ScannedHead) -> list[Change]:
     """
     changes: list[Change | None]
     try:
-        changes = [source.told(head.image)]
+        changes = [source.change_up_to(head.image)]
     except CorruptData:
         changes = [Touched(stream=head.end.stream)]
     return [change for change in (*changes, head.end.removal) if change is not None]

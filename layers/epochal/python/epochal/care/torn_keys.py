@@ -17,7 +17,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks, format_ticks
 from epochal.pages.frames import ByteReader, time_of
 from epochal.pages.items import Page, state_of
-from epochal.pages.several_key import left_in
+from epochal.pages.several_key import read_stream
 
 MOST: Final = 500_000
 """Writes that are remembered before those that are too old are forgotten."""
@@ -159,7 +159,7 @@ def _parts(found: RecordContents) -> Iterator[_Part]:
     source = ByteReader(found.made)
     decided = found.append_id is not None and decided_events(found.append_id) is not None
     while not source.at_end:
-        first, events, etag = left_in(source, counted=decided)
+        first, events, etag = read_stream(source, counted=decided)
         state = state_of(etag)
         if (events or not decided) and state is not None and state.time:
             yield _Part(index=state.index, time=state.time, first=first)

@@ -170,12 +170,12 @@ def check_appended(
     seals = Seals.of(store, writes=True)
     match outcome:
         case Appended():
-            return replace(outcome, token=seals.sealed(stream, outcome.token))
+            return replace(outcome, token=seals.seal_token(stream, outcome.token))
         case Conflict() if outcome.events:
             raise condition_problem(outcome, condition, store, meter)
         case Conflict():
             if outcome.token is not None:
-                outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
+                outcome = replace(outcome, token=seals.seal_token(stream, outcome.token))
             raise conflict_problem(stream, outcome, meter.units, in_header=in_header)
         case Undetermined(first=first):
             raise Problem(
@@ -230,13 +230,13 @@ def position_member(outcome: Appended, store: Streams) -> dict[str, Any]:
         return {}
     from epochal.model.tags import write_position  # noqa: PLC0415  most appends concern none
 
-    return {"position": write_position(store.tagged.sealed(outcome.position, writes=True))}
+    return {"position": write_position(store.tagged.seal_position(outcome.position, writes=True))}
 
 
 def condition_problem(
     conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter
 ) -> Problem:
     """Return the problem of an append whose condition found conflicting events."""
-    sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
+    sealed = replace(conflict, position=store.tagged.seal_position(conflict.position, writes=True))
     listed: Listed = condition["takes"]
     return listed.refused(sealed, meter.units)

@@ -149,7 +149,7 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
         case Appended() as made:
             outcomes = [(append.stream, made.streams[append.stream]) for append in appends_]
             streams = [
-                EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
+                EACH_APPENDED(one, stream=name, token=seals.seal_token(name, one.token).text())
                 for name, one in outcomes
             ]
             reached = position_member(made, store)
@@ -223,5 +223,5 @@ def _show_conflict(stream: str, conflict: Conflict, seals: Seals) -> dict[str, A
     """Show one conflicting stream: its name, its version, whether it is deleted, and its token."""
     view = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
     if conflict.token is not None and not conflict.deleted:
-        view["token"] = seals.sealed(stream, conflict.token).text()
+        view["token"] = seals.seal_token(stream, conflict.token).text()
     return view

@@ -262,7 +262,7 @@ def read_state(on: Opened, request: Request, query: QueryString) -> Response:
         raise missing_problem(stream)
     if head.deleted:
         raise deleted_problem(stream, head.version, answers.consumed(meter.units))
-    token = Seals.of(store, writes=False).sealed(stream, head.token())
+    token = Seals.of(store, writes=False).seal_token(stream, head.token())
     headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
     if unchanged(request, token):
         return Response(status=304, headers=headers, figures=answers.consumed(meter.units))

@@ -117,7 +117,7 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     listed = Listed(schemas.DEFAULT_LIMIT, tagged.link)
     after = None if after is None else store.verify_seals(after)
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
-    outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
+    outcome = replace(outcome, position=store.seal_position(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
         raise listed.refused(outcome, meter.units)
     view = show_appended(outcome, meter.units)
@@ -144,7 +144,7 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     else:
         page = store.page(query, after=after, rest=rest, takes=listed, limit=limit)
     if page.position is not None:
-        page = replace(page, position=store.sealed(page.position, writes=False))
+        page = replace(page, position=store.seal_position(page.position, writes=False))
     return answers.answer(meter, show_page(page, listed))
 
 

@@ -41,7 +41,7 @@ class DecisionKey:
         stream: name of the stream.
         record: the key's record.
         append_id: append id of the decision, but for the number of events.
-        above: moment of the key (`KeyedStreams.told_by`).
+        above: moment of the key (`KeyedStreams.moment_of_key`).
     """
 
     layout: KeyedStreams

@@ -23,7 +23,7 @@ _AHEAD: Final = 300 * PER_SECOND
 """How far a key's moment may be ahead of the clock. Later events of the stream are stamped after it, too."""
 
 
-def told_by(key: str, now: Ticks) -> Ticks:
+def moment_of_key(key: str, now: Ticks) -> Ticks:
     """Return the time in a key that ends with a UUIDv7; `NEVER` for other keys.
 
     Raises:

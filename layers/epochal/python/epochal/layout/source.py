@@ -56,8 +56,8 @@ class Source:
         heal: reads events that stream records do not contain.
         end: function that returns the end of the stream of a head; None for an item that is no head of the feed. Raises
             `CorruptData`.
-        told: function that returns the change that brings the index up to a head, whatever its latest write was; None
-            as for `end`.
+        change_up_to: function that returns the change that brings the index up to a head, whatever its latest write
+            was; None as for `end`.
         where: condition that only heads of the feed meet: for scans, and for the filter that wakes the indexer. Like
             `moved` it is made of conditions that a filter of the stream has a form for (`cdk.parts.head_filters`): `=`,
             `Present` with its `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
@@ -81,7 +81,7 @@ class Source:
     appended: Callable[[Item], Change | None]
     heal: Heal
     end: Callable[[Item], End | None]
-    told: Callable[[Item], Change | None]
+    change_up_to: Callable[[Item], Change | None]
     where: Condition
     moved: Condition | None
     stored: Callable[[Item], Span | None]
@@ -93,7 +93,7 @@ class Source:
 
     def __post_init__(self) -> None:
         """Make the readers raise `CorruptData`, and nothing else, for an item of another layout."""
-        for reader in ("appended", "end", "told", "stored"):
+        for reader in ("appended", "end", "change_up_to", "stored"):
             object.__setattr__(self, reader, decodes(self.name)(getattr(self, reader)))
 
     @property

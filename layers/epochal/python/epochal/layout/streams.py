@@ -197,7 +197,7 @@ class Batch:
         keyed: whether `append_id` stems from a caller's idempotency key, so that another process may have written it.
         dated: whether an event has a timestamp of its own that equals the writer's clock. A layout that dates events by
             another moment must keep it.
-        above: moment of the key (`KeyedStreams.told_by`).
+        above: moment of the key (`KeyedStreams.moment_of_key`).
     """
 
     stream: str
@@ -340,7 +340,7 @@ class KeyedStreams(Protocol):
         above that moment are searched.
         """
 
-    def told_by(self, key: str, now: Ticks) -> Ticks:
+    def moment_of_key(self, key: str, now: Ticks) -> Ticks:
         """Return a moment that all appends under this key are stamped after; `NEVER` if the key tells none.
 
         With `NEVER`, a record bounds the search for the key.

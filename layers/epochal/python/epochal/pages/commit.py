@@ -177,13 +177,13 @@ def run_commit(commit: Commit, part: Part) -> Steps[Ended]:
         # 3. Plan the writes; a page that turns out to be another begins the next round.
         heads |= moved
         leaving.difference_update(moved)
-        plan = yield from _planned(commit, part, heads, leaving)
+        plan = yield from _plan(commit, part, heads, leaving)
         if not isinstance(plan, Plan):
             moved = plan
             continue
         # 4. Send them, as one write or one transaction.
         tries = (*tries, plan)
-        reply: Done | Overflow | Refusal = yield _sent(plan)
+        reply: Done | Overflow | Refusal = yield _operation(plan)
         match reply:
             case Done():
                 return Ended(outcome=part.appended(plan.writes), tries=tries)
@@ -196,12 +196,12 @@ def run_commit(commit: Commit, part: Part) -> Steps[Ended]:
                     # No answer was lost, so no try was applied. Another process may have written the same meanwhile.
                     tries = ()
                 verdict = yield from _was_applied(commit, plan, reply)
-                own, unmet = _apart(plan, reply)
+                own, unmet = _split_refusal(plan, reply)
                 outcome = yield from _known_outcome(part, plan, verdict, own, tries)
                 if outcome is not None:
                     return Ended(outcome=outcome, tries=tries)
                 # 6. Retry on the pages that came back, unless a condition of the program's own failed.
-                moved = yield from _came_back(commit.table, plan, reply)
+                moved = yield from _refusing_heads(commit.table, plan, reply)
                 if unmet:
                     check_over(reply, moved)
                     outcome = yield from part.ending(moved, tries)
@@ -227,7 +227,7 @@ def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]
     return Check(table=table, key=page_key(stream, version_of(known)), condition=Absent("i"))
 
 
-def unmoved(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
+def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
     """Check, without a write, that streams had the last pages that are known, all at one moment.
 
     Returns:
@@ -277,11 +277,11 @@ def _known_outcome(
             return (yield from part.earlier(plan.writes, refusal, tries))
 
 
-def _sent(plan: Plan) -> TransactionWrite | Transact:
+def _operation(plan: Plan) -> TransactionWrite | Transact:
     return plan.all[0] if len(plan.all) == 1 else Transact(writes=plan.all)
 
 
-def _planned(
+def _plan(
     commit: Commit, part: Part, heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
     """Plan the writes of one try on the last pages that are known.
@@ -359,7 +359,7 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
         raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
 
 
-def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
+def _split_refusal(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
     """Split a refusal: that of the store's own writes, and items that failed the program's conditions.
 
     These items are returned by their place among the program's writes.
@@ -404,7 +404,7 @@ def _judge(table: str, write: Planned, item: Item | None, *, lost: bool) -> Verd
     return OwnWrite.of(write, lost=lost).judge(page_of(item, table))
 
 
-def _came_back(table: str, plan: Plan, refusal: Refusal) -> Steps[Heads]:
+def _refusing_heads(table: str, plan: Plan, refusal: Refusal) -> Steps[Heads]:
     """Read the last pages of the streams whose write or fence was refused."""
     heads = dict[str, Page | None]()
     streams = (*plan.writes, *plan.checks)

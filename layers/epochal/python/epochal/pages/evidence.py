@@ -54,7 +54,7 @@ from epochal.pages.batch import WHOSE, Packed, rest_of
 from epochal.pages.frames import TIME_BYTES, stamp_of, time_of
 from epochal.pages.items import Page, read_page
 from epochal.pages.reading import query
-from epochal.pages.writes import Planned, left_by
+from epochal.pages.writes import Planned, token_left_by
 from epochal.plan.ops import Items, Query, Steps
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Applied:
         The token is never of a later state, even one with other unfolds alone: an append on such a token would replace
         what its caller has not seen.
         """
-        token = self.page.token() if self.is_latest else left_by(self.page, self.end, self.stamp)
+        token = self.page.token() if self.is_latest else token_left_by(self.page, self.end, self.stamp)
         return Appended(first=self.first, version=self.end, token=token, replayed=replayed)
 
 

@@ -403,13 +403,13 @@ class _WrittenTimes:
         self._moment = format_ticks(moment)
         self._last = _FIRST
 
-    def told(self, timestamp: str) -> bool:
+    def must_write(self, timestamp: str) -> bool:
         """Whether a timestamp has to be written, because it is not the moment of the write."""
         return timestamp != self._moment
 
     def write(self, timestamp: str) -> None:
         """Write a timestamp, unless it is the moment of the write."""
-        if self.told(timestamp):
+        if self.must_write(timestamp):
             time = parse_time(timestamp)
             self._out.signed(time - self._last)
             self._last = time
@@ -418,7 +418,7 @@ class _WrittenTimes:
 def _flags(entry: EncodedEvent | EncodedUnfold, times: _WrittenTimes) -> int:
     return (
         (_META if entry.meta != EMPTY else 0)
-        | (_TIMED if times.told(entry.timestamp) else 0)
+        | (_TIMED if times.must_write(entry.timestamp) else 0)
         | (_DATA_ENCODED if entry.data.encoding != DIRECT else 0)
         | (_META_ENCODED if entry.meta.encoding != DIRECT else 0)
     )

@@ -80,13 +80,13 @@ def begin(
     return head if accepts(expected, head) else conflict_at(head)
 
 
-def all_before(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> Steps[Appended | None]:
+def find_all(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> Steps[Appended | None]:
     """Look for an earlier append of batches to several streams, one of which is not as expected.
 
     Returns:
         The outcome, if every batch is in its stream already; None if not.
     """
-    begun = yield from _each_begun(table, appends)
+    begun = yield from _begin_each(table, appends)
     heads = {
         batch.stream: refusing_head(each) if isinstance(each, Conflict) else each
         for (batch, _), each in zip(appends, begun, strict=True)
@@ -96,7 +96,7 @@ def all_before(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) ->
         # A transaction that is under way may show in one stream earlier than in another.
         places = {(stream, index): None for stream, head in heads.items() for index in _ends(head)}
         yield from settled((table, page_key(*place)) for place in places)
-        begun = yield from _each_begun(table, appends)
+        begun = yield from _begin_each(table, appends)
     streams = {
         batch.stream: outcome
         for (batch, _), outcome in zip(appends, begun, strict=True)
@@ -105,7 +105,7 @@ def all_before(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) ->
     return Appended(streams=streams, replayed=True) if len(streams) == len(begun) else None
 
 
-def _each_begun(
+def _begin_each(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
 ) -> Steps[list[Page | Appended | Undetermined | Conflict | None]]:
     begun: list[Page | Appended | Undetermined | Conflict | None] = []

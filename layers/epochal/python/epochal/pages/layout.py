@@ -65,7 +65,7 @@ class Pages:
         return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
-    told_by = staticmethod(key_moments.told_by)
+    moment_of_key = staticmethod(key_moments.moment_of_key)
     is_new = staticmethod(is_new)
     decided_all = staticmethod(several.decided_all)
     prune = staticmethod(pruning.prune)

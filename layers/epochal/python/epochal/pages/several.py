@@ -10,7 +10,7 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Outcome
 from epochal.pages.batch import Packed
-from epochal.pages.commit import run_commit, unmoved
+from epochal.pages.commit import moved_heads, run_commit
 from epochal.pages.items import Page
 from epochal.pages.keyed_appends import PageAttempts, append_once
 from epochal.pages.several_key import SeveralKey
@@ -45,7 +45,7 @@ def append_all(
     if isinstance(outcome, Conflict) and outcome.streams and all(batch.ids for batch, _ in appends):
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
-        return (yield from identified.all_before(table, appends)) or outcome
+        return (yield from identified.find_all(table, appends)) or outcome
     return outcome
 
 
@@ -68,7 +68,7 @@ def append_all_on(
     includes the streams that were only read; one append alone that is keyed is as `layout.once` wants it.
     """
     if not appends:
-        moved = yield from unmoved(table, dict(reads))
+        moved = yield from moved_heads(table, dict(reads))
         conflicts = {stream: conflict_at(moved[stream]) for stream, _ in reads if stream in moved}
         return Conflict(streams=conflicts) if conflicts else Appended()
     if len(appends) == 1 and appends[0][0].keyed:

@@ -101,7 +101,7 @@ class SeveralKey:
         check_contents(contents, self.append_id)
         source, firsts, tokens = ByteReader(contents.made), dict[str, int](), dict[str, Token]()
         for stream in self.streams:
-            firsts[stream], counted, etag = left_in(source, counted=self.counts is None)
+            firsts[stream], counted, etag = read_stream(source, counted=self.counts is None)
             version = firsts[stream] + (counted if self.counts is None else self.counts[stream])
             tokens[stream] = Token(version=version, etag=None if etag == _NO_ETAG else etag)
         own = (read_record(record.item) for plan in tries for record in plan.records)
@@ -113,7 +113,7 @@ class SeveralKey:
         return Appended(streams=streams, replayed=replayed)
 
 
-def left_in(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
+def read_stream(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
     """Read the next stream's first index, number of events (0 if not counted) and etag in `made`."""
     return source.number(), source.number() if counted else 0, source.take(_ETAG_BYTES).hex()
 

@@ -120,7 +120,7 @@ def unchanged(state: PageState, version: int) -> All:
     return All((equals("r", number(state.time)), equals("n", number(version)), Absent("x")))
 
 
-def _told(table: str, stream: str, known: Page | Token, state: PageState) -> All:
+def _unchanged_with_mark(table: str, stream: str, known: Page | Token, state: PageState) -> All:
     """Build the condition `unchanged`, for a token from outside also with the low-water mark it names.
 
     The token that the write leaves has this mark, and so has the page that is begun on that.
@@ -150,7 +150,7 @@ def removing(etag: str) -> bytes:
     return bytes.fromhex(etag)[: MARK_BYTES - len(REMOVING)] + REMOVING
 
 
-def kept_by_next(page: Page) -> bytes:
+def unfolds_for_next(page: Page) -> bytes:
     """Return the unfolds that the page after a full one stores: a reference to large ones, else a copy."""
     large = page.unfolds_at is None and len(page.unfolds) >= REFER_FROM
     return refer_to(page.index) if large else page.unfolds
@@ -232,7 +232,7 @@ def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
             *((Set("u", binary(unfolds)),) if unfolds else ()),
         ),
         removes=(*(("w",) if frames else ()), *(("u",) if batch.unfolds is not None and not unfolds else ())),
-        condition=_told(table, batch.stream, known, state),
+        condition=_unchanged_with_mark(table, batch.stream, known, state),
     )
     token = replace(token, etag=state_after.etag(), of=origin(table, batch.stream))
     return Planned(write=update, stamp=stamp, token=token, after=known, count=batch.count)
@@ -252,7 +252,7 @@ def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> P
     return Planned(write=update, stamp=stamp, token=token, after=known, count=0)
 
 
-def left_by(page: Page, version: int, stamp: bytes) -> Token:
+def token_left_by(page: Page, version: int, stamp: bytes) -> Token:
     """Return the token of the page as an append left it, even if others have written to it since.
 
     Whether the page was full then, nobody knows any more; an append on the token is in conflict in either case.
@@ -336,7 +336,7 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
         if isinstance(planned, Blocked):
             return replace(planned, planned=extension)
         reply = yield planned.write
-    return sent(planned, reply)
+    return read_reply(planned, reply)
 
 
 def next_write(
@@ -366,7 +366,7 @@ def next_write(
     return (yield from next_write(table, batch, head, extending=extending))
 
 
-def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
+def read_reply(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
     """Return a write that was applied, or else the page that refused it.
 
     Raises:
@@ -395,7 +395,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
     """Plan the page after one that is full, or has no room for the batch; close that one first."""
-    closed = yield from _closed(table, batch, known)
+    closed = yield from _close_first(table, batch, known)
     if isinstance(closed, Blocked):
         return closed
     if batch.unfolds is not None or not token_of(closed).unfolds:
@@ -403,7 +403,7 @@ def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planne
     page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
     if page is None or page.version != known.version:
         return Blocked(page=page)
-    return replace(begin(table, batch, closed, kept_by_next(page)), after=page)
+    return replace(begin(table, batch, closed, unfolds_for_next(page)), after=page)
 
 
 def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
@@ -411,13 +411,13 @@ def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
     return (yield from load_page(table, stream, index_of(known)))
 
 
-def _closed(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
+def _close_first(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
     """Close the known page, so that no append extends it; return it as closed, or what blocked that."""
     state = place_of(known)
     if state is None or state.full:
         return known
     planned = close(table, batch, known, state)
-    sent_write = sent(planned, (yield planned.write))
+    sent_write = read_reply(planned, (yield planned.write))
     if isinstance(sent_write, Planned):
         return sent_write.token
     if sent_write.page is not None and sent_write.page.stamp == planned.stamp:

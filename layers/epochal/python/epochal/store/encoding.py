@@ -501,9 +501,9 @@ def _of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
     """Return the tags, the id and the place of a stored event, which its label tells."""
     if event.label.startswith(IDENTIFIED):
         return (), id_in(event.label), ""
-    from epochal.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags
+    from epochal.pages.tags.entries import parts_of_label  # noqa: PLC0415  most streams have no tags
 
-    return told_by(event)
+    return parts_of_label(event)
 
 
 def _fields_size(event: Event) -> int:

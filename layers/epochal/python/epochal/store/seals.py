@@ -49,7 +49,7 @@ _missed: Final[dict[tuple[int, str], Ticks]] = {}
 """Keys by place and table, and times at which a table had no key."""
 
 
-def sealed(
+def seal_token(
     table: str, stream: str, token: Token, now: Ticks, fresh: Callable[[int], bytes] | None
 ) -> Steps[Token]:
     """Return a token with a seal, if it is of a full page and this process knows that it is true.
@@ -143,12 +143,12 @@ class Seals:
         now = from_unix_nanoseconds(store.now())
         return cls(driver=store.driver, table=store.table, now=now, fresh=store.fresh if writes else None)
 
-    def sealed(self, stream: str, token: Token) -> Token:
+    def seal_token(self, stream: str, token: Token) -> Token:
         """Return the token with its seal; without, if the key cannot be read.
 
         An append whose token cannot be sealed is not failed by that.
         """
-        return self._run(sealed(self.table, stream, token, self.now, self.fresh)) or token
+        return self._run(seal_token(self.table, stream, token, self.now, self.fresh)) or token
 
     def verify_token(self, stream: str, token: Token) -> Token:
         """Return the token as one of this process if its seal is right; else as it is."""

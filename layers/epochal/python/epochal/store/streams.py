@@ -582,7 +582,7 @@ class Streams:
             stream=stream,
             record=KeyRecord.of(stream_name(stream), key, unix_seconds(now)),
             append_id=decision_id(whose(stream, key), 0),
-            above=layout.told_by(key, now),
+            above=layout.moment_of_key(key, now),
         )
 
     @property
@@ -654,7 +654,7 @@ class Streams:
             if key is None
             else identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key),
             keyed=key is not None,
-            above=NEVER if key is None else keyed(self.layout).told_by(key, ticks),
+            above=NEVER if key is None else keyed(self.layout).moment_of_key(key, ticks),
             dated=any(
                 event.timestamp is not None and encoded.timestamp == timestamp
                 for event, encoded in zip(events, stored, strict=True)

@@ -296,7 +296,7 @@ class TaggedStore(ABC):
     def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """Return events by id, at most 100; ids without an event are missing in the result."""
 
-    def sealed(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
+    def seal_position(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
         """Return the position with seals, so that it may go outside and save requests when it comes back.
 
         Args:
@@ -468,13 +468,13 @@ class TaggedEvents(TaggedStore):
         heads = self.driver.run(heads_of(self.site, list(tags)))
         return {tag: 0 if head is None else head.version for tag, head in heads.items()}
 
-    def sealed(self, position: Position, *, writes: bool) -> Position:
+    def seal_position(self, position: Position, *, writes: bool) -> Position:
         """Return the position with a seal at each token of a full page.
 
         Args:
             writes: whether a missing key for seals may be put.
         """
-        return _with_tokens(position, Seals.of(self.streams, writes=writes).sealed)
+        return _with_tokens(position, Seals.of(self.streams, writes=writes).seal_token)
 
     def verify_seals(self, position: Position) -> Position:
         """Return a position from outside with those tokens trusted whose seals are right."""

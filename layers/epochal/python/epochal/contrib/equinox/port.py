@@ -243,7 +243,7 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         appended=appended,
         heal=heal_tips(table),
         end=end,
-        told=_told,
+        change_up_to=_change_up_to,
         where=WHERE,
         moved=MOVED,
         pruned=PRUNED,
@@ -310,7 +310,7 @@ def stored(item: Item) -> Span | None:
     return Span(item["p"]["S"], following - len(types), types)
 
 
-def _told(item: Item) -> Change | None:
+def _change_up_to(item: Item) -> Change | None:
     """Return the events that a Tip carries, as a change for the index; None for items that are no Tips.
 
     For most streams these are all events, so nothing else need be read. A Tip without events says only that its stream

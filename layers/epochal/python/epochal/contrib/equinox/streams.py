@@ -68,7 +68,7 @@ class Tips:
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
 
-    def told_by(self, key: str, now: Ticks) -> Ticks:  # noqa: ARG002  an append is known by its Tip's etag alone
+    def moment_of_key(self, key: str, now: Ticks) -> Ticks:  # noqa: ARG002  an append is known by its Tip's etag alone
         """Return `NEVER`: a key has no moment here, as its record bounds the search for its append."""
         return streams.NEVER
 

@@ -106,7 +106,7 @@ class TagsPart:
         shares = {share.tag: share for share in shares_of(site, batch)}
         position = _beginning(batch, condition)
         tags = dict.fromkeys((*shares, *position.seen))
-        heads = _known(tags, None if condition is None else condition.after)
+        heads = _heads_in(tags, None if condition is None else condition.after)
         return cls(
             site=site, tagged=batch, shares=shares, condition=condition, position=position, heads=heads
         )
@@ -226,17 +226,17 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
     )
 
 
-def _known(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
+def _heads_in(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
     """Return the last pages of these tags that a position names."""
     reached = {} if told is None else {**told.heads, **told.seen}
     return {
         tag: _Head(page=head.token, reached=head)
         for tag in tags
-        if (head := reached.get(tag)) is not None and _tells(head)
+        if (head := reached.get(tag)) is not None and _names_head(head)
     }
 
 
-def _tells(reached: Reached) -> bool:
+def _names_head(reached: Reached) -> bool:
     """Whether a tag's end in a position names the last page, or says that there is none.
 
     A position may come from outside, so its token is checked.

@@ -174,7 +174,7 @@ def label_of(tags: Iterable[str], place: int) -> bytes:
     return Label(number=place, others=tuple(sorted(set(tags)))).encoded().data
 
 
-def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
+def parts_of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
     """Return the tags, the id and the place that the label of an event in a named stream contains."""
     label = read_label(Encoded(DIRECT, event.label))
     return label.others, event_id(event.stamp, label), stamped_place(event.stamp, label.number)
